@@ -1,0 +1,1 @@
+"""compact: long LLM-agent sessions that stay inside the context window."""

@@ -1,0 +1,165 @@
+"""Wire formats. One file each; every file offers the same five functions (see `Dialect`).
+
+`detect` finds the dialect of a list, `read` turns a list into neutral messages, `write` turns them back. Position i of
+the neutral list is always position i of the host's list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from compact.dialects._wire import is_plain, plain
+from compact.errors import MessageError
+from compact.messages import Message, Piece
+
+__all__ = ["NAMES", "Dialect", "detect", "get", "read", "write"]
+
+
+class Dialect(Protocol):
+    """What a dialect's module offers."""
+
+    NAME: str
+    """Its name in config, CLI and docs."""
+    EXPECTED: str
+    """What an entry looks like, for error messages."""
+    ITEMS_ARE_PARTS: bool
+    """One reply of the model may span several neighbouring entries (OpenAI Responses)."""
+    RESULTS_IN_USER: bool
+    """Tool results stand inside a user message, and roles alternate (Anthropic)."""
+
+    def claim(self, item: Mapping[str, Any]) -> int:
+        """2: certainly mine; 1: could be mine; 0: not mine."""
+        ...
+
+    def read(self, item: Any) -> Message:
+        """The neutral message of one entry. Raises ValueError, saying what is wrong, if it is not one."""
+        ...
+
+    def write(self, message: Message) -> Any:
+        """The entry of one message: its `origin` when nothing changed, else a changed copy of it."""
+        ...
+
+    def pieces(self, item: Any) -> Iterable[Piece]:
+        """Everything in an entry that the model is sent and that costs tokens. Called on every preflight: fast."""
+        ...
+
+
+NAMES: tuple[str, ...] = ("chat", "responses", "anthropic", "ai_sdk", "harness")
+"""The canonical names, in the order in which an ambiguous list is tried."""
+
+_ALIASES = {
+    "openai": "chat",
+    "openai_chat": "chat",
+    "chat_completions": "chat",
+    "openai_responses": "responses",
+    "claude": "anthropic",
+    "messages": "anthropic",
+    "aisdk": "ai_sdk",
+    "vercel": "ai_sdk",
+    "artifacts": "harness",
+    "harness_artifacts": "harness",
+}
+
+
+def get(name: str) -> Dialect:
+    """The dialect of that name.
+
+    Raises:
+        MessageError: there is none; the error lists the names.
+    """
+    key = name.lower().replace("-", "_").replace(" ", "_")
+    key = _ALIASES.get(key, key)
+    if key not in NAMES:
+        raise MessageError(f"unknown dialect {name!r}", hint=f"Known: {', '.join(NAMES)}", dialect=name)
+    return cast("Dialect", import_module(f"compact.dialects.{key}"))
+
+
+def detect(messages: Sequence[Any]) -> Dialect:
+    """The dialect of a list, by what only that dialect writes; a list that fits several is OpenAI chat.
+
+    Raises:
+        MessageError: an entry is no message at all, or belongs to another dialect than the entries before it.
+    """
+    chosen: Dialect | None = None
+    waiting: list[tuple[int, Mapping[str, Any]]] = []
+    for index, item in enumerate(messages):
+        if is_plain(item):
+            continue
+        data = _mapping(item, index)
+        if chosen is not None:
+            if not chosen.claim(data):
+                raise _not_a_message(index, data, chosen)
+            continue
+        chosen = next((dialect for dialect in map(get, NAMES) if dialect.claim(data) == 2), None)
+        if chosen is None:
+            waiting.append((index, data))
+    if chosen is None:
+        chosen = next((d for d in map(get, NAMES) if all(d.claim(data) for _, data in waiting)), None)
+    if chosen is None:
+        index, data = next((i, d) for i, d in waiting if not any(known.claim(d) for known in map(get, NAMES)))
+        raise _not_a_message(index, data, None)
+    for index, data in waiting:
+        if not chosen.claim(data):
+            raise _not_a_message(index, data, chosen)
+    return chosen
+
+
+def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple[Dialect, list[Message]]:
+    """The dialect of a list and its neutral messages, one for one.
+
+    Raises:
+        MessageError: the list is not recognisable, or an entry is not a message; names the index.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise MessageError(
+            f"expected a list of messages, got {type(messages).__name__}",
+            hint="Pass the list itself, for example request['messages']",
+        )
+    known = detect(messages) if dialect is None else get(dialect) if isinstance(dialect, str) else dialect
+    found = []
+    for index, item in enumerate(messages):
+        try:
+            found.append(known.read(item))
+        except ValueError as problem:
+            raise MessageError(
+                f"messages[{index}] is not a {known.NAME} message: {problem}",
+                hint=f"Expected {known.EXPECTED}",
+                index=index,
+                dialect=known.NAME,
+            ) from problem
+    return known, found
+
+
+def write(dialect: Dialect, messages: Iterable[Message]) -> list[Any]:
+    """The host's entries: the very same objects where nothing changed."""
+    return [dialect.write(message) for message in messages]
+
+
+def _mapping(item: Any, index: int) -> Mapping[str, Any]:
+    try:
+        return plain(item)
+    except ValueError as problem:
+        raise MessageError(
+            f"messages[{index}] is not a message: {problem}",
+            hint="Expected a dict with a 'role', an item with a 'type', or an SDK object with model_dump()",
+            index=index,
+        ) from problem
+
+
+def _not_a_message(index: int, data: Mapping[str, Any], chosen: Dialect | None) -> MessageError:
+    keys = ", ".join(sorted(map(str, data))[:8]) or "none"
+    if chosen is None:
+        return MessageError(
+            f"messages[{index}] is not a message of any known dialect (keys: {keys})",
+            hint="Expected a dict with a 'role' and 'content', or an item with a known 'type'; "
+            f"or name the dialect: {', '.join(NAMES)}",
+            index=index,
+        )
+    return MessageError(
+        f"messages[{index}] is not a {chosen.NAME} message like those around it (keys: {keys})",
+        hint=f"Expected {chosen.EXPECTED}",
+        index=index,
+        dialect=chosen.NAME,
+    )
