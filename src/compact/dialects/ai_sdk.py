@@ -1,0 +1,225 @@
+"""AI-SDK messages: content parts of type `tool-call` and `tool-result`, names in camel case.
+
+Both generations are read: `args` and `result` (4), `input` and `output` (5). A tool message may also carry plain text,
+with the tool's name in `metadata.tool_name`; without a call id it answers the next open call of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compact.dialects._wire import (
+    blocks_of,
+    claim_by_blocks,
+    is_bare_text,
+    joined,
+    marks,
+    opaque_pieces,
+    plain,
+    rebuilt,
+    role_of,
+    text_block,
+)
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Piece,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+
+NAME = "ai_sdk"
+EXPECTED = (
+    "an AI-SDK message: {'role', 'content': text or parts of type text, tool-call, tool-result, image, ..., "
+    "'metadata'?: {'tool_name'}}"
+)
+ITEMS_ARE_PARTS = False
+RESULTS_IN_USER = False
+
+
+def claim(item: Mapping[str, Any]) -> int:
+    """See `Dialect.claim`."""
+    role = item.get("role")
+    if not isinstance(role, str) or "tool_calls" in item or "kind" in item or item.get("type") is not None:
+        return 0
+    by_blocks = claim_by_blocks(item.get("content"), NAME)
+    metadata = item.get("metadata")
+    if by_blocks and role == "tool" and isinstance(metadata, Mapping) and "tool_name" in metadata:
+        return 2
+    return by_blocks
+
+
+def read(item: Any) -> Message:
+    """See `Dialect.read`."""
+    data = plain(item)
+    role = role_of(data)
+    content = data.get("content")
+    if role == "tool" and not isinstance(content, list | tuple):
+        return Message(role, (_read_text_result(data),), origin=item, **marks(data))
+    return Message(role, _read_content(content), origin=item, **marks(data))
+
+
+def write(message: Message) -> Any:
+    """See `Dialect.write`."""
+    before = message.origin
+    if before is not None and not message.edited:
+        return before
+    data = dict(plain(before)) if before is not None else {}
+    data["role"] = message.role
+    results = message.results
+    if len(results) == 1 and message.parts == results and isinstance(results[0].origin, str):
+        _write_text_result(data, results[0])
+    else:
+        data["content"] = _write_content(message.parts)
+    return rebuilt(before, data)
+
+
+def pieces(item: Any) -> Iterable[Piece]:
+    """See `Dialect.pieces`."""
+    data = item if type(item) is dict else plain(item)
+    content = data.get("content")
+    found: list[Piece] = [data.get("role") or ""]
+    if data.get("role") == "tool" and not isinstance(content, list | tuple):
+        result = _read_text_result(data)
+        return [*found, result.call_id, result.name or "", result.text]
+    if type(content) is str:
+        found.append(content)
+        return found
+    for part in _read_content(content):
+        if isinstance(part, Text | Reasoning):
+            found.append(part.text)
+        elif isinstance(part, ToolCall):
+            found += [part.id, part.name, part.arguments_text]
+        elif isinstance(part, ToolResult):
+            found += [part.call_id, part.name or "", part.text]
+            found += [inner for inner in part.content if isinstance(inner, Image)]
+        elif isinstance(part, Image):
+            found.append(part)
+        else:
+            found += opaque_pieces(part.origin)
+    return found
+
+
+def _read_text_result(data: Mapping[str, Any]) -> ToolResult:
+    metadata = data.get("metadata")
+    notes: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    call_id, place = "", ""
+    for where, key in (
+        (data, "tool_call_id"),
+        (data, "toolCallId"),
+        (notes, "tool_call_id"),
+        (notes, "toolCallId"),
+    ):
+        if isinstance(where.get(key), str) and where[key]:
+            call_id, place = where[key], key if where is data else f"metadata.{key}"
+            break
+    name = notes.get("tool_name") or data.get("toolName") or data.get("name")
+    return ToolResult(
+        call_id=call_id,
+        content=_read_content(data.get("content")),
+        name=name if isinstance(name, str) else None,
+        by_position=not call_id,
+        # Where the id stands in the message, so that a changed one is written back to its place.
+        origin=place,
+    )
+
+
+def _write_text_result(data: dict[str, Any], result: ToolResult) -> None:
+    if result.origin.startswith("metadata."):
+        data["metadata"] = {**data["metadata"], result.origin.removeprefix("metadata."): result.call_id}
+    elif result.origin:
+        data[result.origin] = result.call_id
+    data["content"] = joined(result.content)
+
+
+def _read_content(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(map(_read_block, blocks_of(content)))
+
+
+def _read_block(block: Mapping[str, Any]) -> Part:
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"], origin=block)
+    if kind == "tool-call":
+        arguments = block.get("args", block.get("input"))
+        return ToolCall(_text(block, "toolCallId"), _text(block, "toolName"), arguments, origin=block)
+    if kind == "tool-result":
+        return ToolResult(
+            call_id=_text(block, "toolCallId"),
+            content=_read_output(block),
+            name=_text(block, "toolName") or None,
+            is_error=block.get("isError") is True,
+            origin=block,
+        )
+    if kind == "reasoning" and isinstance(block.get("text"), str):
+        signed = bool(block.get("signature") or block.get("providerOptions") or block.get("providerMetadata"))
+        return Reasoning(block["text"], signed=signed, origin=block)
+    if kind == "image" and isinstance(block.get("image"), str):
+        return Image(block["image"], origin=block)
+    return Opaque(str(kind), origin=block)
+
+
+def _read_output(block: Mapping[str, Any]) -> tuple[Part, ...]:
+    value = block.get("result")
+    if value is None:
+        output = block.get("output")
+        value = output.get("value") if isinstance(output, Mapping) and "value" in output else output
+    if value is None:
+        return ()
+    return (Text(value if isinstance(value, str) else to_json(value)),)
+
+
+def _write_content(parts: tuple[Part, ...]) -> Any:
+    if is_bare_text(parts):
+        return joined(parts)
+    return [_write_block(part) for part in parts]
+
+
+def _write_block(part: Part) -> Any:
+    if isinstance(part, Text):
+        return text_block(part)
+    if isinstance(part, ToolCall):
+        before: Mapping[str, Any] = part.origin if isinstance(part.origin, Mapping) else {"type": "tool-call"}
+        field = "input" if "input" in before and "args" not in before else "args"
+        changed = {**before, "toolCallId": part.id, "toolName": part.name}
+        if part.arguments is not None:
+            parsed = part.parsed_arguments()
+            changed[field] = part.arguments if parsed is None else parsed
+        return before if changed == before else changed
+    if isinstance(part, ToolResult):
+        return _write_result(part)
+    if isinstance(part, Image) and part.origin is None:
+        return {"type": "image", "image": part.source}
+    return part.origin
+
+
+def _write_result(result: ToolResult) -> Any:
+    if not isinstance(result.origin, Mapping):
+        named = {"toolName": result.name} if result.name else {}
+        failed = {"isError": True} if result.is_error else {}
+        text = joined(result.content)
+        return {"type": "tool-result", "toolCallId": result.call_id, **named, "result": text, **failed}
+    before = result.origin
+    changed = {**before, "toolCallId": result.call_id}
+    if _read_output(before) != result.content:
+        text = joined(result.content)
+        if "output" in before and "result" not in before:
+            changed["output"] = {"type": "text", "value": text}
+        else:
+            changed["result"] = text
+    return changed
+
+
+def _text(block: Mapping[str, Any], key: str) -> str:
+    value = block.get(key)
+    return value if isinstance(value, str) else ""

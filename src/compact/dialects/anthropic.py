@@ -1,0 +1,196 @@
+"""Anthropic messages: content blocks, results inside user messages, signed thinking.
+
+The system prompt is a field of the request, not a message; hosts that keep it in their list put it first with the role
+"system", and that is read as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compact.dialects._wire import (
+    blocks_of,
+    claim_by_blocks,
+    is_bare_text,
+    joined,
+    marks,
+    opaque_pieces,
+    plain,
+    rebuilt,
+    role_of,
+    text_block,
+)
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Piece,
+    Reasoning,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+
+NAME = "anthropic"
+EXPECTED = (
+    "an Anthropic message: {'role': 'user' | 'assistant', 'content': text or blocks of type text, image, tool_use, "
+    "tool_result, thinking, ...}"
+)
+ITEMS_ARE_PARTS = False
+RESULTS_IN_USER = True
+
+
+def claim(item: Mapping[str, Any]) -> int:
+    """See `Dialect.claim`."""
+    if item.get("role") not in ("user", "assistant", "system") or "tool_calls" in item or "kind" in item:
+        return 0
+    if item.get("type") not in (None, "message"):
+        return 0
+    by_blocks = claim_by_blocks(item.get("content"), NAME)
+    whole_reply = item.get("type") == "message" and "stop_reason" in item
+    return 2 if whole_reply and by_blocks else by_blocks
+
+
+def read(item: Any) -> Message:
+    """See `Dialect.read`."""
+    data = plain(item)
+    return Message(role_of(data), _read_content(data.get("content")), origin=item, **marks(data))
+
+
+def write(message: Message) -> Any:
+    """See `Dialect.write`."""
+    before = message.origin
+    if before is not None and not message.edited:
+        return before
+    data = dict(plain(before)) if before is not None else {}
+    data["role"] = message.role
+    data["content"] = _write_content(message.parts)
+    return rebuilt(before, data)
+
+
+def pieces(item: Any) -> Iterable[Piece]:
+    """See `Dialect.pieces`."""
+    data = item if type(item) is dict else plain(item)
+    content = data.get("content")
+    found: list[Piece] = [data.get("role") or ""]
+    if type(content) is str:
+        found.append(content)
+    elif content is not None:
+        for block in blocks_of(content):
+            _add_block(block, found)
+    return found
+
+
+def _add_block(block: Mapping[str, Any], found: list[Piece]) -> None:
+    kind = block.get("type")
+    if kind == "text":
+        found.append(block.get("text") or "")
+    elif kind == "tool_use":
+        found += [block.get("id") or "", block.get("name") or "", to_json(block.get("input"))]
+    elif kind == "tool_result":
+        found.append(block.get("tool_use_id") or "")
+        content = block.get("content")
+        if type(content) is str:
+            found.append(content)
+        elif content is not None:
+            for inner in blocks_of(content):
+                _add_block(inner, found)
+    elif kind == "thinking":
+        found.append(block.get("thinking") or "")
+    elif kind == "redacted_thinking":
+        found.append(Sealed(len(block.get("data") or "")))
+    elif kind == "image":
+        found.append(_read_image(block))
+    else:
+        # A cache mark is an instruction to the provider, not text for the model.
+        found += opaque_pieces({key: value for key, value in block.items() if key != "cache_control"})
+
+
+def _read_content(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(map(_read_block, blocks_of(content)))
+
+
+def _read_block(block: Mapping[str, Any]) -> Part:
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"], origin=block)
+    if kind == "tool_use":
+        return ToolCall(_text(block, "id"), _text(block, "name"), block.get("input"), origin=block)
+    if kind == "tool_result":
+        return ToolResult(
+            call_id=_text(block, "tool_use_id"),
+            content=_read_content(block.get("content")),
+            is_error=block.get("is_error") is True,
+            origin=block,
+        )
+    if kind == "thinking":
+        return Reasoning(_text(block, "thinking"), signed=bool(block.get("signature")), origin=block)
+    if kind == "redacted_thinking":
+        return Reasoning("", signed=True, origin=block)
+    if kind == "image":
+        return _read_image(block)
+    return Opaque(str(kind), origin=block)
+
+
+def _read_image(block: Mapping[str, Any]) -> Image:
+    source = block.get("source")
+    if not isinstance(source, Mapping):
+        return Image("", origin=block)
+    return Image(str(source.get("data") or source.get("url") or ""), origin=block)
+
+
+def _write_content(parts: tuple[Part, ...]) -> Any:
+    if is_bare_text(parts):
+        return joined(parts)
+    return [_write_block(part) for part in parts]
+
+
+def _write_block(part: Part) -> Any:
+    if isinstance(part, Text):
+        return text_block(part)
+    if isinstance(part, ToolCall):
+        return _write_call(part)
+    if isinstance(part, ToolResult):
+        return _write_result(part)
+    if isinstance(part, Image) and part.origin is None:
+        return {"type": "image", "source": {"type": "url", "url": part.source}}
+    return part.origin
+
+
+def _write_call(call: ToolCall) -> Any:
+    before: Mapping[str, Any] = call.origin if isinstance(call.origin, Mapping) else {"type": "tool_use"}
+    arguments = call.arguments
+    if isinstance(arguments, str):
+        parsed = call.parsed_arguments()
+        arguments = arguments if parsed is None else parsed
+    if (before.get("id"), before.get("name"), before.get("input")) == (call.id, call.name, arguments):
+        return before
+    return {**before, "id": call.id, "name": call.name, "input": arguments}
+
+
+def _write_result(result: ToolResult) -> Any:
+    before: Mapping[str, Any] | None = result.origin if isinstance(result.origin, Mapping) else None
+    if before is None:
+        written: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id}
+        if result.content:
+            written["content"] = _write_content(result.content)
+        return {**written, "is_error": True} if result.is_error else written
+    if before.get("tool_use_id") == result.call_id and _read_content(before.get("content")) == result.content:
+        return before
+    changed = {**before, "tool_use_id": result.call_id}
+    if result.content or "content" in before:
+        changed["content"] = _write_content(result.content)
+    return changed
+
+
+def _text(block: Mapping[str, Any], key: str) -> str:
+    value = block.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,280 @@
+"""OpenAI chat completions, and everyone who speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compact.dialects._wire import (
+    blocks_of,
+    claim_by_blocks,
+    image_from_url,
+    is_bare_text,
+    joined,
+    marks,
+    opaque_pieces,
+    plain,
+    rebuilt,
+    role_of,
+    text_block,
+)
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Piece,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+
+NAME = "chat"
+EXPECTED = (
+    "an OpenAI chat message: {'role': 'user' | 'assistant' | 'system' | 'developer' | 'tool', 'content': text or "
+    "blocks, 'tool_calls'?: [...], 'tool_call_id'?: ...}"
+)
+ITEMS_ARE_PARTS = False
+RESULTS_IN_USER = False
+
+_RESULT_ROLES = ("tool", "function")
+_WIRE_ROLES = {"tool": _RESULT_ROLES}
+_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
+
+
+def claim(item: Mapping[str, Any]) -> int:
+    """See `Dialect.claim`."""
+    role = item.get("role")
+    if not isinstance(role, str) or item.get("type") is not None or "kind" in item:
+        return 0
+    by_blocks = claim_by_blocks(item.get("content"), NAME)
+    if by_blocks == 0:
+        return 0
+    certain = any(item.get(key) is not None for key in ("tool_calls", "tool_call_id", "function_call"))
+    return 2 if certain else by_blocks
+
+
+def read(item: Any) -> Message:
+    """See `Dialect.read`."""
+    data = plain(item)
+    role = role_of(data)
+    content = _read_content(data.get("content"))
+    if role in _RESULT_ROLES:
+        result = ToolResult(
+            call_id=_text_or_empty(data.get("tool_call_id")),
+            content=content,
+            name=data.get("name"),
+            by_position=role == "function",
+        )
+        return Message("tool", (result,), origin=item, **marks(data))
+    parts = [*_read_reasoning(data), *content]
+    refusal = data.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        parts.append(Refusal(refusal))
+    parts.extend(_read_calls(data))
+    return Message(role, tuple(parts), origin=item, **marks(data))
+
+
+def write(message: Message) -> Any:
+    """See `Dialect.write`."""
+    before = message.origin
+    if before is not None and not message.edited:
+        return before
+    data = dict(plain(before)) if before is not None else {}
+    if data.get("role") not in _WIRE_ROLES.get(message.role, (message.role,)):
+        data["role"] = message.role
+    if message.role == "tool":
+        _write_result(data, message)
+    else:
+        _write_speech(data, message)
+    return rebuilt(before, data)
+
+
+def pieces(item: Any) -> Iterable[Piece]:
+    """See `Dialect.pieces`."""
+    data = item if type(item) is dict else plain(item)
+    content = data.get("content")
+    found: list[Piece] = [data.get("role") or ""]
+    if type(content) is str:
+        found.append(content)
+    elif content is not None:
+        for part in _read_content(content):
+            found.extend(_part_pieces(part))
+    if len(data) > 2:
+        _add_extras(data, found)
+    return found
+
+
+def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
+    for key in ("name", "tool_call_id", "refusal", "reasoning_content", "reasoning"):
+        value = data.get(key)
+        if type(value) is str:
+            found.append(value)
+    if data.get("tool_calls"):
+        for entry in data["tool_calls"]:
+            call = entry if type(entry) is dict else plain(entry)
+            function = call.get("function") or call.get("custom") or call
+            if type(function) is not dict:
+                function = plain(function)
+            for value in (
+                call.get("id"),
+                function.get("name"),
+                function.get("arguments", function.get("input")),
+            ):
+                if value is not None:
+                    found.append(value if type(value) is str else to_json(value))
+    if data.get("function_call"):
+        found.extend(opaque_pieces(data["function_call"]))
+    if data.get("reasoning_details") and not isinstance(data.get("reasoning"), str):
+        found.extend(opaque_pieces(data["reasoning_details"]))
+
+
+def _part_pieces(part: Part) -> list[Piece]:
+    if isinstance(part, Text | Refusal):
+        return [part.text]
+    if isinstance(part, Image):
+        return [part]
+    return opaque_pieces(part.origin)
+
+
+def _read_content(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(map(_read_block, blocks_of(content)))
+
+
+def _read_block(block: Mapping[str, Any]) -> Part:
+    kind = block.get("type")
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"], origin=block)
+    if kind == "image_url":
+        return image_from_url(block.get("image_url"), block)
+    if kind == "refusal" and isinstance(block.get("refusal"), str):
+        return Refusal(block["refusal"], origin=block)
+    return Opaque(str(kind), origin=block)
+
+
+def _read_reasoning(data: Mapping[str, Any]) -> list[Part]:
+    found: list[Part] = []
+    for key in _REASONING_KEYS:
+        value = data.get(key)
+        if value:
+            # Details carry signatures or encrypted text for providers behind a router.
+            text = value if isinstance(value, str) else ""
+            found.append(Reasoning(text, signed=key == "reasoning_details", origin=key))
+    return found
+
+
+def _read_calls(data: Mapping[str, Any]) -> list[Part]:
+    found: list[Part] = []
+    calls = data.get("tool_calls")
+    if calls is not None and not isinstance(calls, list | tuple):
+        raise ValueError(f"its 'tool_calls' is {type(calls).__name__}, not a list")
+    for place, entry in enumerate(calls or ()):
+        try:
+            call = plain(entry)
+        except ValueError as problem:
+            raise ValueError(f"tool_calls[{place}] is not a call: {problem}") from problem
+        function = call.get("function") or call.get("custom") or {}
+        if not isinstance(function, Mapping):
+            function = {}
+        free_form = call.get("type") == "custom"
+        found.append(
+            ToolCall(
+                id=_text_or_empty(call.get("id")),
+                name=_text_or_empty(function.get("name")),
+                arguments=function.get("input" if free_form else "arguments"),
+                free_form=free_form,
+                origin=call,
+            )
+        )
+    legacy = data.get("function_call")
+    if isinstance(legacy, Mapping):
+        name, arguments = _text_or_empty(legacy.get("name")), legacy.get("arguments")
+        found.append(ToolCall("", name, arguments, by_position=True, origin=legacy))
+    return found
+
+
+def _write_result(data: dict[str, Any], message: Message) -> None:
+    (result,) = message.results
+    if result.by_position:
+        data["role"] = "function"
+    else:
+        data["tool_call_id"] = result.call_id
+    if result.name is not None:
+        data["name"] = result.name
+    data["content"] = _write_content(result.content) if result.content else ""
+
+
+def _write_speech(data: dict[str, Any], message: Message) -> None:
+    content = tuple(
+        p for p in message.parts if not isinstance(p, ToolCall | Reasoning) and not _is_refusal_key(p)
+    )
+    if content:
+        data["content"] = _write_content(content)
+    elif data.get("content") is not None or "content" not in data:
+        data["content"] = None
+    refusals = [part.text for part in message.parts if isinstance(part, Refusal) and _is_refusal_key(part)]
+    if refusals:
+        data["refusal"] = refusals[0]
+    elif data.get("refusal"):
+        data["refusal"] = None
+    kept = {
+        part.origin for part in message.parts if isinstance(part, Reasoning) and isinstance(part.origin, str)
+    }
+    for key in _REASONING_KEYS:
+        if key in data and data[key] and key not in kept:
+            del data[key]
+    modern = [_write_call(call) for call in message.calls if not call.by_position]
+    if modern:
+        data["tool_calls"] = modern
+    elif data.get("tool_calls"):
+        del data["tool_calls"]
+    legacy = [call for call in message.calls if call.by_position]
+    if legacy:
+        data["function_call"] = {**legacy[0].origin, "name": legacy[0].name, "arguments": legacy[0].arguments}
+    elif data.get("function_call"):
+        del data["function_call"]
+
+
+def _is_refusal_key(part: Part) -> bool:
+    return isinstance(part, Refusal) and part.origin is None
+
+
+def _write_call(call: ToolCall) -> dict[str, Any]:
+    before: Mapping[str, Any] = call.origin if isinstance(call.origin, Mapping) else {"type": "function"}
+    inner = "custom" if call.free_form else "function"
+    field = "input" if call.free_form else "arguments"
+    function = {**(before.get(inner) or {}), "name": call.name}
+    if call.arguments is not None:
+        same = function.get(field) == call.arguments
+        function[field] = function[field] if same else call.arguments_text
+    return {**before, "id": call.id, inner: function}
+
+
+def _write_content(parts: tuple[Part, ...]) -> Any:
+    if is_bare_text(parts):
+        return joined(parts)
+    return [_write_block(part) for part in parts]
+
+
+def _write_block(part: Part) -> Any:
+    if isinstance(part, Text):
+        return text_block(part)
+    if isinstance(part, Refusal) and isinstance(part.origin, Mapping):
+        return {**part.origin, "refusal": part.text}
+    if isinstance(part, Image) and part.origin is None:
+        return {
+            "type": "image_url",
+            "image_url": {"url": part.source, **({"detail": part.detail} if part.detail else {})},
+        }
+    return part.origin
+
+
+def _text_or_empty(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,79 @@
+"""Harness artifacts: `{"kind", "content", ...}`, the entries of the stability harness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compact.dialects._wire import joined, marks, plain, rebuilt
+from compact.messages import Message, Piece, Text
+
+NAME = "harness"
+EXPECTED = "an artifact: {'kind': 'system' | 'task' | 'message' | 'tool_output' | ..., 'content': text}"
+ITEMS_ARE_PARTS = False
+RESULTS_IN_USER = False
+
+_KINDS = frozenset({"system", "task", "message", "tool_output"})
+_ROLES = {"system": "system", "message": "user", "tool_output": "tool"}
+
+
+def claim(item: Mapping[str, Any]) -> int:
+    """See `Dialect.claim`."""
+    if not isinstance(item.get("content"), str):
+        return 0
+    if isinstance(item.get("kind"), str):
+        return 2
+    kind = item.get("type")
+    if "role" in item or not isinstance(kind, str):
+        return 0
+    return 2 if kind in _KINDS else 1
+
+
+def read(item: Any) -> Message:
+    """See `Dialect.read`."""
+    data = plain(item)
+    kind = kind_of(data)
+    content = data.get("content")
+    if not isinstance(content, str):
+        raise ValueError(f"its 'content' is {type(content).__name__}, not text")
+    role = data.get("role")
+    if not isinstance(role, str):
+        role = _ROLES.get(kind, kind)
+    # A task is an instruction that stands for the whole session, whatever role it is given.
+    found = marks(data) | ({"protected": True} if kind == "task" else {})
+    return Message(role, (Text(content),), origin=item, **found)
+
+
+def write(message: Message) -> Any:
+    """See `Dialect.write`."""
+    before = message.origin
+    if before is not None and not message.edited:
+        return before
+    if before is None:
+        kind = next((kind for kind, role in _ROLES.items() if role == message.role), "message")
+        data: dict[str, Any] = {"kind": kind, "role": message.role}
+    else:
+        data = dict(plain(before))
+    data["content"] = joined(message.parts)
+    return rebuilt(before, data)
+
+
+def pieces(item: Any) -> Iterable[Piece]:
+    """See `Dialect.pieces`."""
+    data = item if type(item) is dict else plain(item)
+    found: list[Piece] = [data.get("content") or ""]
+    if isinstance(data.get("title"), str):
+        found.append(data["title"])
+    return found
+
+
+def kind_of(data: Mapping[str, Any]) -> str:
+    """The artifact's kind; `type` is accepted for it.
+
+    Raises:
+        ValueError: it has none.
+    """
+    kind = data.get("kind", data.get("type"))
+    if not isinstance(kind, str) or not kind:
+        raise ValueError("it has no 'kind'")
+    return kind

@@ -1,0 +1,255 @@
+"""OpenAI Responses items: messages, calls and their outputs, reasoning, references, built-in tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compact.dialects._wire import (
+    blocks_of,
+    claim_by_blocks,
+    image_from_url,
+    is_bare_text,
+    joined,
+    marks,
+    opaque_pieces,
+    owner,
+    plain,
+    rebuilt,
+    role_of,
+    text_block,
+)
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Piece,
+    Reasoning,
+    Refusal,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+
+NAME = "responses"
+EXPECTED = (
+    "an OpenAI Responses item: {'type': 'message' | 'function_call' | 'function_call_output' | 'reasoning' | "
+    "'item_reference' | a built-in tool's type, ...} or {'role', 'content'}"
+)
+ITEMS_ARE_PARTS = True
+RESULTS_IN_USER = False
+
+_CALLS: dict[str, tuple[str, str]] = {
+    # type of the call: (what it is called when it carries no name, where its arguments stand)
+    "function_call": ("", "arguments"),
+    "custom_tool_call": ("", "input"),
+    "computer_call": ("computer", "action"),
+    "local_shell_call": ("local_shell", "action"),
+    "shell_call": ("shell", "action"),
+    "apply_patch_call": ("apply_patch", "operation"),
+}
+_OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
+_USER_TYPES = frozenset({"mcp_approval_response"})
+
+
+def claim(item: Mapping[str, Any]) -> int:
+    """See `Dialect.claim`."""
+    kind = item.get("type")
+    content = item.get("content")
+    if kind is None or kind == "message":
+        if (
+            not isinstance(item.get("role"), str)
+            or item["role"] == "tool"
+            or "tool_calls" in item
+            or "kind" in item
+        ):
+            return 0
+        by_blocks = claim_by_blocks(content, NAME)
+        if by_blocks == 1 and isinstance(content, list | tuple) and any(_is_foreign_text(b) for b in content):
+            return 0
+        return 2 if kind == "message" and by_blocks and "stop_reason" not in item else by_blocks
+    if not isinstance(kind, str):
+        return 0
+    if kind in _CALLS or kind in _OUTPUTS:
+        return 2
+    if kind in ("reasoning", "item_reference", "compaction"):
+        return 2
+    return (
+        2
+        if kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response"))
+        else 0
+    )
+
+
+def _is_foreign_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "text" and owner(block) is None
+
+
+def read(item: Any) -> Message:
+    """See `Dialect.read`."""
+    data = plain(item)
+    kind = data.get("type")
+    if kind is None or kind == "message":
+        return Message(role_of(data), _read_content(data.get("content")), origin=item, **_marks(data))
+    if kind in _CALLS:
+        return Message("assistant", (_read_call(kind, data),), origin=item, **_marks(data))
+    if kind in _OUTPUTS:
+        result = ToolResult(_id(data, "call_id"), _read_output(data.get("output")), origin=data)
+        return Message("tool", (result,), origin=item, **marks(data))
+    if kind == "reasoning":
+        signed = data.get("encrypted_content") is not None or data.get("id") is not None
+        return Message(
+            "assistant", (Reasoning(_summary(data), signed=signed, origin=data),), origin=item, **marks(data)
+        )
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
+    role = "user" if kind in _USER_TYPES else "assistant"
+    return Message(role, (Opaque(kind, origin=data),), origin=item, **marks(data))
+
+
+def write(message: Message) -> Any:
+    """See `Dialect.write`."""
+    before = message.origin
+    if before is not None and not message.edited:
+        return before
+    data = dict(plain(before)) if before is not None else {}
+    (only, *others) = message.parts or (Text(""),)
+    if isinstance(only, ToolCall) and not others:
+        _write_call(data, only)
+    elif isinstance(only, ToolResult) and not others:
+        data.setdefault("type", "function_call_output")
+        data["call_id"] = only.call_id
+        data["output"] = _write_content(only.content, "input_text") if only.content else ""
+    elif isinstance(only, Reasoning | Opaque) and not others and isinstance(only.origin, Mapping):
+        data = dict(only.origin)
+    else:
+        data["role"] = message.role
+        speaks = "output_text" if message.role == "assistant" else "input_text"
+        data["content"] = _write_content(message.parts, speaks) if message.parts else ""
+    return rebuilt(before, data)
+
+
+def pieces(item: Any) -> Iterable[Piece]:
+    """See `Dialect.pieces`."""
+    data = item if type(item) is dict else plain(item)
+    kind = data.get("type")
+    if kind is None or kind == "message":
+        content = data.get("content")
+        found: list[Piece] = [data.get("role") or ""]
+        if type(content) is str:
+            found.append(content)
+        else:
+            for part in _read_content(content):
+                found.extend(_part_pieces(part))
+        return found
+    if kind in _CALLS:
+        call = _read_call(kind, data)
+        return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
+    if kind in _OUTPUTS:
+        output = data.get("output")
+        if type(output) is str:
+            return [_id(data, "call_id"), output]
+        return [_id(data, "call_id"), *(p for part in _read_output(output) for p in _part_pieces(part))]
+    if kind in ("reasoning", "compaction"):
+        sealed = data.get("encrypted_content")
+        return [_summary(data), *([Sealed(len(sealed))] if isinstance(sealed, str) else [])]
+    return opaque_pieces(data)
+
+
+def _marks(data: Mapping[str, Any]) -> dict[str, bool]:
+    found = marks(data)
+    if data.get("status") in ("incomplete", "failed"):
+        found["aborted"] = True
+    return found
+
+
+def _id(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _read_call(kind: str, data: Mapping[str, Any]) -> ToolCall:
+    name, field = _CALLS[kind]
+    return ToolCall(
+        id=_id(data, "call_id"),
+        name=_id(data, "name") or name,
+        arguments=data.get(field),
+        free_form=kind == "custom_tool_call",
+        origin=data,
+    )
+
+
+def _write_call(data: dict[str, Any], call: ToolCall) -> None:
+    kind = data.setdefault("type", "function_call")
+    name, field = _CALLS.get(kind, ("", "arguments"))
+    data["call_id"] = call.id
+    if call.name != name or "name" in data:
+        data["name"] = call.name
+    if call.arguments is not None and data.get(field) != call.arguments:
+        data[field] = call.arguments_text if isinstance(data.get(field, ""), str) else call.arguments
+
+
+def _summary(data: Mapping[str, Any]) -> str:
+    found = []
+    for key in ("summary", "content"):
+        for block in data.get(key) or ():
+            if isinstance(block, Mapping) and isinstance(block.get("text"), str):
+                found.append(block["text"])
+    return "\n".join(found)
+
+
+def _read_output(output: Any) -> tuple[Part, ...]:
+    if output is None:
+        return ()
+    if isinstance(output, str):
+        return (Text(output),)
+    if isinstance(output, Mapping):
+        return (_read_block(output),)
+    return _read_content(output)
+
+
+def _read_content(content: Any) -> tuple[Part, ...]:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(map(_read_block, blocks_of(content)))
+
+
+def _read_block(block: Mapping[str, Any]) -> Part:
+    kind = block.get("type")
+    if kind in ("input_text", "output_text", "text") and isinstance(block.get("text"), str):
+        return Text(block["text"], origin=block)
+    if kind in ("input_image", "computer_screenshot") and isinstance(block.get("image_url"), str):
+        image = image_from_url(block["image_url"], block)
+        return Image(image.source, detail=block.get("detail"), origin=block)
+    if kind == "refusal" and isinstance(block.get("refusal"), str):
+        return Refusal(block["refusal"], origin=block)
+    return Opaque(str(kind), origin=block)
+
+
+def _write_content(parts: tuple[Part, ...], text_kind: str) -> Any:
+    if is_bare_text(parts):
+        return joined(parts)
+    return [_write_block(part, text_kind) for part in parts]
+
+
+def _write_block(part: Part, text_kind: str) -> Any:
+    if isinstance(part, Text):
+        return text_block(part, text_kind)
+    if isinstance(part, Refusal) and isinstance(part.origin, Mapping):
+        return {**part.origin, "refusal": part.text}
+    if isinstance(part, Image) and part.origin is None:
+        return {"type": "input_image", "image_url": part.source, "detail": part.detail or "auto"}
+    return part.origin
+
+
+def _part_pieces(part: Part) -> list[Piece]:
+    if isinstance(part, Text | Refusal):
+        return [part.text]
+    if isinstance(part, Image):
+        return [part]
+    return opaque_pieces(part.origin) if isinstance(part, Opaque) else [to_json(part.origin)]

@@ -1,0 +1,50 @@
+"""Making a list legal again, in the only safe order: sanitize, limit turns, repair pairs.
+
+Limiting turns can cut between a call and its result, so pairs are repaired last. Every function takes the host's list
+in any dialect and returns a list of the same dialect; a list with nothing to mend comes back as the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compact.hygiene.repair import Repair, repair_tool_pairs
+from compact.hygiene.sanitizing import sanitize, sanitize_report
+from compact.hygiene.turns import limit_turns, limit_turns_report
+from compact.hygiene.work import Cleaned, Removed
+
+__all__ = [
+    "Cleaned",
+    "Removed",
+    "Repair",
+    "clean",
+    "clean_report",
+    "limit_turns",
+    "repair_tool_pairs",
+    "sanitize",
+]
+
+
+def clean(messages: Sequence[Any], max_turns: int | None = None, dialect: str | None = None) -> Any:
+    """The three steps in order. See `clean_report` for what was removed.
+
+    Raises:
+        MessageError: the list is not recognisable, or an entry is not a message.
+    """
+    return clean_report(messages, max_turns, dialect).messages
+
+
+def clean_report(
+    messages: Sequence[Any], max_turns: int | None = None, dialect: str | None = None
+) -> Cleaned:
+    """The three steps in order, with every message that was removed or changed, so that it can be archived first.
+
+    Raises:
+        MessageError: the list is not recognisable, or an entry is not a message.
+    """
+    sanitized = sanitize_report(messages, dialect)
+    limited = limit_turns_report(sanitized.messages, max_turns, dialect)
+    repaired = repair_tool_pairs(limited.messages, dialect)
+    removed = (*sanitized.removed, *limited.removed, *repaired.removed)
+    return Cleaned(repaired.messages, removed)

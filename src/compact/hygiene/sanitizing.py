@@ -1,0 +1,144 @@
+"""Take out, or mend, what no provider accepts in a single message."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compact import dialects
+from compact.checks import NAME_RULE, ROLES, bad_text, has_content, id_problem
+from compact.dialects import Dialect
+from compact.dialects._wire import plain, rebuilt
+from compact.hygiene.work import Cleaned, Removed, settled, without_loose_ends
+from compact.messages import Message, Part, Text, ToolCall, ToolResult
+
+_REPLACEMENT = "\ufffd"
+
+
+def sanitize(
+    messages: Sequence[Any], dialect: str | None = None, allowed_tools: Collection[str] | None = None
+) -> Any:
+    """The list without what would be refused whatever stands around it.
+
+    Calls without an id, a name or arguments, with a malformed name, or with arguments that are not a JSON object are
+    dropped; names lose spaces around them; ids that are too long or have forbidden characters are replaced by a hash,
+    the same on both sides of a pair; lone surrogates and NULs become U+FFFD; empty messages are dropped; a role that
+    the dialect does not have becomes the user's. With `allowed_tools`, calls of other tools are dropped too.
+
+    Raises:
+        MessageError: the list is not recognisable, or an entry is not a message.
+    """
+    return sanitize_report(messages, dialect, allowed_tools).messages
+
+
+def sanitize_report(
+    messages: Sequence[Any], dialect: str | None = None, allowed_tools: Collection[str] | None = None
+) -> Cleaned:
+    """`sanitize`, with what was taken out or changed."""
+    known, neutral = dialects.read(messages, dialect)
+    kept: list[Message] = []
+    removed: list[Removed] = []
+    for before, item in zip(neutral, messages, strict=True):
+        after = _sanitize_message(before, known, allowed_tools)
+        if after is None:
+            removed.append(Removed(item, "empty, or nothing in it could be sent"))
+            continue
+        if after is not before:
+            removed.append(Removed(item, "parts of it could not be sent"))
+        kept.append(after)
+    if known.NAME == "anthropic":
+        kept.sort(
+            key=lambda message: message.role != "system"
+        )  # stable: only the system prompt moves, to the front
+    return Cleaned(settled(messages, dialects.write(known, kept)), tuple(removed))
+
+
+def safe_id(call_id: str, occurrence: int = 1) -> str:
+    """An id that every provider accepts, always the same for the same id and occurrence."""
+    seed = f"{occurrence}:{call_id}".encode("utf-8", "surrogatepass")
+    return f"call_{hashlib.sha256(seed).hexdigest()[:24]}"
+
+
+def _sanitize_message(
+    before: Message, dialect: Dialect, allowed_tools: Collection[str] | None
+) -> Message | None:
+    message = _with_valid_text(before, dialect)
+    if message.role not in ROLES.get(dialect.NAME, {message.role}):
+        message = replace(message, role="user", edited=True)
+    parts: list[Part] = []
+    for part in message.parts:
+        mended = _sanitize_part(part, dialect, allowed_tools)
+        if mended is not None:
+            parts.append(mended)
+    if len(parts) != len(message.parts) or any(a is not b for a, b in zip(parts, message.parts, strict=True)):
+        message = message.with_parts(tuple(parts))
+    if message.role not in ("user", "assistant"):
+        return message
+    if message.protected and not has_content(before, dialect):
+        return message
+    return without_loose_ends(message, dialect)
+
+
+def _sanitize_part(part: Part, dialect: Dialect, allowed_tools: Collection[str] | None) -> Part | None:
+    if isinstance(part, Text) and dialect.NAME == "anthropic" and not part.text.strip():
+        return None
+    if isinstance(part, ToolCall):
+        return _sanitize_call(part, dialect, allowed_tools)
+    if isinstance(part, ToolResult):
+        return _sanitize_result(part, dialect)
+    return part
+
+
+def _sanitize_call(
+    call: ToolCall, dialect: Dialect, allowed_tools: Collection[str] | None
+) -> ToolCall | None:
+    name = call.name.strip()
+    if not (call.id or call.by_position) or not NAME_RULE.fullmatch(name):
+        return None
+    if allowed_tools is not None and name not in allowed_tools:
+        return None
+    arguments = call.arguments
+    if isinstance(arguments, str) and not arguments.strip() and not call.free_form:
+        arguments = "{}"  # streams of tools without parameters end like this
+    mended = replace(call, name=name, arguments=arguments)
+    if not call.free_form and mended.parsed_arguments() is None:
+        return None
+    if call.id and id_problem(call.id, dialect):
+        mended = replace(mended, id=safe_id(call.id))
+    return call if mended == call else mended
+
+
+def _sanitize_result(result: ToolResult, dialect: Dialect) -> ToolResult:
+    mended = result
+    if result.call_id and id_problem(result.call_id, dialect):
+        mended = replace(mended, call_id=safe_id(result.call_id))
+    if dialect.NAME == "anthropic":
+        content = tuple(p for p in result.content if not (isinstance(p, Text) and not p.text.strip()))
+        if content != result.content:
+            mended = replace(mended, content=content)
+    return mended
+
+
+def _with_valid_text(message: Message, dialect: Dialect) -> Message:
+    if not any(isinstance(piece, str) and bad_text(piece) for piece in dialect.pieces(message.origin)):
+        return message
+    data = _valid(plain(message.origin))
+    return replace(dialect.read(rebuilt(message.origin, data)), edited=False)
+
+
+def _valid(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        if bad_text(value) is None:
+            return value
+        return (
+            value.replace("\x00", _REPLACEMENT).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        )
+    if depth > 200:
+        return value
+    if isinstance(value, Mapping):
+        return {_valid(key, depth + 1): _valid(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_valid(entry, depth + 1) for entry in value]
+    return value

@@ -1,0 +1,46 @@
+"""What the steps of hygiene share: the record of what they took out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compact.checks import has_content
+from compact.dialects import Dialect
+from compact.messages import Message, Reasoning
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A message that was taken out, or changed, and why. `message` is the host's own object, before."""
+
+    message: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The list, and what it lost on the way."""
+
+    messages: Any
+    removed: tuple[Removed, ...]
+
+
+def settled(before: Sequence[Any], after: list[Any]) -> Any:
+    """The list that was passed in, if nothing in it changed; else the new one."""
+    same = len(before) == len(after) and all(old is new for old, new in zip(before, after, strict=True))
+    return before if same else after
+
+
+def without_loose_ends(message: Message, dialect: Dialect) -> Message | None:
+    """A message from which parts were taken, with what cannot stand alone taken too; None when nothing is left.
+
+    Thinking is bound to what it led to: at the end of a message it has lost that.
+    """
+    parts = message.parts
+    if not dialect.ITEMS_ARE_PARTS:
+        while parts and isinstance(parts[-1], Reasoning) and dialect.NAME == "anthropic":
+            parts = parts[:-1]
+    trimmed = message if parts is message.parts else message.with_parts(parts)
+    return trimmed if has_content(trimmed, dialect) else None

@@ -1,0 +1,137 @@
+"""Which result answers which call.
+
+One reply of the model asks for a batch of calls; their results follow it, up to the next reply. In most dialects a reply
+is one message; in OpenAI Responses it is a run of neighbouring items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from compact.dialects import Dialect
+from compact.messages import Message, Opaque, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A call or a result, with its place: the message's index and its own index among that message's parts."""
+
+    message: int
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The calls of one reply and the stretch in which their results may stand."""
+
+    start: int
+    """The first message of the reply that has a call."""
+    end: int
+    """One past the reply's last message: where the results should begin."""
+    stop: int
+    """One past the last message before the next reply."""
+    calls: tuple[Found, ...]
+    answers: tuple[Found | None, ...]
+    """For each call the result that answers it, or None."""
+    repeats: tuple[Found, ...]
+    """Results for a call that was answered before."""
+    strangers: tuple[Found, ...]
+    """Results in the stretch that answer no call of this batch."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a call still waits for its result."""
+        return None in self.answers
+
+
+def batches(messages: Sequence[Message], dialect: Dialect) -> list[Batch]:
+    """All batches of a list, in order."""
+    found = []
+    index = 0
+    while index < len(messages):
+        if messages[index].role != "assistant" or not messages[index].calls:
+            index += 1
+            continue
+        end = index + 1
+        if dialect.ITEMS_ARE_PARTS:
+            while end < len(messages) and messages[end].role == "assistant":
+                end += 1
+        stop = end
+        while stop < len(messages) and messages[stop].role != "assistant":
+            stop += 1
+        found.append(_match(messages, index, end, stop))
+        index = stop
+    return found
+
+
+def in_flight(messages: Sequence[Message], batch: Batch) -> bool:
+    """Whether a batch is the newest one and still being worked on: nothing but results stands behind it.
+
+    Such a batch is never cut and never repaired away: its missing results are on their way. Calls of an aborted reply
+    will never be answered.
+    """
+    return (
+        batch.is_open
+        and batch.stop == len(messages)
+        and all(len(m.results) == len(m.parts) and m.parts for m in messages[batch.end : batch.stop])
+        and not any(messages[call.message].aborted for call in batch.calls)
+    )
+
+
+def call_at(messages: Sequence[Message], place: Found) -> ToolCall:
+    """The call that stands there."""
+    part = messages[place.message].parts[place.part]
+    assert isinstance(part, ToolCall)
+    return part
+
+
+def result_at(messages: Sequence[Message], place: Found) -> ToolResult:
+    """The result that stands there."""
+    part = messages[place.message].parts[place.part]
+    assert isinstance(part, ToolResult)
+    return part
+
+
+def results_in(messages: Sequence[Message], start: int, stop: int) -> Iterator[tuple[Found, ToolResult]]:
+    """Every result between two indexes, in order."""
+    for index in range(start, stop):
+        for place, part in enumerate(messages[index].parts):
+            if isinstance(part, ToolResult):
+                yield Found(index, place), part
+
+
+def first_reference(messages: Sequence[Message]) -> int:
+    """Where the first reference to an item stands that only the provider has: behind it, a call may be out of sight."""
+    for index, message in enumerate(messages):
+        if any(isinstance(part, Opaque) and part.type == "item_reference" for part in message.parts):
+            return index
+    return len(messages)
+
+
+def _match(messages: Sequence[Message], start: int, end: int, stop: int) -> Batch:
+    calls = [
+        (Found(index, place), part)
+        for index in range(start, end)
+        for place, part in enumerate(messages[index].parts)
+        if isinstance(part, ToolCall)
+    ]
+    answers: list[Found | None] = [None] * len(calls)
+    repeats, strangers = [], []
+    for place, result in results_in(messages, end, stop):
+        named = [n for n, (_, call) in enumerate(calls) if _answers(result, call)]
+        free = [n for n in named if answers[n] is None]
+        if free:
+            answers[free[0]] = place
+        elif named:
+            repeats.append(place)
+        else:
+            strangers.append(place)
+    places = tuple(place for place, _ in calls)
+    return Batch(start, end, stop, places, tuple(answers), tuple(repeats), tuple(strangers))
+
+
+def _answers(result: ToolResult, call: ToolCall) -> bool:
+    if result.by_position or call.by_position:
+        return not result.name or not call.name or result.name == call.name
+    return bool(call.id) and result.call_id == call.id
