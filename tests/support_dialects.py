@@ -14,7 +14,11 @@ def to_responses(messages: list[Item]) -> list[Item]:
     for message in messages:
         if message["role"] == "tool":
             found.append(
-                {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"] or ""}
+                {
+                    "type": "function_call_output",
+                    "call_id": message["tool_call_id"],
+                    "output": message["content"] or "",
+                }
             )
             continue
         if message.get("content"):

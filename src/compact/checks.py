@@ -136,6 +136,9 @@ def _message_rules(index: int, message: Message, item: Any, dialect: Dialect) ->
         if problem:
             found.append(Violation(index, "invalid_text", f"the message contains {problem}"))
             break
+    inner = [part for result in message.results for part in result.content]
+    if any(isinstance(part, Text) and isinstance(part.origin, str) for part in (*message.parts, *inner)):
+        found.append(Violation(index, "bare_string", "a bare string stands where a content block should"))
     if dialect.NAME == "anthropic":
         found += _block_rules(index, message)
     for call in message.calls:

@@ -113,18 +113,18 @@ def _aborted(data: Mapping[str, Any]) -> bool:
     return False
 
 
-def blocks_of(content: Any) -> list[Mapping[str, Any]]:
-    """The typed blocks of a content list.
+def blocks_of(content: Any) -> list[Mapping[str, Any] | str]:
+    """The typed blocks of a content list, and the bare strings that some hosts write between them.
 
     Raises:
         ValueError: the content is no list, or an entry of it is no object.
     """
     if not isinstance(content, list | tuple):
         raise ValueError(f"its 'content' is {type(content).__name__}, not text or a list of blocks")
-    found = []
+    found: list[Mapping[str, Any] | str] = []
     for place, block in enumerate(content):
         try:
-            found.append(plain(block))
+            found.append(block if isinstance(block, str) else plain(block))
         except ValueError as problem:
             raise ValueError(f"content[{place}] is not a block: {problem}") from problem
     return found
@@ -158,6 +158,8 @@ def claim_by_blocks(content: Any, name: str) -> int:
 def text_block(part: Text, kind: str = "text") -> Any:
     """The block of a text part: its own, if the words are the same."""
     before = part.origin
+    if isinstance(before, str):
+        return part.text
     if isinstance(before, Mapping):
         return before if before.get("text") == part.text else {**before, "text": part.text}
     return {"type": kind, "text": part.text}

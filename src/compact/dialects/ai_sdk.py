@@ -75,7 +75,7 @@ def write(message: Message) -> Any:
     results = message.results
     if len(results) == 1 and message.parts == results and isinstance(results[0].origin, str):
         _write_text_result(data, results[0])
-    else:
+    elif message.parts or data.get("content"):
         data["content"] = _write_content(message.parts)
     return rebuilt(before, data)
 
@@ -146,7 +146,9 @@ def _read_content(content: Any) -> tuple[Part, ...]:
     return tuple(map(_read_block, blocks_of(content)))
 
 
-def _read_block(block: Mapping[str, Any]) -> Part:
+def _read_block(block: Mapping[str, Any] | str) -> Part:
+    if isinstance(block, str):
+        return Text(block, origin=block)
     kind = block.get("type")
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)

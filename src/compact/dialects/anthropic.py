@@ -68,7 +68,8 @@ def write(message: Message) -> Any:
         return before
     data = dict(plain(before)) if before is not None else {}
     data["role"] = message.role
-    data["content"] = _write_content(message.parts)
+    if message.parts or data.get("content"):
+        data["content"] = _write_content(message.parts)
     return rebuilt(before, data)
 
 
@@ -85,7 +86,10 @@ def pieces(item: Any) -> Iterable[Piece]:
     return found
 
 
-def _add_block(block: Mapping[str, Any], found: list[Piece]) -> None:
+def _add_block(block: Mapping[str, Any] | str, found: list[Piece]) -> None:
+    if isinstance(block, str):
+        found.append(block)
+        return
     kind = block.get("type")
     if kind == "text":
         found.append(block.get("text") or "")
@@ -118,7 +122,9 @@ def _read_content(content: Any) -> tuple[Part, ...]:
     return tuple(map(_read_block, blocks_of(content)))
 
 
-def _read_block(block: Mapping[str, Any]) -> Part:
+def _read_block(block: Mapping[str, Any] | str) -> Part:
+    if isinstance(block, str):
+        return Text(block, origin=block)
     kind = block.get("type")
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)

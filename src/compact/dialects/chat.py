@@ -148,7 +148,9 @@ def _read_content(content: Any) -> tuple[Part, ...]:
     return tuple(map(_read_block, blocks_of(content)))
 
 
-def _read_block(block: Mapping[str, Any]) -> Part:
+def _read_block(block: Mapping[str, Any] | str) -> Part:
+    if isinstance(block, str):
+        return Text(block, origin=block)
     kind = block.get("type")
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)
@@ -208,7 +210,8 @@ def _write_result(data: dict[str, Any], message: Message) -> None:
         data["tool_call_id"] = result.call_id
     if result.name is not None:
         data["name"] = result.name
-    data["content"] = _write_content(result.content) if result.content else ""
+    if result.content or data.get("content"):
+        data["content"] = _write_content(result.content) if result.content else ""
 
 
 def _write_speech(data: dict[str, Any], message: Message) -> None:
@@ -217,7 +220,7 @@ def _write_speech(data: dict[str, Any], message: Message) -> None:
     )
     if content:
         data["content"] = _write_content(content)
-    elif data.get("content") is not None or "content" not in data:
+    elif data.get("content"):
         data["content"] = None
     refusals = [part.text for part in message.parts if isinstance(part, Refusal) and _is_refusal_key(part)]
     if refusals:

@@ -116,19 +116,22 @@ def write(message: Message) -> Any:
     if before is not None and not message.edited:
         return before
     data = dict(plain(before)) if before is not None else {}
-    (only, *others) = message.parts or (Text(""),)
+    (only, *others) = message.parts or (None,)
     if isinstance(only, ToolCall) and not others:
         _write_call(data, only)
     elif isinstance(only, ToolResult) and not others:
         data.setdefault("type", "function_call_output")
         data["call_id"] = only.call_id
-        data["output"] = _write_content(only.content, "input_text") if only.content else ""
+        blocks = _write_content(only.content, "input_text") if only.content else ""
+        # A computer's screenshot is one object, not a list of them.
+        data["output"] = blocks[0] if isinstance(data.get("output"), Mapping) and len(blocks) == 1 else blocks
     elif isinstance(only, Reasoning | Opaque) and not others and isinstance(only.origin, Mapping):
         data = dict(only.origin)
     else:
         data["role"] = message.role
         speaks = "output_text" if message.role == "assistant" else "input_text"
-        data["content"] = _write_content(message.parts, speaks) if message.parts else ""
+        if message.parts or data.get("content"):
+            data["content"] = _write_content(message.parts, speaks) if message.parts else ""
     return rebuilt(before, data)
 
 
@@ -219,7 +222,9 @@ def _read_content(content: Any) -> tuple[Part, ...]:
     return tuple(map(_read_block, blocks_of(content)))
 
 
-def _read_block(block: Mapping[str, Any]) -> Part:
+def _read_block(block: Mapping[str, Any] | str) -> Part:
+    if isinstance(block, str):
+        return Text(block, origin=block)
     kind = block.get("type")
     if kind in ("input_text", "output_text", "text") and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)

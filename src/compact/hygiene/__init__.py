@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact.hygiene.repair import Repair, repair_tool_pairs
-from compact.hygiene.sanitizing import sanitize, sanitize_report
-from compact.hygiene.turns import limit_turns, limit_turns_report
-from compact.hygiene.work import Cleaned, Removed
+from compact import dialects
+from compact.hygiene.repair import Repair, repair_tool_pairs, repaired
+from compact.hygiene.sanitizing import sanitize, sanitized
+from compact.hygiene.turns import limit_turns, limited
+from compact.hygiene.work import Cleaned, Removed, settled
 
 __all__ = [
     "Cleaned",
@@ -43,8 +44,9 @@ def clean_report(
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
-    sanitized = sanitize_report(messages, dialect)
-    limited = limit_turns_report(sanitized.messages, max_turns, dialect)
-    repaired = repair_tool_pairs(limited.messages, dialect)
-    removed = (*sanitized.removed, *limited.removed, *repaired.removed)
-    return Cleaned(repaired.messages, removed)
+    known, neutral = dialects.read(messages, dialect)
+    kept, unsendable = sanitized(neutral, known)
+    kept, too_old = limited(kept, known, max_turns)
+    repair = repaired(kept, known)
+    removed = (*unsendable, *too_old, *repair.removed)
+    return Cleaned(settled(messages, neutral, repair.messages, known), removed)

@@ -47,30 +47,30 @@ def repair_tool_pairs(messages: Sequence[Any], dialect: str | None = None) -> Re
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    if known.NAME == "harness":
+    outcome = repaired(neutral, known)
+    return replace(outcome, messages=settled(messages, neutral, outcome.messages, known))
+
+
+def repaired(messages: list[Message], dialect: Dialect) -> Repair:
+    """`repair_tool_pairs` on neutral messages; the very same list when it is legal."""
+    aborted = any(message.aborted and message.calls for message in messages)
+    if dialect.NAME == "harness" or (not aborted and not structure_violations(messages, dialect)):
         return Repair(messages)
-    aborted = any(message.aborted and message.calls for message in neutral)
-    if not aborted and not structure_violations(neutral, known):
-        return Repair(messages)
-    bench = _Bench(known, neutral)
-    for batch in batches(bench.pieces, known):
+    bench = _Bench(dialect, messages)
+    for batch in batches(bench.pieces, dialect):
         bench.pass_on(batch.start)
         bench.mend(batch)
     bench.pass_on(len(bench.pieces))
     after = bench.assembled()
     intact = {id(message) for message in after}
-    removed = tuple(
-        Removed(item, "its tool calls and results did not fit together")
-        for item, message in zip(messages, neutral, strict=True)
-        if id(message) not in intact
-    )
+    lost = [message for message in messages if id(message) not in intact]
     return Repair(
-        settled(messages, dialects.write(known, after)),
+        after,
         added=bench.added,
         dropped_duplicates=bench.dropped_duplicates,
         dropped_orphans=bench.dropped_orphans,
         moved=bench.moved,
-        removed=removed,
+        removed=tuple(Removed(m.origin, "its tool calls and results did not fit together") for m in lost),
     )
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from compact import dialects
-from compact.checks import NAME_RULE, ROLES, bad_text, has_content, id_problem
+from compact.checks import NAME_RULE, ROLES, bad_text, id_problem
 from compact.dialects import Dialect
 from compact.dialects._wire import plain, rebuilt
-from compact.hygiene.work import Cleaned, Removed, settled, without_loose_ends
+from compact.hygiene.work import Removed, settled, without_loose_ends
 from compact.messages import Message, Part, Text, ToolCall, ToolResult
 
 _REPLACEMENT = "\ufffd"
@@ -30,29 +30,29 @@ def sanitize(
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
-    return sanitize_report(messages, dialect, allowed_tools).messages
-
-
-def sanitize_report(
-    messages: Sequence[Any], dialect: str | None = None, allowed_tools: Collection[str] | None = None
-) -> Cleaned:
-    """`sanitize`, with what was taken out or changed."""
     known, neutral = dialects.read(messages, dialect)
+    return settled(messages, neutral, sanitized(neutral, known, allowed_tools)[0], known)
+
+
+def sanitized(
+    messages: list[Message], dialect: Dialect, allowed_tools: Collection[str] | None = None
+) -> tuple[list[Message], list[Removed]]:
+    """`sanitize` on neutral messages, with what was taken out or changed."""
     kept: list[Message] = []
     removed: list[Removed] = []
-    for before, item in zip(neutral, messages, strict=True):
-        after = _sanitize_message(before, known, allowed_tools)
+    for before in messages:
+        after = _sanitize_message(before, dialect, allowed_tools)
         if after is None:
-            removed.append(Removed(item, "empty, or nothing in it could be sent"))
+            removed.append(Removed(before.origin, "empty, or nothing in it could be sent"))
             continue
         if after is not before:
-            removed.append(Removed(item, "parts of it could not be sent"))
+            removed.append(Removed(before.origin, "parts of it could not be sent"))
         kept.append(after)
-    if known.NAME == "anthropic":
+    if dialect.NAME == "anthropic":
         kept.sort(
             key=lambda message: message.role != "system"
         )  # stable: only the system prompt moves, to the front
-    return Cleaned(settled(messages, dialects.write(known, kept)), tuple(removed))
+    return kept, removed
 
 
 def safe_id(call_id: str, occurrence: int = 1) -> str:
@@ -74,16 +74,14 @@ def _sanitize_message(
             parts.append(mended)
     if len(parts) != len(message.parts) or any(a is not b for a, b in zip(parts, message.parts, strict=True)):
         message = message.with_parts(tuple(parts))
-    if message.role not in ("user", "assistant"):
-        return message
-    if message.protected and not has_content(before, dialect):
-        return message
-    return without_loose_ends(message, dialect)
+    return without_loose_ends(message, dialect) if message.role in ("user", "assistant") else message
 
 
 def _sanitize_part(part: Part, dialect: Dialect, allowed_tools: Collection[str] | None) -> Part | None:
-    if isinstance(part, Text) and dialect.NAME == "anthropic" and not part.text.strip():
-        return None
+    if isinstance(part, Text):
+        if dialect.NAME == "anthropic" and not part.text.strip():
+            return None
+        return replace(part, origin=None) if isinstance(part.origin, str) else part
     if isinstance(part, ToolCall):
         return _sanitize_call(part, dialect, allowed_tools)
     if isinstance(part, ToolResult):
@@ -114,10 +112,9 @@ def _sanitize_result(result: ToolResult, dialect: Dialect) -> ToolResult:
     mended = result
     if result.call_id and id_problem(result.call_id, dialect):
         mended = replace(mended, call_id=safe_id(result.call_id))
-    if dialect.NAME == "anthropic":
-        content = tuple(p for p in result.content if not (isinstance(p, Text) and not p.text.strip()))
-        if content != result.content:
-            mended = replace(mended, content=content)
+    content = [_sanitize_part(part, dialect, None) for part in result.content]
+    if any(new is not old for new, old in zip(content, result.content, strict=True)):
+        mended = replace(mended, content=tuple(part for part in content if part is not None))
     return mended
 
 

@@ -27,10 +27,11 @@ class Cleaned:
     removed: tuple[Removed, ...]
 
 
-def settled(before: Sequence[Any], after: list[Any]) -> Any:
-    """The list that was passed in, if nothing in it changed; else the new one."""
-    same = len(before) == len(after) and all(old is new for old, new in zip(before, after, strict=True))
-    return before if same else after
+def settled(items: Sequence[Any], before: list[Message], after: list[Message], dialect: Dialect) -> Any:
+    """The host's list itself, if no message in it changed; else a new one with the same objects where they are."""
+    if len(before) == len(after) and all(old is new for old, new in zip(before, after, strict=True)):
+        return items
+    return [dialect.write(message) for message in after]
 
 
 def without_loose_ends(message: Message, dialect: Dialect) -> Message | None:
@@ -39,8 +40,7 @@ def without_loose_ends(message: Message, dialect: Dialect) -> Message | None:
     Thinking is bound to what it led to: at the end of a message it has lost that.
     """
     parts = message.parts
-    if not dialect.ITEMS_ARE_PARTS:
-        while parts and isinstance(parts[-1], Reasoning) and dialect.NAME == "anthropic":
-            parts = parts[:-1]
+    while dialect.NAME == "anthropic" and parts and isinstance(parts[-1], Reasoning):
+        parts = parts[:-1]
     trimmed = message if parts is message.parts else message.with_parts(parts)
     return trimmed if has_content(trimmed, dialect) else None
