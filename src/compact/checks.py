@@ -186,10 +186,11 @@ def _call_rules(index: int, call: ToolCall, dialect: Dialect) -> list[Violation]
 def _pair_rules(messages: Sequence[Message], dialect: Dialect, in_flight_is_fine: bool) -> list[Violation]:
     found: list[Violation] = []
     used: set[str] = set()
+    answered: set[str] = set()
     covered = 0
     reference = first_reference(messages)
     for batch in batches(messages, dialect):
-        found += _orphans(messages, covered, min(batch.start, reference), used)
+        found += _orphans(messages, covered, min(batch.start, reference), answered)
         covered = batch.stop
         for place in batch.calls:
             call = call_at(messages, place)
@@ -198,9 +199,10 @@ def _pair_rules(messages: Sequence[Message], dialect: Dialect, in_flight_is_fine
                     Violation(place.message, "duplicate_call_id", f"the call id {call.id!r} was used before")
                 )
             used.add(call.id)
+        answered |= {result_at(messages, place).call_id for place in batch.answers if place is not None}
         waiting = in_flight_is_fine and in_flight(messages, batch)
         found += _answer_rules(messages, batch, dialect, waiting, reference)
-    found += _orphans(messages, covered, reference, used)
+    found += _orphans(messages, covered, reference, answered)
     return found
 
 
@@ -251,10 +253,10 @@ def _results_directly_behind(messages: Sequence[Message], batch: Batch, dialect:
     return found
 
 
-def _orphans(messages: Sequence[Message], start: int, stop: int, used: set[str]) -> list[Violation]:
+def _orphans(messages: Sequence[Message], start: int, stop: int, answered: set[str]) -> list[Violation]:
     found = []
     for place, result in results_in(messages, start, stop):
-        if result.call_id in used and result.call_id:
+        if result.call_id in answered:
             found.append(
                 Violation(
                     place.message, "duplicate_result", f"the call {result.call_id!r} was answered before"
@@ -266,7 +268,7 @@ def _orphans(messages: Sequence[Message], start: int, stop: int, used: set[str])
 
 
 def _orphan(index: int, result: ToolResult) -> Violation:
-    return Violation(index, "orphan_result", f"the result for {result.call_id!r} has no call before it")
+    return Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
 
 
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> list[Violation]:

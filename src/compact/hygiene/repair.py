@@ -53,8 +53,9 @@ def repair_tool_pairs(messages: Sequence[Any], dialect: str | None = None) -> Re
 
 def repaired(messages: list[Message], dialect: Dialect) -> Repair:
     """`repair_tool_pairs` on neutral messages; the very same list when it is legal."""
-    aborted = any(message.aborted and message.calls for message in messages)
-    if dialect.NAME == "harness" or (not aborted and not structure_violations(messages, dialect)):
+    if dialect.NAME == "harness":
+        return Repair(messages)
+    if not any(map(_needs_mending, messages)) and not structure_violations(messages, dialect):
         return Repair(messages)
     bench = _Bench(dialect, messages)
     for batch in batches(bench.pieces, dialect):
@@ -74,6 +75,15 @@ def repaired(messages: list[Message], dialect: Dialect) -> Repair:
     )
 
 
+def _needs_mending(message: Message) -> bool:
+    """Whether a message must change although the order is right: calls never run, results with a blank name."""
+    return (message.aborted and bool(message.calls)) or any(map(_is_blank, message.results))
+
+
+def _is_blank(result: ToolResult) -> bool:
+    return result.name is not None and not result.name.strip()
+
+
 class _Bench:
     """A list taken apart into pieces, each with one result or none, and put together again."""
 
@@ -85,6 +95,7 @@ class _Bench:
         self.done: list[tuple[Message, int | None]] = []
         self.position = 0
         self.uses: dict[str, int] = {}
+        self.answered: set[str] = set()
         self.added = self.dropped_duplicates = self.dropped_orphans = self.moved = 0
         for index, message in enumerate(messages):
             for piece in _split(message, dialect):
@@ -171,15 +182,16 @@ class _Bench:
 
     def _answer(self, place: Found, call: ToolCall, call_id: str) -> tuple[Message, int | None]:
         piece, result = self.pieces[place.message], result_at(self.pieces, place)
+        self.answered.add(result.call_id)
         mended = result
         if not result.by_position and result.call_id != call_id:
             mended = replace(mended, call_id=call_id)
-        if result.name is not None and not result.name.strip():
+        if _is_blank(result):
             mended = replace(mended, name=call.name or "unknown")
         return (piece if mended is result else piece.with_parts((mended,))), self.sources[place.message]
 
     def _drop(self, result: ToolResult) -> None:
-        if result.call_id in self.uses:
+        if result.call_id in self.answered:
             self.dropped_duplicates += 1
         else:
             self.dropped_orphans += 1
