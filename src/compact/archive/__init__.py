@@ -1,0 +1,110 @@
+"""The archive: where everything taken out of a context lies, redacted and restorable.
+
+`open_archive` gives the archive that the settings describe. `Archive` on a `MemoryStore` is the one for tests.
+"""
+
+from __future__ import annotations
+
+import os
+
+from compact.archive.archive import Archive
+from compact.archive.log import Listener
+from compact.archive.memory import MemoryStore
+from compact.archive.protocol import (
+    Entry,
+    FileInfo,
+    FileRef,
+    Problem,
+    Redactor,
+    Removed,
+    Restored,
+    Step,
+    Store,
+    StoredOutput,
+    Taken,
+)
+from compact.archive.records import Record, Scribe
+from compact.archive.steps import Attempt
+from compact.errors import ConfigError
+from compact.events import Recorder
+
+__all__ = [
+    "ADAPTERS",
+    "Archive",
+    "Attempt",
+    "Entry",
+    "FileInfo",
+    "FileRef",
+    "Listener",
+    "MemoryStore",
+    "Problem",
+    "Record",
+    "Redactor",
+    "Removed",
+    "Restored",
+    "Scribe",
+    "Step",
+    "Store",
+    "StoredOutput",
+    "Taken",
+    "open_archive",
+]
+
+ADAPTERS = ("fs", "s3", "object_store", "memory")
+
+
+def open_archive(
+    redactor: Redactor,
+    recorder: Recorder,
+    *,
+    adapter: str = "fs",
+    root: str | os.PathLike[str] = ".compact/archive",
+    bucket: str | None = None,
+    prefix: str | None = None,
+    kms_key_id: str | None = None,
+    endpoint_url: str | None = None,
+    timeout_s: float = 5.0,
+    step_timeout_s: float = 60.0,
+    retries: int = 2,
+    spool_root: str | os.PathLike[str] = ".compact/spool",
+    spool_retry_s: float = 30.0,
+    lock_timeout_s: float = 5.0,
+    attempt_ttl_s: float = 86_400.0,
+    listener: Listener | None = None,
+) -> Archive:
+    """The archive that these settings describe (`archive:` in the configuration).
+
+    Raises:
+        ConfigError: the adapter is unknown, or a setting that it needs is missing.
+        MissingExtra: the adapter needs a package that is not installed.
+    """
+    store: Store
+    if adapter == "fs":
+        # Imported here, as it needs a POSIX system; the other adapters do not.
+        from compact.archive.fs import FsStore
+
+        store = FsStore(root, lock_timeout_s=lock_timeout_s)
+    elif adapter == "memory":
+        store = MemoryStore()
+    elif adapter in {"s3", "object_store"}:
+        if not bucket:
+            raise ConfigError("archive.bucket must be set for the adapter 's3'", path="archive.bucket")
+        from compact.archive.object_store import open_s3
+        from compact.archive.spool import SpooledStore
+
+        remote = open_s3(
+            bucket=bucket,
+            prefix=prefix,
+            kms_key_id=kms_key_id,
+            endpoint_url=endpoint_url,
+            timeout_s=timeout_s,
+            step_timeout_s=step_timeout_s,
+            retries=retries,
+        )
+        store = SpooledStore(remote, spool_root, retry_s=spool_retry_s)
+    else:
+        raise ConfigError(
+            f"archive.adapter must be one of {', '.join(ADAPTERS)}, got {adapter!r:.40}",
+            path="archive.adapter",
+        )
+    return Archive(store, redactor, recorder, attempt_ttl_s=attempt_ttl_s, listener=listener)

@@ -1,0 +1,231 @@
+"""The write sequence: the order of system calls after which a record is there, whole, and survives power loss.
+
+    new file      open O_EXCL|O_NOFOLLOW 0600, write all, fsync, close        under a hidden name
+    its name      link(2) to the final name                                   exclusive: an existing name is never replaced
+    clean up      unlink the hidden name, fsync the folder
+
+A crash before the link leaves a hidden file that is swept later; after it, the whole record. A name that was linked is
+never taken back: another process may have built on it already. If the folder's fsync then fails, the write is reported
+as failed, and what may be seen is whole.
+
+Every function works on an open folder and raises OSError; `compact.archive.tree` explains it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+import time
+from contextlib import suppress
+
+from compact.archive import owners
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+# Without O_NONBLOCK the open of a pipe that somebody put there would wait forever.
+_EXISTING = os.O_NOFOLLOW | os.O_NONBLOCK
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+_NOT_REPLACING = 1  # RENAME_NOREPLACE
+_BLOCK = 65536
+_LOCK_PAUSE_S = 0.002
+
+
+def write_new(folder: int, name: str, data: bytes) -> None:
+    """A new file with all of `data`, on disk. Its name is durable after `sync_folder`."""
+    file = os.open(name, _NEW, 0o600, dir_fd=folder)
+    try:
+        try:
+            _write_all(file, data)
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except BaseException:
+        # After a failed fsync the pages count as clean: a second fsync would lie. The file is given up.
+        discard(folder, name)
+        raise
+
+
+def create(folder: int, name: str, data: bytes) -> bool:
+    """The record under its final name, durable; False when the name is taken."""
+    hidden = f".tmp-{owners.unique_id()}"
+    write_new(folder, hidden, data)
+    try:
+        won = give_name(folder, hidden, name)
+    finally:
+        discard(folder, hidden)
+    if won:
+        sync_folder(folder)
+    return won
+
+
+def give_name(folder: int, hidden: str, name: str) -> bool:
+    """Lets `name` stand for the file that `hidden` stands for; False when the name is taken."""
+    try:
+        os.link(hidden, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError as problem:
+        if problem.errno not in _NO_HARD_LINKS:
+            raise
+        return _rename_to_new(folder, hidden, name, problem)
+    return True
+
+
+def publish(folder: int, hidden: str, name: str) -> None:
+    """Gives a staged file its final name, unless somebody already did. `sync_folder` makes it durable."""
+    try:
+        if give_name(folder, hidden, name) or _same_file(folder, hidden, name):
+            return
+    except FileNotFoundError:
+        if _exists(folder, name):
+            return
+        raise
+    # The staged file stays: it is the record, and what stands in its place is not.
+    raise FileExistsError(errno.EEXIST, "another file has its name")
+
+
+def replace(folder: int, name: str, data: bytes) -> None:
+    """Puts a new record in the place of an old one, in one step. Only pruning does this."""
+    hidden = f".tmp-{owners.unique_id()}"
+    write_new(folder, hidden, data)
+    try:
+        os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        discard(folder, hidden)
+        raise
+    sync_folder(folder)
+
+
+def append(folder: int, name: str, data: bytes, lock_timeout_s: float) -> bool:
+    """Adds whole lines to a log, in one write; True when a torn last line had to be cut off first.
+
+    Writers take turns by a lock on the file, which the kernel drops when its holder dies. The file is opened anew each
+    time: a descriptor shared through fork would share the lock too.
+    """
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND | _EXISTING, 0o600, dir_fd=folder)
+    try:
+        _lock(file, lock_timeout_s)
+        end = _regular_size(file)
+        whole = _end_of_last_line(file, end)
+        if whole < end:
+            os.ftruncate(file, whole)
+        try:
+            _write_all(file, data)
+        except BaseException:
+            with suppress(OSError):  # what stays is cut off by the next writer
+                os.ftruncate(file, whole)
+            raise
+    finally:
+        os.close(file)
+    return whole < end
+
+
+def read(folder: int, name: str) -> bytes | None:
+    """All of a file, or None when there is none."""
+    try:
+        file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    try:
+        _regular_size(file)
+        pieces = []
+        while piece := os.read(file, 1 << 20):
+            pieces.append(piece)
+    finally:
+        os.close(file)
+    return b"".join(pieces)
+
+
+def sync(folder: int, name: str) -> None:
+    """Makes an existing file and its name durable, whoever wrote it."""
+    try:
+        file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+    sync_folder(folder)
+
+
+def sync_folder(folder: int) -> None:
+    """Makes the names in a folder durable."""
+    try:
+        os.fsync(folder)
+    except OSError as problem:
+        # EINVAL: this filesystem cannot sync a folder. It has no such guarantee to give, and no error to report.
+        if problem.errno != errno.EINVAL:
+            raise
+
+
+def discard(folder: int, name: str) -> None:
+    """Removes a hidden file if it can; what stays is swept when its owner is gone."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _regular_size(file: int) -> int:
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    return status.st_size
+
+
+def _same_file(folder: int, one: str, other: str) -> bool:
+    first, second = (os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (one, other))
+    return os.path.samestat(first, second)
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _end_of_last_line(file: int, end: int) -> int:
+    while end:
+        start = max(0, end - _BLOCK)
+        found = os.pread(file, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _lock(file: int, timeout_s: float) -> None:
+    give_up = time.monotonic() + timeout_s
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                raise TimeoutError(
+                    errno.ETIMEDOUT, f"another process held the lock for {timeout_s:g} s"
+                ) from None
+            time.sleep(_LOCK_PAUSE_S)
+        else:
+            return
+
+
+def _rename_to_new(folder: int, hidden: str, name: str, refused: OSError) -> bool:
+    """The same promise on filesystems without hard links: a rename that never replaces (Linux)."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        raise refused from None
+    if not rename(folder, os.fsencode(hidden), folder, os.fsencode(name), _NOT_REPLACING):
+        return True
+    if ctypes.get_errno() == errno.EEXIST:
+        return False
+    raise refused

@@ -1,0 +1,79 @@
+"""A transcript as Markdown: for people who read it, and for agents who grep it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compact import dialects
+from compact.errors import CompactError
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+
+_FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
+
+
+def render(messages: Sequence[Any], dialect: str, title: str) -> str:
+    """The whole conversation, message by message, nothing shortened but pictures.
+
+    Messages that cannot be read in their dialect are shown as JSON: a page for people must not stop a step.
+    """
+    try:
+        _, neutral = dialects.read(messages, dialect)
+    except CompactError:
+        shown = [
+            f"## {number}\n\n{_fenced(to_json(item), 'json')}" for number, item in enumerate(messages, 1)
+        ]
+    else:
+        shown = [_message(number, message) for number, message in enumerate(neutral, 1)]
+    return "\n\n".join([f"# {title}", *shown]) + "\n"
+
+
+def _message(number: int, message: Message) -> str:
+    pieces = [f"## {number}. {message.role}"]
+    for part in message.parts:
+        pieces.extend(_part(part))
+    return "\n\n".join(pieces)
+
+
+def _part(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            yield text
+        case ToolCall():
+            yield f"**calls `{part.name}`** ({part.id})"
+            yield _fenced(part.arguments_text, "" if part.free_form else "json")
+        case ToolResult():
+            yield f"**{'error' if part.is_error else 'result'} of** {part.call_id}"
+            for inner in part.content:
+                if isinstance(inner, Text):
+                    yield _fenced(inner.text, "")
+                else:
+                    yield from _part(inner)
+        case Reasoning(text=text):
+            yield f"**reasoning**\n\n{text}" if text else "**reasoning** (sealed)"
+        case Image(source=source):
+            yield (
+                f"[image {source}]"
+                if source.startswith("http")
+                else f"[image, {len(source)} characters inline]"
+            )
+        case Opaque(type=kind):
+            yield f"**{kind}**\n\n{_fenced(to_json(part.origin), 'json')}"
+
+
+def _fenced(text: str, language: str) -> str:
+    longest = max(map(len, _FENCES.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"

@@ -1,0 +1,116 @@
+"""Names: which folder a session gets, which files a step has, how an output is called.
+
+A key is a path relative to the archive's root, always `{folder}/{name}` with a folder and a name made here. Nothing that
+a host or a model wrote gets into a key before it is cut down to letters that no filesystem interprets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from compact.errors import ArchiveError
+
+EVENTS = "events.jsonl"
+SESSION = "session.json"
+OUTPUTS = "tool_outputs"
+HISTORY = "conversation_history"
+VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")
+"""The folders that an agent's recovery tools see."""
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", re.ASCII)
+_HASHED = re.compile(r"h-[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
+# Windows opens a device for these, whatever follows the first dot; an archive should survive a copy to one.
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+_STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
+_OUTPUT = re.compile(r".+_(?P<sha12>[0-9a-f]{12,64})\.txt", re.ASCII)
+_VIRTUAL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
+_PART_CHARS = 48
+
+
+def folder_for(session_id: str, cleaned_id: str) -> str:
+    """The folder of a session: its id, or a hash of it where the id is no safe file name or holds a secret.
+
+    `cleaned_id` is the id after redaction. An id that looks like a hashed name is hashed too, so the two never meet.
+    """
+    plain = (
+        _PLAIN_ID.fullmatch(session_id)
+        and cleaned_id == session_id
+        and not session_id.endswith(".")
+        and not _HASHED.fullmatch(session_id)
+        and not _RESERVED.fullmatch(session_id)
+    )
+    if plain:
+        return session_id
+    return f"h-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def is_folder(name: str) -> bool:
+    """Whether a session's folder can have this name."""
+    return bool(_HASHED.fullmatch(name)) or folder_for(name, name) == name
+
+
+def state_name(step: int) -> str:
+    """The file whose existence makes a step."""
+    return f"state-{step:03d}.json"
+
+
+def file_names(step: int) -> dict[str, str]:
+    """The other files of a step, by kind."""
+    return {
+        "transcript": f"transcript-pre-compact-{step:03d}.jsonl",
+        "summary": f"summary-{step:03d}.json",
+        "history": f"{HISTORY}/step-{step:03d}.md",
+    }
+
+
+def staged_name(attempt: str, kind: str) -> str:
+    """Where an attempt keeps a file until its step is committed: beside the final name, hidden."""
+    name = f".attempt-{attempt}-{kind}"
+    return f"{HISTORY}/{name}" if kind == "history" else name
+
+
+def step_of(name: str) -> tuple[str, int] | None:
+    """The kind ("state", "summary", "transcript-pre-compact") and the step of a step's file."""
+    match = _STEP_FILE.fullmatch(name)
+    return (match["kind"], int(match["step"])) if match else None
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name is an attempt's or a temporary file's: never shown, never counted."""
+    return name.rpartition("/")[2].startswith(".")
+
+
+def output_name(tool: str, call: str, sha256: str, digits: int = 12) -> str:
+    """The name of a stored output: `tool_outputs/{tool}_{call}_{sha12}.txt`."""
+    return f"{OUTPUTS}/{_part(tool, 'tool')}_{_part(call, 'call')}_{sha256[:digits]}.txt"
+
+
+def output_hash(name: str) -> str | None:
+    """The piece of the content's hash in an output's name."""
+    match = _OUTPUT.fullmatch(name)
+    return match["sha12"] if match else None
+
+
+def virtual_name(path: str) -> str:
+    """The name, relative to the session's folder, of a path that an agent may read.
+
+    Raises:
+        ArchiveError: the path is outside `/tool_outputs/` and `/conversation_history/`.
+    """
+    folder, _, name = path.rpartition("/")
+    if folder in VIRTUAL_FOLDERS and _VIRTUAL_NAME.fullmatch(name):
+        return f"{folder[1:]}/{name}"
+    raise ArchiveError(
+        f"there is no file {path!r:.200}",
+        hint=f"Readable are the files directly in {' and '.join(VIRTUAL_FOLDERS)}",
+        key=path,
+        reason="outside",
+    )
+
+
+def _part(text: str, instead: str) -> str:
+    # Markers like <REDACTED> lose their brackets here, but stay readable.
+    cleaned = _UNSAFE.sub("-", text[: 4 * _PART_CHARS]).strip("-.")[:_PART_CHARS].strip("-.")
+    return cleaned or instead

@@ -1,0 +1,81 @@
+"""Who made a temporary file, and whether that process still lives.
+
+The answer stands in the file's name. It counts only on the same machine, since the same boot and in the same process
+namespace; anywhere else nobody can know, and age decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import re
+import socket
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_MARK = re.compile(r"\.(?:attempt|tmp)-(?P<attempt>(?P<owner>[0-9a-f]{8}-\d+-\d+)-\d+)(?:-|$)", re.ASCII)
+_numbers = itertools.count(1)
+
+
+def unique_id() -> str:
+    """An id that no other process and no other call makes: machine, process, its start, a number."""
+    return f"{current()}-{next(_numbers)}"
+
+
+def current() -> str:
+    """The owner that this process is. Asked anew after a fork, since the process id is part of it."""
+    return _owner(os.getpid())
+
+
+def attempt_in(name: str) -> str | None:
+    """The attempt that made a hidden file, by its name."""
+    match = _MARK.match(name.rpartition("/")[2])
+    return match["attempt"] if match else None
+
+
+def is_gone(attempt: str) -> bool:
+    """Whether the process that made an attempt has certainly ended."""
+    owner = attempt.rpartition("-")[0]
+    machine, pid, start = owner.split("-")
+    if machine != _machine():
+        return False
+    return _start_of(int(pid)) != start if start != "0" else not _exists(int(pid))
+
+
+@cache
+def _owner(pid: int) -> str:
+    return f"{_machine()}-{pid}-{_start_of(pid) or 0}"
+
+
+@cache
+def _machine() -> str:
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
+    with suppress(OSError):
+        parts.append(os.readlink("/proc/self/ns/pid"))  # noqa: PTH115  # no path, but "pid:[4026531836]"
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
+
+
+def _start_of(pid: int) -> str | None:
+    """The moment a process began, in the kernel's ticks; None when it does not run or there is no /proc."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("latin-1")
+    except OSError:
+        return None
+    # The second field is the program's name in brackets and may itself hold brackets and spaces.
+    fields = stat.rpartition(")")[2].split()
+    state, start = fields[0], fields[19]
+    return None if state in "ZX" else start
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,228 @@
+"""Ranked search in what was archived of a session: BM25 over passages, with SQLite's FTS5.
+
+The index is a cache that holds terms and places, no text. Between two searches it is one piece of bytes, in memory and
+in a file under the session's folder that is replaced in one step and carries its own hash. So nothing stays open, two
+processes never share a database, and a torn file is never read as one. Whatever is wrong with it, it is made anew from
+the archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from compact.archive import keys
+from compact.archive.passages import split
+from compact.archive.reading import Reader
+from compact.archive.records import already_stored, digest
+from compact.archive.terms import terms
+from compact.errors import ArchiveError
+
+INDEX = ".index/search"
+"""The saved index, in the session's folder."""
+
+_FORMAT = "compact search index 1"
+_SAVING_ADAPTERS = frozenset({"fs", "memory"})
+"""An object store would charge for each new version of the index: there it stays in this process."""
+_MOST_TERMS = 64
+_MOST_QUERY_CHARS = 10_000
+_SCHEMA = """
+CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE, size INTEGER);
+CREATE TABLE passages (id INTEGER PRIMARY KEY, digest BLOB UNIQUE);
+CREATE TABLE places (passage INTEGER, file INTEGER, first INTEGER, past INTEGER,
+                     first_line INTEGER, last_line INTEGER, col INTEGER, message INTEGER);
+CREATE INDEX places_of ON places (passage);
+CREATE VIRTUAL TABLE words USING fts5 (body, content='', tokenize='porter ascii');
+"""
+_RANKED = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ? ORDER BY 2, 1 LIMIT ?"
+# The oldest place of a passage: it stays the same when later steps archive the same message again.
+_PLACE = """
+SELECT path, first, past, first_line, last_line, col, message
+FROM places JOIN files ON files.id = file WHERE passage = ? ORDER BY places.rowid LIMIT 1
+"""
+_HISTORY_STEP = re.compile(rf"/{keys.HISTORY}/step-(\d+)\.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that answers a query."""
+
+    path: str
+    first_line: int
+    last_line: int
+    column: int
+    """Characters of the first line before it."""
+    step: int | None
+    """Before which step the conversation stood so; None in a tool's output."""
+    message: int | None
+    """Which message of the conversation; None in a tool's output."""
+    score: float
+    """BM25: higher is better. Comparable within one answer only."""
+    text: str
+
+
+class SearchIndex:
+    """Searches one session. Safe to share between threads; other processes may search the same session."""
+
+    def __init__(self, archive: Reader, session_id: str) -> None:
+        self._archive = archive
+        self._session_id = session_id
+        self._lock = threading.Lock()
+        self._image: bytes | None = None
+
+    def search(self, query: str, limit: int = 5) -> list[Hit]:
+        """The passages that fit a query best, best first. Any text is a query; one without a word finds nothing.
+
+        Raises:
+            ArchiveError: the archive cannot be read, or this Python's SQLite has no FTS5.
+        """
+        with self._lock:
+            if self._image is None:
+                self._image = self._saved()
+            try:
+                return self._answer(query, limit)
+            except (sqlite3.Error, _StaleError):
+                self._image = b""
+                return self._answer(query, limit)
+
+    def _answer(self, query: str, limit: int) -> list[Hit]:
+        with closing(_opened(self._image or b"")) as database:
+            if self._refresh(database):
+                self._image = database.serialize()
+                self._save(self._image)
+            return list(self._hits(database, query, limit))
+
+    def _refresh(self, database: sqlite3.Connection) -> bool:
+        """Reads what is new; says whether something was."""
+        present = {info.path: info.size for info in self._archive.files(self._session_id)}
+        known: dict[str, int] = dict(database.execute("SELECT path, size FROM files"))
+        if any(present.get(path) != size for path, size in known.items()):
+            raise _StaleError  # records never change: files were pruned, or it is the index of another archive
+        new = [path for path in present if path not in known]
+        for path in new:
+            text = self._text(path)
+            if text is not None:
+                _add_file(database, path, present[path], text)
+        return bool(new)
+
+    def _hits(self, database: sqlite3.Connection, query: str, limit: int) -> Iterator[Hit]:
+        match = _match(query)
+        if not match:
+            return
+        texts: dict[str, str | None] = {}
+        for passage, score in database.execute(_RANKED, (match, limit)).fetchall():
+            path, first, past, first_line, last_line, column, message = database.execute(
+                _PLACE, (passage,)
+            ).fetchone()
+            if path not in texts:
+                texts[path] = self._text(path)
+            text = texts[path]
+            if text is not None:
+                step = _HISTORY_STEP.fullmatch(path)
+                yield Hit(
+                    path=path,
+                    first_line=first_line,
+                    last_line=last_line,
+                    column=column,
+                    step=int(step[1]) if step else None,
+                    message=message,
+                    score=-score,
+                    text=text[first:past],
+                )
+
+    def _text(self, path: str) -> str | None:
+        try:
+            return self._archive.read_text(self._session_id, path)
+        except ArchiveError as problem:
+            if problem.details.get("reason") == "missing":
+                return None  # removed since it was listed
+            raise
+
+    def _key(self) -> str:
+        return f"{self._archive.folder(self._session_id)}/{INDEX}"
+
+    def _saved(self) -> bytes:
+        """The saved index, or nothing when it is missing, torn or of another version."""
+        with suppress(ArchiveError):
+            data = self._archive._store.read(self._key()) or b""
+            head, _, image = data.partition(b"\n")
+            if head == _head(image):
+                return image
+        return b""
+
+    def _save(self, image: bytes) -> None:
+        store = self._archive._store
+        if store.adapter in _SAVING_ADAPTERS:
+            with suppress(ArchiveError):  # it is only a cache: the next process makes its own
+                store.replace(self._key(), already_stored(_head(image) + b"\n" + image))
+
+
+class _StaleError(Exception):
+    """The index speaks of files that are not there."""
+
+
+def forget_index(archive: Reader, session_id: str) -> None:
+    """Removes the saved index, which still holds the terms of records that were pruned. The next search makes it anew.
+
+    Raises:
+        ArchiveError: it cannot be removed.
+    """
+    archive._store.delete([f"{archive.folder(session_id)}/{INDEX}"])
+
+
+def _opened(image: bytes) -> sqlite3.Connection:
+    """A database in memory: a copy of the image, or an empty one."""
+    database = sqlite3.connect(":memory:")
+    try:
+        if image:
+            database.deserialize(image)
+        else:
+            database.executescript(_SCHEMA)
+    except (sqlite3.OperationalError, AttributeError) as problem:
+        database.close()
+        if image:
+            raise sqlite3.DatabaseError(str(problem)) from problem
+        raise ArchiveError(
+            f"ranked search is not possible: {problem}",
+            hint="It needs a Python whose SQLite has FTS5; grep finds exact words without it",
+            reason="unsupported",
+        ) from problem
+    return database
+
+
+def _add_file(database: sqlite3.Connection, path: str, size: int, text: str) -> None:
+    with database:
+        file = database.execute("INSERT INTO files (path, size) VALUES (?, ?)", (path, size)).lastrowid
+        for passage in split(text, path):
+            words = text[passage.start : passage.end]
+            number = _passage_number(database, words)
+            place = (number, file, passage.start, passage.end)
+            lines = (passage.first_line, passage.last_line, passage.column, passage.message)
+            database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place + lines)
+
+
+def _passage_number(database: sqlite3.Connection, words: str) -> int:
+    """The number of a passage. A text that is archived again, with the next step, is indexed once."""
+    fingerprint = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    known = database.execute("SELECT id FROM passages WHERE digest = ?", (fingerprint,)).fetchone()
+    if known is not None:
+        return int(known[0])
+    number: Any = database.execute("INSERT INTO passages (digest) VALUES (?)", (fingerprint,)).lastrowid
+    database.execute("INSERT INTO words (rowid, body) VALUES (?, ?)", (number, " ".join(terms(words))))
+    return int(number)
+
+
+def _match(query: str) -> str:
+    """The query in FTS5's language: any of its terms. Terms hold letters and digits only, so nothing is an operator."""
+    wanted = list(dict.fromkeys(terms(query[:_MOST_QUERY_CHARS])))[:_MOST_TERMS]
+    return " OR ".join(f'"{term}"' for term in wanted)
+
+
+def _head(image: bytes) -> bytes:
+    return f"{_FORMAT} {digest(image)}".encode()

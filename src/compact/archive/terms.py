@@ -1,0 +1,79 @@
+"""Text as search terms: words, the parts of identifiers beside the whole, characters where words have no spaces.
+
+The same function reads what is stored and what is asked, so the two always agree.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_WORD = re.compile(r"\w+")
+_JOINED = re.compile(r"\w+(?:[-./:\\]\w+)+")
+"""A path, a dotted name, a name with hyphens."""
+_ESCAPED = re.compile(r"\\[nrt](\w+)")
+"""In JSON text a line break is `\\n`: the word behind it would carry that letter."""
+_HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+"
+)
+"""Thai, Lao, Burmese, Khmer, kana, Han, Hangul: scripts whose words are not parted by spaces, or carry endings."""
+
+_LONGEST_NAME = 120
+_MOST_HUMPS = 6
+"""More changes of case in one word than a name has: encoded data, of which no part means anything."""
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, in order, repeated as often as they occur."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    found: list[str] = []
+    for word in _WORD.findall(text):
+        found.extend(_of_word(word))
+    for name in _JOINED.findall(text):
+        if len(name) <= _LONGEST_NAME:
+            found.append(_whole(name))
+    for word in _ESCAPED.findall(text):
+        found.extend(_of_word(word))
+    return found
+
+
+def _of_word(word: str) -> Iterator[str]:
+    if not word.isascii():
+        yield from _of_unspaced(word)
+        return
+    parts = [part for piece in word.split("_") if piece for part in _humps(piece)]
+    yield from parts
+    if len(parts) > 1:
+        yield _whole(word)
+
+
+def _humps(piece: str) -> list[str]:
+    if piece.islower() or piece.isdigit():
+        return [piece]
+    humps = _HUMP.findall(piece)
+    return [hump.lower() for hump in humps] if len(humps) <= _MOST_HUMPS else [piece.lower()]
+
+
+def _of_unspaced(word: str) -> Iterator[str]:
+    """Single characters and pairs of neighbours of unspaced scripts; other letters as words."""
+    end = 0
+    for run in _UNSPACED.finditer(word):
+        yield from _pieces(word[end : run.start()])
+        characters = run.group()
+        yield from characters
+        yield from map("".join, zip(characters, characters[1:], strict=False))
+        end = run.end()
+    yield from _pieces(word[end:])
+
+
+def _pieces(word: str) -> list[str]:
+    return [piece.casefold() for piece in word.split("_") if piece]
+
+
+def _whole(name: str) -> str:
+    """One spelling for `readFile`, `read_file`, `read-file` and `readfile`."""
+    return "".join(_WORD.findall(name)).replace("_", "").casefold()

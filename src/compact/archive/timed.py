@@ -1,0 +1,71 @@
+"""Runs coroutines from ordinary code, each within its time limit: past it, the work is cancelled and the caller goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from compact.errors import ArchiveError
+
+T = TypeVar("T")
+
+_first_process: int | None = None
+
+
+class Timed:
+    """An event loop in a thread of its own, started when first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]], limit_s: float) -> T:
+        """The result of the work.
+
+        Raises:
+            TimeoutError: it took longer than `limit_s`; it was cancelled.
+            ArchiveError: this process was forked after the network client was started.
+        """
+        _check_not_forked()
+
+        async def limited() -> T:
+            return await asyncio.wait_for(work(), limit_s)
+
+        return asyncio.run_coroutine_threadsafe(limited(), self._running()).result()
+
+    def close(self) -> None:
+        """Stops the thread. May be called twice."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None and thread.is_alive():
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="compact-archive", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+
+def _check_not_forked() -> None:
+    # The client's threads do not exist in a forked child: a call there would wait forever.
+    global _first_process  # noqa: PLW0603  # the client's runtime is one per process, so this must be too
+    if _first_process is None:
+        _first_process = os.getpid()
+    if _first_process != os.getpid():
+        raise ArchiveError(
+            f"process {os.getpid()} was forked from process {_first_process} after that had used the object store",
+            hint="Open the archive in the child only, or start workers with the 'spawn' or 'forkserver' method",
+            reason="forked",
+        )

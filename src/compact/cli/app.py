@@ -1,0 +1,113 @@
+"""The commands put together, and what every one of them does about errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from compact.cli import check, config, count, demo
+from compact.errors import CompactError
+
+FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
+_COMMAND_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[2])
+"""Click's ClickException. Newer versions of typer carry click inside, older ones have it beside them."""
+_INTERRUPTED = 130
+_CLOSED_PIPE = 141
+
+app = typer.Typer(
+    name="compact",
+    help="Long LLM-agent sessions: count their tokens, check that a provider would take them, look at settings.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("count", epilog=count.EXAMPLE)(count.command)
+app.command("check", epilog=check.EXAMPLE)(check.command)
+app.add_typer(config.app, name="config")
+app.command("demo", epilog=demo.EXAMPLE)(demo.command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            number = version("compact-context")
+        except PackageNotFoundError:
+            number = "(not installed as a package)"
+        typer.echo(f"compact {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command. Errors become one line on stderr; the exit code is returned."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
+        # Transcripts contain anything; a terminal that cannot show a character must not end the command.
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = app(args=list(arguments), prog_name="compact", standalone_mode=False)
+        sys.stdout.flush()
+    except CompactError as error:
+        return _complain(str(error))
+    except _COMMAND_ERROR as error:
+        return _explain_usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return _INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Click exits by itself, and only so, when the reader of our output is gone.
+        _drop_output()
+        return _CLOSED_PIPE
+    except OSError as error:
+        _drop_output()
+        return _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what = (
+            f"unexpected {type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
+        )
+        return _complain(f"{what}. This is a bug in compact; please report it")
+    return code if isinstance(code, int) else FINE
+
+
+def _drop_output() -> None:
+    """What could not be written stays unwritten: Python tries once more when it ends, and would complain there."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _explain_usage(error: Any) -> int:
+    words = str(error.format_message())
+    if words.startswith("Usage:"):  # the help that a command without arguments prints
+        sys.stderr.write(words + "\n")
+        return BAD_INPUT
+    context = getattr(error, "ctx", None)
+    return _complain(words if context is None else f"{words.rstrip('.')}. Try: {context.command_path} --help")
+
+
+def _complain(message: str) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        sys.stderr.write(f"compact: {message.rstrip()}\n")
+    return BAD_INPUT

@@ -1,0 +1,384 @@
+"""The line: what happens to a session's messages before each model call. One generator, no I/O of its own.
+
+resolve   the host's list, seen through what the last step left
+hygiene   sanitize, limit turns, repair pairs
+meter     exact tokens
+trigger   act now, and why
+pass      plan, archive, ladder, check, commit (passes.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compact import dialects, hygiene
+from compact.checks import violations
+from compact.dialects import Dialect
+from compact.errors import ArchiveError
+from compact.events import (
+    Breakdown,
+    Failure,
+    Finished,
+    PolicyInForce,
+    Started,
+    TokenEstimate,
+    TriggerDecision,
+    Warned,
+)
+from compact.layouts import Rules, View
+from compact.markers import POINTER_OPENS
+from compact.passes import Outcome, compact_rows
+from compact.sessions import SessionState, Working, remembered, resolve
+from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
+from compact.stages.offload import is_large, offload
+from compact.tokens import Estimate, Meter
+from compact.triggers import Decision, Thresholds, decide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The numbers of a call, in the model's own tokens."""
+
+    window: int
+    budget: int
+    goal: int
+    summarize_above: int | None
+    recent_tokens: int | None
+    thresholds: Thresholds
+    regrow: int
+    """How much a session must have grown before a pass is tried again that did not help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The part of the configuration that the line needs, already checked."""
+
+    keep_turns: int
+    keep_pairs: int
+    never_prune: frozenset[str]
+    layout: str
+    retention_window: int
+    max_turns: int | None
+    strategy: str
+    summary_tokens: int
+    ineffective_passes: int
+    in_force: PolicyInForce
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a host."""
+
+    messages: Sequence[Any]
+    tools: Any = None
+    system: Any = None
+    manual: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the host gets, and what is remembered."""
+
+    messages: Any
+    state: SessionState
+    estimate: Estimate
+    outcome: Outcome | None = None
+
+
+@dataclass(slots=True)
+class Line:
+    """The line of one session with its parts. Everything it needs from outside it asks for."""
+
+    meter: Meter
+    limits: Limits
+    policy: Policy
+    desk: Callable[[Dialect], Desk]
+    now: Callable[[], float]
+    """Seconds, for durations."""
+
+    def run(self, call: Call, state: SessionState) -> Asking[Result]:
+        """The whole line.
+
+        Raises:
+            MessageError: an entry is not a message.
+            InsufficientBudget: what must stay is larger than the budget.
+            ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
+        """
+        working, state = yield from self._resolved(call, state)
+        known = dialects.detect(working.items)
+        working = yield from self._clean(working, known)
+        working = yield from self._offloaded(working, known)
+        estimate = self.meter.estimate(
+            working.items, call.tools, system=call.system, dialect=known, max_tokens=self.limits.window
+        )
+        yield Emit(_estimated(estimate))
+        decision = self._decide(call, state, working, known, estimate)
+        if not decision.triggered:
+            yield Emit(self._not_now(decision, call))
+            return Result(self._given(call, working), state, estimate)
+        return (yield from self._pass(call, state, working, known, estimate, decision))
+
+    # --- before the trigger
+
+    def _resolved(self, call: Call, state: SessionState) -> Asking[tuple[Working, SessionState]]:
+        working, found = resolve(state, call.messages)
+        if working.continues:
+            return working, found
+        loaded = yield Load()
+        if loaded is not None and loaded.step > found.step:
+            working, found = resolve(replace(state, loaded=loaded, step=0), call.messages)
+            if working.continues:
+                return working, found
+        step = max(found.step, loaded.step if loaded is not None else 0)
+        if step:
+            message = (
+                f"the list does not continue what step {step} left: history was edited, branched or rewound"
+            )
+            yield Emit(Warned(code="state_reset", severity="low", message=message))
+        return replace(working, continues=True), SessionState(step=step)
+
+    def _clean(self, working: Working, dialect: Dialect) -> Asking[Working]:
+        if self.policy.max_turns is None and not violations(working.items, dialect.NAME):
+            return working
+        report = hygiene.clean_report(working.items, self.policy.max_turns, dialect.NAME)
+        if report.messages is working.items:
+            return working
+        try:
+            yield KeepRemoved(
+                [removed.message for removed in report.removed],
+                [removed.reason for removed in report.removed],
+            )
+        except ArchiveError as problem:
+            yield Emit(_failed(problem, "none"))
+            return working
+        places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
+        return Working(report.messages, [places.get(id(item)) for item in report.messages], True)
+
+    def _offloaded(self, working: Working, dialect: Dialect) -> Asking[Working]:
+        """A huge result goes to the archive when it is first seen, whatever the total."""
+        desk = self.desk(dialect)
+        threshold = desk.large_result_tokens
+        large = [
+            n for n, item in enumerate(working.items) if self.meter.count_item(item, dialect) > threshold
+        ]
+        if not large:
+            return working
+        items, sources = list(working.items), list(working.sources)
+        for n in large:
+            message = dialect.read(items[n])
+            if message.protected or not any(is_large(result.text, desk) for result in message.results):
+                continue
+            row = Row(message, threshold + 1, sources[n])
+            try:
+                (moved,) = yield from offload([row], desk)
+            except ArchiveError as problem:
+                yield Emit(_failed(problem, "none"))
+                continue
+            items[n], sources[n] = dialect.write(moved.message), None
+        return Working(items, sources, True)
+
+    def _decide(
+        self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate
+    ) -> Decision:
+        if call.manual:
+            return Decision(True, "manual")
+        thresholds = self.limits.thresholds
+        turns = 0
+        if thresholds.turns is not None:
+            turns = sum(dialect.read(item).starts_turn for item in working.items)
+        decision = decide(thresholds, tokens=estimate.total, messages=len(working.items), turns=turns)
+        if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
+            return decision
+        # A pass that left the session above its threshold would be tried again on every call.
+        waiting = state.ineffective >= self.policy.ineffective_passes or state.tokens_after >= min(
+            thresholds.window_share, thresholds.tokens or thresholds.window_share
+        )
+        grown = estimate.total - state.tokens_after
+        if grown <= 0 or (waiting and grown < self.limits.regrow):
+            return Decision(False, "ineffective")
+        return decision
+
+    def _not_now(self, decision: Decision, call: Call) -> TriggerDecision:
+        return TriggerDecision(
+            triggered=False, reason=decision.reason, note=call.note, policy=self.policy.in_force
+        )
+
+    def _given(self, call: Call, working: Working) -> Any:
+        """The host's own list, when its messages are the context as they are."""
+        same = len(working.items) == len(call.messages) and all(
+            a is b for a, b in zip(working.items, call.messages, strict=True)
+        )
+        return call.messages if same else list(working.items)
+
+    # --- the pass
+
+    def _pass(
+        self,
+        call: Call,
+        state: SessionState,
+        working: Working,
+        dialect: Dialect,
+        estimate: Estimate,
+        decision: Decision,
+    ) -> Asking[Result]:
+        started = self.now()
+        yield Emit(Started(reason=decision.reason, note=call.note))
+        desk = self.desk(dialect)
+        rules = self._rules(call, estimate, decision)
+        view = View(dialect, self.policy.never_prune, state.summaries)
+        rows = [
+            Row(dialect.read(item), self.meter.count_item(item, dialect), source)
+            for item, source in zip(working.items, working.sources, strict=True)
+        ]
+        yield from _warn_of_copied_pointers(rows[len(state.standing or ()) :])
+
+        def remember(
+            after: Sequence[Row], summaries: frozenset[str]
+        ) -> tuple[dict[str, Any], dict[str, str]]:
+            items = [dialect.write(row.message) for row in after]
+            size = self._total(items, dialect, estimate)
+            return remembered(
+                call.messages, after, items, summaries, size, self._ineffective(state, estimate, size)
+            )
+
+        try:
+            outcome = yield from compact_rows(rows, desk, rules, view, remember)
+        except ArchiveError as problem:
+            yield Emit(_failed(problem, "snapshot"))
+            if estimate.total > self.limits.budget:
+                raise
+            return Result(self._given(call, working), state, estimate)
+        except Exception as problem:
+            yield Emit(_failed(problem, "none"))
+            raise
+        result = yield from self._concluded(call, state, working, dialect, estimate, outcome)
+        after = result.state.tokens_after if outcome.step is not None else estimate.total
+        yield Emit(
+            Finished(
+                reason=decision.reason,
+                note=call.note,
+                outcome="compacted"
+                if outcome.step is not None
+                else "adopted"
+                if outcome.lost_race
+                else "unchanged",
+                duration_ms=round((self.now() - started) * 1000, 3),
+                tokens_before=estimate.total,
+                tokens_after=after,
+            )
+        )
+        return result
+
+    def _concluded(
+        self,
+        call: Call,
+        state: SessionState,
+        working: Working,
+        dialect: Dialect,
+        estimate: Estimate,
+        outcome: Outcome,
+    ) -> Asking[Result]:
+        if outcome.lost_race:
+            # The winner's state is the session's now; seen through it, the list is compacted already.
+            return (yield from self.run(replace(call, manual=False), SessionState()))
+        if outcome.step is None:
+            stuck = replace(state, tokens_after=estimate.total, ineffective=self.policy.ineffective_passes)
+            yield from self._warn_ineffective(state, estimate, estimate.total)
+            return Result(self._given(call, working), stuck, estimate, outcome)
+        items = [dialect.write(row.message) for row in outcome.rows]
+        size = self._total(items, dialect, estimate)
+        ineffective = self._ineffective(state, estimate, size)
+        after = SessionState(
+            step=outcome.step,
+            replaced=list(call.messages),
+            standing=items,
+            sources=[row.source for row in outcome.rows],
+            summaries=outcome.summaries,
+            tokens_after=size,
+            ineffective=ineffective,
+        )
+        if ineffective:
+            yield from self._warn_ineffective(after, estimate, size)
+        return Result(list(items), after, estimate, outcome)
+
+    def _total(self, items: Sequence[Any], dialect: Dialect, estimate: Estimate) -> int:
+        fixed = estimate.tools_schema
+        return self.meter.estimate(items, dialect=dialect, max_tokens=self.limits.window).total + fixed
+
+    def _ineffective(self, state: SessionState, estimate: Estimate, after: int) -> int:
+        helped = estimate.total - after >= estimate.total // 10
+        return 0 if helped else state.ineffective + 1
+
+    def _warn_ineffective(self, state: SessionState, estimate: Estimate, floor: int) -> Asking[None]:
+        if state.ineffective == self.policy.ineffective_passes or not state.step:
+            message = (
+                f"compaction no longer helps: {floor:,} of {self.limits.window:,} tokens cannot be reduced "
+                f"(it was {estimate.total:,}); it waits until the session has grown by {self.limits.regrow:,} tokens"
+            )
+            yield Emit(Warned(code="ineffective", severity="medium", message=message))
+
+    def _rules(self, call: Call, estimate: Estimate, decision: Decision) -> Rules:
+        policy, limits = self.policy, self.limits
+        fixed = (
+            estimate.total - self.meter.scale(0) - estimate.messages - estimate.system - estimate.developer
+        )
+        by_count = decision.reason in ("message_threshold", "turn_threshold")
+        return Rules(
+            limit=self._raw(limits.budget - fixed),
+            goal=self._raw(min(limits.goal, limits.budget) - fixed),
+            summarize_above=0
+            if limits.summarize_above is None
+            else self._raw(limits.summarize_above - fixed),
+            fold_all=call.manual or by_count,
+            keep_turns=policy.keep_turns,
+            keep_pairs=policy.keep_pairs,
+            never_prune=policy.never_prune,
+            layout=policy.layout,
+            retention_window=policy.retention_window,
+            recent_tokens=None if limits.recent_tokens is None else self._raw(limits.recent_tokens),
+            strategy=policy.strategy,
+            summary_tokens=policy.summary_tokens,
+            reason=decision.reason,
+            note=call.note,
+            policy=policy.in_force,
+        )
+
+    def _raw(self, tokens: int) -> int:
+        """The most raw tokens of messages that cost at most this many, reply and rounding of the shares included."""
+        raw = max(0, int((tokens - 4) / self.meter.factor))
+        while raw and self.meter.scale(raw) > tokens - 4:
+            raw -= 1
+        return raw
+
+
+def _estimated(estimate: Estimate) -> TokenEstimate:
+    return TokenEstimate(
+        model=estimate.model,
+        t_est=estimate.total,
+        max_tokens=estimate.max_tokens,
+        usage_pct=round(estimate.usage_pct, 6),
+        breakdown=Breakdown(
+            system=estimate.system,
+            developer=estimate.developer,
+            tools_schema=estimate.tools_schema,
+            messages=estimate.messages,
+        ),
+    )
+
+
+def _failed(problem: Exception, fallback: Any) -> Failure:
+    return Failure(error_type=type(problem).__name__, message=str(problem), fallback=fallback)
+
+
+def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
+    """Models imitate what they see: a pointer in the arguments of a new call would be written to a file."""
+    for row in rows:
+        for call in row.message.calls:
+            if POINTER_OPENS in call.arguments_text:
+                message = (
+                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
+                )
+                yield Emit(Warned(code="pointer_copied", severity="high", message=message))

@@ -1,0 +1,107 @@
+"""Events on their way out: into the archive first, then to whoever listens. Never on the caller's thread."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from compact.errors import CompactError
+from compact.events import Event
+
+log = logging.getLogger("compact")
+
+Exporter: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Gets one event as plain values, redacted. Runs on the journal's own thread; what it raises is logged."""
+
+Append: TypeAlias = Callable[[str, Sequence[Event]], None]
+"""Writes events of one session into the archive."""
+
+_LIMIT = 10_000
+"""Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
+
+
+class Journal:
+    """Writes events in their order, in batches, from a thread of its own."""
+
+    def __init__(self, append: Append, exporters: Iterable[Exporter] = ()) -> None:
+        self._append = append
+        self._exporters = tuple(exporters)
+        self._waiting: deque[Event] = deque()
+        self._lines: deque[bytes] = deque()
+        self._wake = threading.Condition()
+        self._writing = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._complained = False
+
+    def emit(self, event: Event) -> None:
+        """Takes an event. Costs an append to a list."""
+        self._waiting.append(event)
+        if self._thread is None:
+            self._start()
+        if len(self._waiting) >= _LIMIT:
+            self.flush()
+
+    def heard(self, lines: bytes) -> None:
+        """Takes event lines that the archive has just written, for the exporters."""
+        if self._exporters:
+            self._lines.append(lines)
+
+    def flush(self) -> None:
+        """Writes everything that waits. Events that the archive does not take are reported once and given up."""
+        with self._writing:
+            while self._waiting:
+                self._write(self._take())
+            while self._lines:
+                self._export(self._lines.popleft())
+
+    def close(self) -> None:
+        """Flushes, and ends the thread. May be called twice."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        self.flush()
+
+    def _start(self) -> None:
+        with self._wake:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._work, name="compact-journal", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while not self._closed:
+            with self._wake:
+                self._wake.wait(timeout=0.05)
+            if self._waiting or self._lines:
+                self.flush()
+
+    def _take(self) -> list[Event]:
+        """The next events of one session: a log is written in one piece."""
+        batch = [self._waiting.popleft()]
+        while self._waiting and self._waiting[0].session_id == batch[0].session_id:
+            batch.append(self._waiting.popleft())
+        return batch
+
+    def _write(self, batch: list[Event]) -> None:
+        try:
+            self._append(batch[0].session_id, batch)
+            self._complained = False
+        except CompactError as problem:
+            if not self._complained:
+                log.warning("events are not recorded: %s", problem)
+                self._complained = True
+
+    def _export(self, lines: bytes) -> None:
+        for line in lines.splitlines():
+            event = json.loads(line)
+            for exporter in self._exporters:
+                try:
+                    exporter(event)
+                except Exception:
+                    log.exception("an exporter failed on %s", event.get("name"))

@@ -1,0 +1,188 @@
+"""Which messages a summary replaces, and where it stands.
+
+layered     pinned | one summary | recent. The oldest units go first, and only as many as it takes.
+selective   user messages stay where they are; the runs between them become one assistant message each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compact import cuts
+from compact.cuts import Unit
+from compact.dialects import Dialect
+from compact.events import PolicyInForce
+from compact.markers import text_hash
+from compact.messages import Message
+from compact.stages.base import Asking, Begun, Desk, Row, total
+from compact.stages.summarize import Fold, fold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The policy of one pass. Tokens are raw tokens of messages: tools and reply are already taken off."""
+
+    limit: int
+    """What the messages may take at most."""
+    goal: int
+    """How far down a pass goes."""
+    summarize_above: int
+    """Nothing is folded while the messages take at most this."""
+    fold_all: bool
+    """Fold everything that may go, not only what must."""
+    keep_turns: int
+    keep_pairs: int
+    never_prune: frozenset[str]
+    layout: str
+    retention_window: int
+    recent_tokens: int | None
+    strategy: str
+    summary_tokens: int
+    reason: str
+    note: str | None
+    policy: PolicyInForce
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a session is looked at: what is pinned in it, and which summaries are our own."""
+
+    dialect: Dialect
+    never_prune: frozenset[str]
+    own_summaries: frozenset[str] = frozenset()
+
+    def units(self, rows: Sequence[Row]) -> list[Unit]:
+        """The units of the rows."""
+        messages = [row.message for row in rows]
+        return cuts.units(messages, self.dialect, is_pinned=self.is_pinned, is_summary=self.is_summary)
+
+    def is_pinned(self, message: Message) -> bool:
+        """Whether a message always stays."""
+        return message.protected or message.role in self.never_prune
+
+    def is_summary(self, message: Message) -> bool:
+        """Whether compact wrote it as a summary in this session. Text that only looks like one is not."""
+        return bool(self.own_summaries) and text_hash(message.text) in self.own_summaries
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Rows with summaries in them, and what was folded."""
+
+    rows: list[Row]
+    folds: tuple[Fold, ...] = ()
+
+
+def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun) -> Asking[Folded]:
+    """One summary in front of everything that is kept and not pinned. It takes an earlier summary in."""
+    units = view.units(rows)
+    reserve = _summary_room(rows, units, rules)
+    gone = _to_fold(rows, units, rules, reserve)
+    folding = [rows[n] for n in sorted(gone)]
+    inputs = [row for row in folding if not view.is_summary(row.message)]
+    if not inputs:
+        return Folded(rows)
+    cost = total(folding)
+    made = yield from fold(
+        inputs,
+        desk,
+        step=begun.step,
+        strategy=rules.strategy,
+        max_tokens=min(reserve, cost * 2 // 3),
+        where=begun.history_path,
+        previous="\n\n".join(row.message.text for row in folding if view.is_summary(row.message)),
+        positions=(min(gone), max(gone)),
+    )
+    if made.row.tokens >= cost:
+        return Folded(rows)
+    pinned = {n for unit in units if unit.pinned for n in range(unit.start, unit.stop)}
+    kept = [n for n in range(len(rows)) if n not in gone]
+    place = next((k for k, n in enumerate(kept) if n not in pinned), len(kept))
+    after = [rows[n] for n in kept]
+    return Folded([*after[:place], made.row, *after[place:]], (made,))
+
+
+def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun) -> Asking[Folded]:
+    """Run after run between user messages becomes one message, the earliest first, while it is still too much."""
+    folds: list[Fold] = []
+    while rules.fold_all or total(rows) > rules.goal:
+        messages = [row.message for row in rows]
+        run = cuts.run_between_users(messages, desk.dialect, rules.retention_window, view.is_pinned)
+        if run is None:
+            break
+        inputs = rows[run.start : run.stop]
+        cost = total(inputs)
+        made = yield from fold(
+            inputs,
+            desk,
+            step=begun.step,
+            strategy=rules.strategy,
+            max_tokens=min(rules.summary_tokens, cost * 2 // 3),
+            where=begun.history_path,
+            positions=(run.start, run.stop - 1),
+            carry_instructions=False,
+        )
+        if made.row.tokens >= cost:
+            break
+        folds.append(made)
+        rows = [*rows[: run.start], made.row, *rows[run.stop :]]
+    return Folded(rows, tuple(folds))
+
+
+def _to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, reserve: int) -> set[int]:
+    """The rows to fold. While the rest would not fit the limit, one turn less is kept, then one pair less, down to one."""
+    turns, pairs = rules.keep_turns, rules.keep_pairs
+    reduce_turns = True
+    while True:
+        gone, size = _oldest(rows, units, rules, cuts.removable(units, turns, pairs), reserve)
+        if size <= rules.limit or (turns <= 1 and pairs <= 1):
+            return gone
+        if (reduce_turns and turns > 1) or pairs <= 1:
+            turns -= 1
+        else:
+            pairs -= 1
+        reduce_turns = not reduce_turns
+
+
+def _oldest(
+    rows: Sequence[Row], units: Sequence[Unit], rules: Rules, may_go: Sequence[bool], reserve: int
+) -> tuple[set[int], int]:
+    """The oldest rows that may go, as many as it takes, and the size of what then stands."""
+    gone: set[int] = set()
+    size = total(rows)
+    folded = 0
+    recent = _recent_by_share(rows, units, rules.recent_tokens)
+    for place, unit in enumerate(units):
+        if not may_go[place] or place in recent:
+            continue
+        enough = size + min(reserve, folded) <= rules.goal
+        if enough and not rules.fold_all and rules.recent_tokens is None and unit.kind != "summary":
+            break
+        cost = sum(rows[n].tokens for n in range(unit.start, unit.stop))
+        gone.update(range(unit.start, unit.stop))
+        size -= cost
+        folded += cost
+    return gone, size + min(reserve, folded)
+
+
+def _recent_by_share(rows: Sequence[Row], units: Sequence[Unit], tokens: int | None) -> set[int]:
+    """With a share for the recent part: the newest units that fit into it. All older ones are folded."""
+    found: set[int] = set()
+    if tokens is None:
+        return found
+    for place in range(len(units) - 1, -1, -1):
+        unit = units[place]
+        if unit.pinned:
+            continue
+        tokens -= sum(rows[n].tokens for n in range(unit.start, unit.stop))
+        if tokens < 0:
+            break
+        found.add(place)
+    return found
+
+
+def _summary_room(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> int:
+    """Tokens for a summary: the configured number, less where the window is small."""
+    pinned = sum(rows[n].tokens for unit in units if unit.pinned for n in range(unit.start, unit.stop))
+    return max(48, min(rules.summary_tokens, (rules.limit - pinned) // 4))

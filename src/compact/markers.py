@@ -1,0 +1,32 @@
+"""The words by which compact knows its own writing again. They are part of what a model sees: they never change."""
+
+from __future__ import annotations
+
+import hashlib
+
+SUMMARY_OPENS = "<COMPACT-SUMMARY v"
+"""How a summary message begins, followed by the number of its step."""
+POINTER_OPENS = "[compact: "
+"""How a pointer to something in the archive begins."""
+RECOVERY_OPENS = "[compact recovery] "
+"""How the answer of a recovery tool begins."""
+
+
+def is_pointer(text: str) -> bool:
+    """Whether a text is a pointer that compact left in the place of something."""
+    return text.startswith(POINTER_OPENS)
+
+
+def is_recovery_output(text: str) -> bool:
+    """Whether a text is the answer of a recovery tool: it is never moved to the archive again."""
+    return text.startswith(RECOVERY_OPENS)
+
+
+def looks_like_summary(text: str) -> bool:
+    """Whether a text begins like a summary. Only a recorded hash makes it one: anybody can write this."""
+    return text.lstrip().startswith(SUMMARY_OPENS)
+
+
+def text_hash(text: str) -> str:
+    """The hash by which a summary of ours is known again."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

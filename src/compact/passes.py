@@ -1,0 +1,241 @@
+"""One pass over a session: plan, archive, ladder, check, commit. A generator, without I/O of its own.
+
+    plan      units, what may go, how much must go
+    archive   the whole transcript, durable, before anything leaves the context
+    ladder    offload -> shrink calls -> summarize -> truncate; stop at the first rung where it fits
+    check     legal, within the budget, smaller, protected messages identical
+    commit    step record and session state
+
+It yields what it needs (`stages.base.Need`) and is sent the answers; an exception sent in leaves the session as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from compact import cuts
+from compact.checks import structure_violations
+from compact.cuts import Unit
+from compact.errors import CompactError, InsufficientBudget
+from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision
+from compact.layouts import Folded, Rules, View, layered, selective
+from compact.markers import text_hash
+from compact.messages import Message, Text
+from compact.stages.base import Asking, Begin, Begun, Commit, Desk, Emit, Row, total
+from compact.stages.offload import offload
+from compact.stages.shrink_calls import shrink_calls
+from compact.stages.summarize import record
+from compact.stages.truncate import drop_oldest, truncate
+
+MARKER = "[earlier messages are in the archive]"
+"""Stands between two messages of one role where a dialect wants roles to alternate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass did. `rows` is the context as it now stands."""
+
+    rows: list[Row]
+    tokens_before: int
+    tokens_after: int
+    step: int | None = None
+    """The step that was committed; None when the pass changed nothing."""
+    saved: dict[str, int] = field(default_factory=dict)
+    """Tokens saved, by stage: offload, compact, summarize, truncate."""
+    summaries: frozenset[str] = frozenset()
+    """Hashes of the summaries that now stand in the context."""
+    lost_race: bool = False
+    """Another worker committed this step first: its state is the session's."""
+
+
+Remember = Callable[[Sequence[Row], frozenset[str]], tuple[dict[str, Any], dict[str, str]]]
+"""The state and the fingerprints that belong to a result."""
+
+
+def compact_rows(
+    rows: list[Row], desk: Desk, rules: Rules, view: View, remember: Remember
+) -> Asking[Outcome]:
+    """The whole pass.
+
+    Raises:
+        InsufficientBudget: what must stay is larger than the budget; says what takes the room.
+        ArchiveError: the archive took neither the transcript nor the step; nothing has changed.
+    """
+    size = total(rows)
+    units = view.units(rows)
+    yield _decision(units, rules)
+    _refuse_if_hopeless(rows, units, rules)
+    begun = yield Begin([_written(row, desk) for row in rows], desk.dialect.NAME)
+    saved: dict[str, int] = {}
+    after = yield from _reversible(rows, units, desk, rules, saved)
+    folded = yield from _summarized(after, desk, rules, view, begun, saved)
+    summaries = _summaries_in(folded, view)
+    after = _truncated(folded.rows, desk, rules, replace(view, own_summaries=summaries), begun, saved)
+    after = _alternating(after, desk)
+    if total(after) >= size:
+        return Outcome(rows, size, size, summaries=view.own_summaries)
+    _check(rows, after, desk, rules, view)
+    state, fingerprints = remember(after, summaries)
+    summary = record(folded.folds, rules.strategy)
+    committed = yield Commit(summary, state, fingerprints)
+    if not committed:
+        return Outcome(rows, size, size, lost_race=True)
+    yield _pruned(rows, after, view, summaries)
+    return Outcome(after, size, total(after), begun.step, saved, summaries)
+
+
+# --- plan
+
+
+def _decision(units: Sequence[Unit], rules: Rules) -> Emit:
+    may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
+    kept = [unit for unit, free in zip(units, may_go, strict=True) if not free and not unit.pinned]
+    going = [unit for unit, free in zip(units, may_go, strict=True) if free]
+    decision = TriggerDecision(
+        triggered=True,
+        reason=rules.reason,
+        note=rules.note,
+        policy=rules.policy,
+        kept=Kept(
+            pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
+            recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
+            tool_pairs=sum(unit.kind == "pair" for unit in kept),
+        ),
+        pruned_count=sum(unit.stop - unit.start for unit in going),
+    )
+    return Emit(decision)
+
+
+def _refuse_if_hopeless(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> None:
+    pinned = sum(rows[n].tokens for unit in units if unit.pinned for n in range(unit.start, unit.stop))
+    if pinned > rules.limit:
+        raise _insufficient(rows, rules, units)
+
+
+# --- ladder
+
+
+def _reversible(
+    rows: list[Row], units: Sequence[Unit], desk: Desk, rules: Rules, saved: dict[str, int]
+) -> Asking[list[Row]]:
+    pinned = frozenset(n for unit in units if unit.pinned for n in range(unit.start, unit.stop))
+    offloaded = yield from offload(rows, desk, pinned)
+    _credit(saved, "offload", rows, offloaded)
+    if rules.fold_all or rules.layout == "selective":
+        return offloaded
+    may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
+    shrunk = yield from shrink_calls(offloaded, desk, units, may_go, lambda size: size <= rules.goal)
+    _credit(saved, "compact", offloaded, shrunk)
+    return shrunk
+
+
+def _summarized(
+    rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun, saved: dict[str, int]
+) -> Asking[Folded]:
+    if not rules.fold_all and total(rows) <= max(rules.goal, rules.summarize_above):
+        return Folded(rows)
+    layout = selective if rules.layout == "selective" else layered
+    folded = yield from layout(rows, desk, rules, view, begun)
+    _credit(saved, "summarize", rows, folded.rows)
+    for made in folded.folds:
+        event = SummaryCreated(
+            strategy=rules.strategy,
+            input_messages=made.input_messages,
+            summary_tokens=made.row.tokens,
+            compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
+        )
+        yield Emit(event, payload={"summary": made.text})
+    return folded
+
+
+def _truncated(
+    rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun, saved: dict[str, int]
+) -> list[Row]:
+    """The last rung, without a model: cut what is oversized, then drop the oldest units, until it fits the limit."""
+    if total(rows) <= rules.limit:
+        return rows
+    after = truncate(rows, desk, view.units(rows), lambda size: size - rules.limit, begun.history_path)
+    after = drop_oldest(after, view.units(after), lambda size: size - rules.limit)
+    if total(after) > rules.limit:
+        raise _insufficient(after, rules, view.units(after))
+    _credit(saved, "truncate", rows, after)
+    return after
+
+
+def _credit(saved: dict[str, int], stage: str, before: Sequence[Row], after: Sequence[Row]) -> None:
+    gain = total(before) - total(after)
+    if gain > 0:
+        saved[stage] = saved.get(stage, 0) + gain
+
+
+def _summaries_in(folded: Folded, view: View) -> frozenset[str]:
+    new = {text_hash(made.text) for made in folded.folds}
+    standing = {text_hash(row.message.text) for row in folded.rows if view.is_summary(row.message)}
+    return frozenset(new | standing)
+
+
+def _alternating(rows: list[Row], desk: Desk) -> list[Row]:
+    """The rows with a marker wherever a dialect wants roles to alternate, and a user first."""
+    if not desk.dialect.RESULTS_IN_USER:
+        return rows
+    found: list[Row] = []
+    for row in rows:
+        before = next((r.message.role for r in reversed(found) if r.message.role != "system"), None)
+        role = row.message.role
+        if role == before or (before is None and role == "assistant"):
+            other = "user" if role == "assistant" else "assistant"
+            marker = Message(other, (Text(MARKER),), injected=True)
+            found.append(Row(marker, desk.count(marker), None, "marker"))
+        found.append(row)
+    return found
+
+
+# --- check and commit
+
+
+def _check(before: Sequence[Row], after: Sequence[Row], desk: Desk, rules: Rules, view: View) -> None:
+    """The promises, held against the result before it replaces anything."""
+    problems = structure_violations([row.message for row in after], desk.dialect)
+    if problems:
+        raise CompactError(f"the result would be illegal: {problems[0].message}", rule=problems[0].rule)
+    if total(after) > rules.limit:
+        raise _insufficient(after, rules, view.units(after))
+    pinned = [row.source for row in before if view.is_pinned(row.message)]
+    standing = {row.source for row in after if row.source is not None}
+    if any(source not in standing for source in pinned if source is not None):
+        raise CompactError("the result would lack a protected message")
+
+
+def _pruned(before: Sequence[Row], after: Sequence[Row], view: View, summaries: frozenset[str]) -> Emit:
+    pinned = sum(view.is_pinned(row.message) for row in after)
+    summary = sum(text_hash(row.message.text) in summaries for row in after) if summaries else 0
+    event = PrunedMessages(
+        layers=Layers(pinned=pinned, summary=summary, recent=len(after) - pinned - summary),
+        pruned_count=len(before) - sum(row.level != "summary" and row.level != "marker" for row in after),
+        tokens_before=total(before),
+        tokens_after=total(after),
+    )
+    return Emit(event)
+
+
+def _written(row: Row, desk: Desk) -> Any:
+    return desk.dialect.write(row.message)
+
+
+def _insufficient(rows: Sequence[Row], rules: Rules, units: Sequence[Unit]) -> InsufficientBudget:
+    shares: dict[str, int] = {}
+    for unit in units:
+        for n in range(unit.start, unit.stop):
+            row = rows[n]
+            what = f"protected {row.message.role}" if unit.pinned else row.message.role
+            shares[what] = shares.get(what, 0) + row.tokens
+    table = ", ".join(f"{what} {tokens:,}" for what, tokens in sorted(shares.items(), key=lambda kv: -kv[1]))
+    return InsufficientBudget(
+        f"what must stay takes {total(rows):,} tokens, the budget for messages is {rules.limit:,} ({table})",
+        hint="Protect less, shorten the system prompt or the tools, or use a model with a larger context window",
+        needed=total(rows),
+        budget=rules.limit,
+        shares=shares,
+    )

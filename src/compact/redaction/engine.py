@@ -1,0 +1,156 @@
+"""The engine: locate, confirm, judge. It finds spans; it changes nothing and never raises because of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Literal, TypeAlias
+
+from compact.errors import MissingExtra
+from compact.redaction.candidates import MASK, Candidate, Find, Judge, Span
+from compact.redaction.fields import Fields
+from compact.redaction.judges import JUDGES
+from compact.redaction.locate import Detector, HyperscanLocator, KeywordLocator, Locator
+from compact.redaction.patterns import Pattern, one_byte_per_character
+from compact.redaction.rules import Rule
+from compact.redaction.validators import CHECKS
+
+LocatorName: TypeAlias = Literal["auto", "re2", "hyperscan"]
+
+MAX_MATCHES = 1_000_000
+"""Matches of one rule in one text. What follows the last of them is masked whole: too much rather than too little."""
+
+_SHORTEST_TEXT = 3
+_BYTES_BEFORE_HYPERSCAN = 16_000_000
+"""Compiling its database takes a quarter of a second; for less text than this it does not pay."""
+
+
+class Engine:
+    """A set of rules, compiled. Immutable but for caches; share it between threads."""
+
+    def __init__(self, rules: Iterable[Rule], locator: LocatorName = "auto") -> None:
+        self.rules = tuple(rules)
+        self.fields = Fields(rule for rule in self.rules if rule.scope == "key")
+        self.masks = frozenset({MASK, *(rule.replacement for rule in self.rules)})
+        detectors = [_text_detector(rule) for rule in self.rules if rule.scope == "text"]
+        detectors += [_field_detector(number, *entry) for number, entry in enumerate(self.fields.patterns())]
+        self._detectors = tuple(detectors)
+        exact = [place for place, detector in enumerate(detectors) if detector.pattern.needs_real_characters]
+        self._places = [place for place in range(len(detectors)) if place not in exact]
+        self._keywords = KeywordLocator(detectors, self._places)
+        self._exact_keywords = KeywordLocator(detectors, exact)
+        self._fast: Locator | None = None
+        self._bytes_left = _BYTES_BEFORE_HYPERSCAN if locator == "auto" else 0
+        self._locator = locator
+        if locator == "hyperscan":
+            self._fast = self._hyperscan()
+
+    def find(self, text: str) -> list[Span]:
+        """Every span to mask, by start; they may overlap."""
+        if len(text) < _SHORTEST_TEXT:
+            return []
+        shadow = one_byte_per_character(text)
+        found: list[Span] = []
+        for place in self._worth_trying(text, shadow):
+            found += self._found_by(self._detectors[place], text, shadow)
+        found.sort()
+        return found
+
+    def may_match(self, text: str) -> bool:
+        """Whether any keyword stands in the text; False means that `find` would find nothing."""
+        return bool(self._keywords.which(one_byte_per_character(text)) or self._exact_places(text))
+
+    def _worth_trying(self, text: str, shadow: bytes) -> Sequence[int]:
+        places = self._locator_for(len(shadow)).which(shadow)
+        exact = self._exact_places(text)
+        return sorted({*places, *exact}) if exact else places
+
+    def _exact_places(self, text: str) -> Sequence[int]:
+        return self._exact_keywords.which(text.encode("utf-8", "replace"))
+
+    def _locator_for(self, size: int) -> Locator:
+        if self._fast is not None:
+            return self._fast
+        if self._locator == "auto":
+            self._bytes_left -= size
+            if self._bytes_left < 0:
+                self._locator = "re2"
+                try:
+                    self._fast = self._hyperscan()
+                except MissingExtra:
+                    return self._keywords
+                return self._fast
+        return self._keywords
+
+    def _hyperscan(self) -> Locator:
+        try:
+            return HyperscanLocator(self._detectors, self._places)
+        except ImportError:
+            raise MissingExtra.named("fast", "the Hyperscan locator") from None
+
+    def _found_by(self, detector: Detector, text: str, shadow: bytes) -> list[Span]:
+        found: list[Span] = []
+        masked_to = 0
+        matches = detector.pattern.spans(text, shadow)
+        for start, end, match_end, key_start, key_end in islice(matches, MAX_MATCHES):
+            if start == end == match_end or (start < masked_to and match_end <= masked_to):
+                continue
+            candidate = Candidate(text, start, end, match_end, key_start, key_end)
+            try:
+                span = detector.find(candidate)
+            except Exception:
+                # A check that fails says nothing about the text: mask what the pattern found.
+                span = Span(start, end, detector.id, MASK)
+            if span is not None and span.start < span.end and self._is_new(text, span):
+                found.append(span)
+                masked_to = span.end
+        if next(matches, None) is not None:
+            found.append(Span(masked_to, len(text), detector.id, MASK))
+        return found
+
+    def _is_new(self, text: str, span: Span) -> bool:
+        """Whether anything but masks stands in a span: what is masked is never masked again."""
+        inside = text[span.start : span.end]
+        if "<" not in inside and inside not in self.masks:
+            return True
+        for mask in self.masks:
+            if mask:
+                inside = inside.replace(mask, "")
+        return any(char.isalnum() for char in inside)
+
+
+@lru_cache(maxsize=32)
+def engine_for(rules: tuple[Rule, ...], locator: LocatorName = "auto") -> Engine:
+    """The engine of a set of rules; the same rules share one."""
+    return Engine(rules, locator)
+
+
+def _text_detector(rule: Rule) -> Detector:
+    return Detector(rule.id, rule.pattern, rule.regex, rule.keywords, rule.ignores_case, _finder(rule))
+
+
+def _finder(rule: Rule) -> Find:
+    judge = _judge_of(rule)
+
+    def find(found: Candidate) -> Span | None:
+        bounds = judge(found)
+        return None if bounds is None else Span(*bounds, rule.id, rule.replacement)
+
+    return find
+
+
+def _judge_of(rule: Rule) -> Judge:
+    check = rule.validator
+    if check is None:
+        return lambda found: (found.start, found.end)
+    if isinstance(check, str):
+        if check in JUDGES:
+            return JUDGES[check]
+        check = CHECKS[check]
+    accepts = check
+    return lambda found: (found.start, found.end) if accepts(found.value) else None
+
+
+def _field_detector(number: int, source: str, stems: tuple[str, ...], judge: Find) -> Detector:
+    return Detector(f"field-{number}", source, Pattern(source), stems, True, judge)

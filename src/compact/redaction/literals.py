@@ -1,0 +1,128 @@
+"""Reading the value that follows a name: in code, JSON, YAML, INI, shell, XML and prose."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LONGEST_QUOTED = 4_096
+_LONGEST_BARE = 2_048
+
+_OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘])")
+_UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")} | {
+    "`": re.compile(r"[^`]*+`"),
+    "“": re.compile(r"[^”\n]*+”"),
+    "‘": re.compile(r"[^’\n]*+’"),
+}
+# A backslash before n, r, t or a quote is the escape of a string that this text stands in: the value ends there.
+_TO_SPACE = re.compile(r"(?:[^\s\"'`<\\]|\\(?![nrt\"']))+")
+_TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\]|\\(?![nrt\"']))+")
+_ANNOTATION = re.compile(
+    r"[ \t]*(?:&|\*|const\b|readonly\b|final\b|typing\.|t\.|std::)*[ \t]*"
+    r"(?:str|string|String|bytes|Optional|Union|Secret\w*|char|Any|any|text|varchar|Option|Annotated|static)\b"
+    r"[\w\[\]<>|?&.'\" ,*]{0,60}?=(?![=>])[ \t]*"
+)
+_BLANKS = re.compile(r"[ \t]{0,200}")
+_NEXT_LINE = re.compile(r"[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
+_CELL = re.compile(r"[ \t]*[`*]{0,2}([^|\n]{1,400}?)[`*]{0,2}[ \t]*\|")
+_BLANKS_AND_BOLD = re.compile(r"\*{0,2}[ \t]{0,200}\*{0,2}")
+_LINE_HEAD = re.compile(
+    r"[\s#/*>+-]*(?:(?:export|set|setx|env|ENV|ARG|let|var|const|declare|local|readonly|\$)\s+)*[\w.:/\\@\"'$-]*\Z"
+)
+_LINE_REST = re.compile(r"[,;]?[ \t]*(?:(?:#|//)[^\n]{0,400})?(?:\n|\r|\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value in its text."""
+
+    start: int
+    end: int
+    text: str
+    quoted: bool
+    template: bool
+    """It has holes that code fills: an f-string, a template literal."""
+    follower: str
+    """The first character after it that is not blank."""
+    alone: bool
+    """Name and value are all there is on the line, as in settings files."""
+
+
+def read_value(
+    text: str, name_start: int, position: int, *, annotated: bool = False, word: bool = False
+) -> Value | None:
+    """The value that starts at `position`, or None when nothing is there.
+
+    Args:
+        text: the text.
+        name_start: where the name begins, to see whether the two are alone on their line.
+        position: just after the operator.
+        annotated: whether a type may stand before the value (`password: str = "..."`).
+        word: whether an unquoted value runs to the next blank, as in a command.
+    """
+    if annotated:
+        note = _ANNOTATION.match(text, position, position + 120)
+        position = note.end() if note else position
+    position = _BLANKS_AND_BOLD.match(text, position).end()  # type: ignore[union-attr]  # it always matches
+    opener = _OPENER.match(text, position)
+    if opener:
+        start = opener.end()
+        end = _closing(text, opener)
+        if end >= 0:
+            template = "f" in opener[1].lower() or "$" in opener[1] or opener[3] == "`"
+            return Value(start, end, text[start:end], True, template, _follower(text, end + 1), False)
+        position = start
+    return _bare(text, name_start, position, word)
+
+
+def read_cell(text: str, position: int) -> Value | None:
+    """The cell of a Markdown table that starts at `position`."""
+    cell = _CELL.match(text, position)
+    return Value(cell.start(1), cell.end(1), cell[1], True, False, "|", False) if cell else None
+
+
+def read_next_line(text: str, position: int) -> Value | None:
+    """The value that stands alone on the line after a name and its colon."""
+    line = _NEXT_LINE.match(text, position)
+    return _bare(text, line.end(), line.end(), word=True) if line else None
+
+
+def _closing(text: str, opener: re.Match[str]) -> int:
+    quote, start = opener[3], opener.end()
+    limit = min(len(text), start + _LONGEST_QUOTED)
+    if opener[2]:
+        end = text.find(opener[2] + quote, start, limit)
+        return end if "\n" not in text[start:end] else -1
+    if len(quote) == 3:
+        return text.find(quote, start, limit)
+    found = _UNESCAPED[quote].match(text, start, limit)
+    return found.end() - 1 if found else -1
+
+
+def _bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
+    limit = min(len(text), start + _LONGEST_BARE)
+    whole = _TO_SPACE.match(text, start, limit)
+    if whole is None:
+        return None
+    alone = _is_alone(text, name_start, whole.end())
+    if alone or word:
+        end = start + len(whole.group().rstrip(",;>"))
+    else:
+        part = _TO_DELIMITER.match(text, start, limit)
+        if part is None:
+            return Value(start, start, whole.group(), False, False, whole.group()[0], False)
+        end = start + len(part.group().rstrip(".:\\"))
+    return Value(start, end, text[start:end], False, False, _follower(text, end), alone)
+
+
+def _is_alone(text: str, name_start: int, end: int) -> bool:
+    if _LINE_REST.match(text, end) is None:
+        return False
+    line_start = text.rfind("\n", max(0, name_start - 200), name_start) + 1
+    return name_start - line_start < 200 and _LINE_HEAD.match(text[line_start:name_start]) is not None
+
+
+def _follower(text: str, end: int) -> str:
+    blanks = _BLANKS.match(text, end)
+    at = blanks.end() if blanks else end
+    return text[at : at + 1]

@@ -1,0 +1,91 @@
+"""Messages: the same walk as for data, and a look over the seams between neighbouring blocks of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+from compact.dialects._wire import plain, rebuilt
+from compact.redaction.candidates import MASK, Span
+from compact.redaction.structure import Masker, mask_value
+
+
+class SeamMasker(Masker, Protocol):
+    """A masker that can also say where in a plain text the secrets stand."""
+
+    def spans(self, text: str) -> list[Span]:
+        """Every span to mask, by start."""
+        ...
+
+
+def mask_message(item: Any, masker: SeamMasker) -> Any:
+    """A message with its secrets masked: the same object where there are none."""
+    if isinstance(item, str):
+        return masker.mask_text(item, 0)[0]
+    try:
+        data: Any = plain(item)
+    except ValueError:
+        return mask_value(item, masker)
+    masked = mask_value(_without_split_secrets(data, masker), masker)
+    return item if masked is data else rebuilt(item, masked)
+
+
+def _without_split_secrets(data: Any, masker: SeamMasker) -> Any:
+    """The message with secrets masked that run over from one text block into the next."""
+    if not isinstance(data, Mapping):
+        return data
+    changed = {}
+    for name, value in data.items():
+        if isinstance(value, list | tuple) and len(value) > 1:
+            joined = _blocks_without_split_secrets(list(value), masker)
+            if joined is not None:
+                changed[name] = joined
+        if isinstance(value, list | tuple):
+            inner = [_without_split_secrets(entry, masker) for entry in changed.get(name, value)]
+            if any(new is not old for new, old in zip(inner, value, strict=True)):
+                changed[name] = inner
+    return {**data, **changed} if changed else data
+
+
+def _blocks_without_split_secrets(blocks: list[Any], masker: SeamMasker) -> list[Any] | None:
+    made = list(blocks)
+    touched = False
+    for run in _text_runs(blocks):
+        texts = [blocks[place]["text"] for place in run]
+        for number, text in enumerate(_seams_masked(texts, masker)):
+            if text is not texts[number]:
+                made[run[number]] = {**blocks[run[number]], "text": text}
+                touched = True
+    return made if touched else None
+
+
+def _text_runs(blocks: list[Any]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for place, block in enumerate(blocks):
+        if isinstance(block, Mapping) and isinstance(block.get("text"), str):
+            run.append(place)
+            continue
+        if len(run) > 1:
+            yield run
+        run = []
+    if len(run) > 1:
+        yield run
+
+
+def _seams_masked(texts: list[str], masker: SeamMasker) -> list[str]:
+    edges = [0]
+    for text in texts:
+        edges.append(edges[-1] + len(text))
+    made = list(texts)
+    split = [
+        span
+        for span in masker.spans("".join(texts))
+        if any(span.start < edge < span.end for edge in edges[1:-1])
+    ]
+    for span in reversed(split):
+        for number, start in enumerate(edges[:-1]):
+            end = edges[number + 1]
+            if span.start < end and start < span.end:
+                head, tail = max(span.start, start) - start, min(span.end, end) - start
+                made[number] = made[number][:head] + MASK + made[number][tail:]
+    return made

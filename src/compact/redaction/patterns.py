@@ -1,0 +1,126 @@
+"""RE2, and nothing but RE2: time grows with the text, whatever the pattern and whoever wrote it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import re2  # type: ignore[import-untyped]
+
+from compact.errors import RedactionError
+
+MAX_PATTERN_CHARS = 4_000
+MAX_PROGRAM = 60_000
+"""RE2 instructions. More makes matching slow per character, not per pattern."""
+_MEMORY = 16 << 20
+
+_NEEDS_REAL_CHARACTERS = re.compile(r"[^\x00-\x7f\x1a]|\\[pPC]|\\x\{|\\x[89a-fA-F]|\\x1[aA]|\\032")
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+_STAND_IN = "\x1a"
+
+
+def _stand_ins(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    return _STAND_IN * (problem.end - problem.start), problem.end
+
+
+codecs.register_error("compact.stand_in", _stand_ins)
+
+
+def one_byte_per_character(text: str) -> bytes:
+    """The text with a stand-in byte for every character outside ASCII: an offset in it is an offset in the text."""
+    return text.encode("ascii", "compact.stand_in")
+
+
+def options(*, longest: bool = False) -> Any:
+    """RE2's settings: quiet, bounded memory."""
+    chosen = re2.Options()
+    chosen.log_errors = False
+    chosen.max_mem = _MEMORY
+    chosen.longest_match = longest
+    return chosen
+
+
+class Pattern:
+    """A compiled pattern that gives offsets in the text, and the span of the group that is masked."""
+
+    __slots__ = ("_exact", "_key_group", "_regex", "_secret_group")
+
+    def __init__(self, source: str, *, longest: bool = False) -> None:
+        self._regex = re2.compile(source, options(longest=longest))
+        groups = self._regex.groupindex
+        self._secret_group = groups.get("secret", 0)
+        self._key_group = groups.get("key")
+        self._exact = _NEEDS_REAL_CHARACTERS.search(source) is not None
+
+    @property
+    def program_size(self) -> int:
+        """How many instructions RE2 needs for it."""
+        return int(self._regex.programsize)
+
+    def search(self, text: str) -> Any:
+        """The first match, or None."""
+        return self._regex.search(_LONE_SURROGATES.sub("�", text))
+
+    @property
+    def needs_real_characters(self) -> bool:
+        """Whether it speaks of characters outside ASCII, and so cannot be matched on stand-ins."""
+        return self._exact
+
+    def spans(self, text: str, shadow: bytes) -> Iterator[tuple[int, int, int, int, int]]:
+        """Each match as (start of the secret, its end, end of the match, start of the group `key`, its end).
+
+        Args:
+            text: the text itself.
+            shadow: what `one_byte_per_character` made of it; most patterns are matched on this.
+        """
+        subject: str | bytes = shadow
+        if self._exact and not text.isascii():
+            subject = _LONE_SURROGATES.sub("�", text)
+        for match in self._regex.finditer(subject):
+            start, end = match.span(self._secret_group)
+            if start < 0:
+                start, end = match.span()
+            key_start, key_end = (
+                match.span(self._key_group) if self._key_group is not None else (start, start)
+            )
+            yield start, end, match.end(), key_start, key_end
+
+
+def compile_pattern(rule_id: str, source: str) -> Pattern:
+    """The pattern, ready to use.
+
+    Raises:
+        RedactionError: RE2 refuses it, it is too large, or it matches the empty text.
+    """
+    reason = ""
+    if len(source) > MAX_PATTERN_CHARS:
+        reason = f"its pattern has {len(source)} characters, more than {MAX_PATTERN_CHARS}"
+    else:
+        try:
+            pattern = Pattern(source)
+        except re2.error as problem:
+            detail = problem.args[0] if problem.args else problem
+            reason = f"RE2 does not accept its pattern: {_readable(detail)}"
+        except UnicodeEncodeError:
+            reason = "its pattern holds a lone surrogate, which no text can match"
+        else:
+            if pattern.program_size > MAX_PROGRAM:
+                reason = f"its pattern needs {pattern.program_size} steps, more than {MAX_PROGRAM}"
+            elif pattern.search("") is not None:
+                reason = "its pattern matches the empty text"
+            else:
+                return pattern
+    raise RedactionError(
+        f"redaction rule {rule_id!r} is refused: {reason}",
+        hint="RE2 has no lookaround and no backreferences; see https://github.com/google/re2/wiki/Syntax",
+        rule=rule_id,
+        reason=reason,
+    )
+
+
+def _readable(detail: Any) -> str:
+    return detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)

@@ -1,0 +1,102 @@
+"""A session's memory of what was secret in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import re2  # type: ignore[import-untyped]
+
+from compact.redaction.candidates import MASK, Span, merged
+from compact.redaction.engine import Engine
+from compact.redaction.patterns import Pattern, one_byte_per_character
+from compact.redaction.redactor import Redactor
+from compact.redaction.rules import Rule
+from compact.redaction.shapes import looks_random, surprise
+
+MAX_LITERALS = 2_000
+_PER_PATTERN = 250
+_SHORTEST = 8
+_LONGEST = 500
+_RULE = "seen-before"
+
+
+class SessionRedactor(Redactor):
+    """A redactor that masks a secret everywhere once it has been found anywhere in its session.
+
+    The memory lives in this object only: it is bounded, never written, never printed, and left out of pickles.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.fields = engine.fields
+        self._literals: dict[str, None] = {}
+        self._patterns: list[Pattern] = []
+        self._stale = False
+
+    def session(self) -> Redactor:
+        """A fresh one: memories do not mix."""
+        return SessionRedactor(self._engine)
+
+    def redact_messages(self, items: Sequence[Any]) -> list[Any]:
+        """As for any redactor; what is found in a later message is masked in the earlier ones too."""
+        known = len(self._literals)
+        masked = super().redact_messages(items)
+        return masked if len(self._literals) == known else super().redact_messages(items)
+
+    def spans(self, text: str) -> list[Span]:
+        """What the rules find and what was found before."""
+        found = self._engine.find(text)
+        for span in found:
+            self._remember(text[span.start : span.end])
+        return merged(sorted(found + self._seen_in(text)))
+
+    def masks_leaf(self, rule: Rule, leaf: Any) -> bool:
+        """A leaf masked for its name is remembered too."""
+        masked = super().masks_leaf(rule, leaf)
+        if masked:
+            self._remember(str(leaf))
+        return masked
+
+    def _remember(self, literal: str) -> None:
+        literal = literal.strip()
+        if not _SHORTEST <= len(literal) <= _LONGEST or literal in self._literals or MASK in literal:
+            return
+        if not (looks_random(literal) or surprise(literal) >= 0.25):
+            return
+        if len(self._literals) >= MAX_LITERALS:
+            self._literals.pop(next(iter(self._literals)))
+        self._literals[literal] = None
+        self._stale = True
+
+    def _seen_in(self, text: str) -> list[Span]:
+        if self._stale:
+            self._compile()
+        if not self._patterns:
+            return []
+        shadow = one_byte_per_character(text)
+        return [
+            Span(start, end, _RULE, MASK)
+            for pattern in self._patterns
+            for start, end, *_ in pattern.spans(text, shadow)
+        ]
+
+    def _compile(self) -> None:
+        literals = list(self._literals)
+        self._patterns = [
+            Pattern(
+                "|".join(re2.escape(literal) for literal in literals[at : at + _PER_PATTERN]), longest=True
+            )
+            for at in range(0, len(literals), _PER_PATTERN)
+        ]
+        self._stale = False
+
+    def _may_match(self, text: str) -> bool:
+        return bool(self._literals) or super()._may_match(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_forgetful, (self.rules,))
+
+
+def _forgetful(rules: tuple[Rule, ...]) -> Redactor:
+    return Redactor(rules).session()

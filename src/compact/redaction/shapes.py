@@ -1,0 +1,219 @@
+"""What a value looks like: random, a placeholder, a reference to somewhere else, code, or prose.
+
+A name such as `password` says only that a secret may follow. These functions decide whether what follows is one.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from operator import add
+
+_COMMON_PAIRS = {
+    "a": "bcdgiklmnprstuvy",
+    "b": "aeiloru",
+    "c": "acehiklortu",
+    "d": "aeiosu",
+    "e": "abcdefglmnpqrstvwx",
+    "f": "aefilou",
+    "g": "aeghioru",
+    "h": "aeio",
+    "i": "abcdefglmnoprstvz",
+    "k": "ei",
+    "l": "adeilostuy",
+    "m": "abeimopu",
+    "n": "acdefgiostuv",
+    "o": "acdgilmnoprstuvw",
+    "p": "aehiloprtu",
+    "q": "u",
+    "r": "acdegikmnorstuy",
+    "s": "acehiopstu",
+    "t": "acehilorstuy",
+    "u": "abcegilmnprst",
+    "v": "aei",
+    "w": "aeio",
+    "x": "p",
+}
+"""The letter pairs that make up 93% of the words and identifiers people write."""
+
+_RANDOM_SURPRISE = 0.4
+"""Of identifiers in real code 95% lie below, of random strings of 16 characters more than 99% above."""
+
+_SAMPLE_CHARS = 160
+_SHORTEST_RANDOM = 8
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a string, as a set."""
+    return frozenset(words.split())
+
+
+_PLACEHOLDER_WORDS = word_set(
+    "your yours example examples placeholder dummy insert replace replaceme changeme redacted masked omitted removed "
+    "foobar"
+)
+_FIXTURE_WORDS = word_set(
+    "sample fake mock change todo fixme hidden foo tbd here test testing my some the an demo default development local"
+)
+_SENSITIVE_WORDS = word_set(
+    "password passwd passphrase passcode pass pwd pw secret secrets token tokens key keys apikey api credential "
+    "credentials auth bearer username user login basic private public access client"
+)
+_NOTHING = word_set(
+    "none null nil undefined true false yes no on off empty blank unset required optional hidden enabled disabled string str int "
+    "integer number float bool boolean bytes bytearray object any text char varchar nvarchar uuid date datetime array "
+    "list dict map set tuple void self this new function lambda async await return type class struct secretstr "
+    "default never unknown symbol bigint buffer jsonb json file input prompt type field value key name n/a"
+)
+_STOP_WORDS = word_set(
+    "the your you a an is are was must should can cannot to for of and or not with in on at by from this that it its "
+    "be has have please enter invalid incorrect required will if when use used using"
+)
+
+_LABEL_WORDS = word_set(
+    "please enter your must should invalid incorrect wrong required cannot missing forgot reset change confirm choose "
+    "set password passwords token tokens key keys secret secrets used uses user users the"
+)
+
+_REFERENCE = re.compile(
+    r"""\$\{?[A-Za-z_(\{]      # $VAR ${VAR} $(command) ${{ ci.variable }}
+      | \$\$?\d\b | \$[@*]
+      | %[A-Za-z_(][\w)]*%?    # %VAR% %(name)s %s
+      | \{\{ .* \}\} | \{[\w.:\[\]'"-]*\} | \#\{
+      | <[^<>]*>? | \[[A-Za-z_ -]+\]
+      | !\w+ | &\w+$ | \*\w*$
+      | (?:os|process|env|import\.meta)\.env | secrets?\. | vars?\. | self\. | this\. | config\. | settings\.
+      | (?:arn:aws|vault|ssm|sm|op|file|keyvault|ref\+\w+|https?)://? | arn:
+    """,
+    re.VERBOSE,
+)
+_DIGIT = re.compile(r"[0-9]")
+_HUMP = re.compile(r"[a-z][A-Z]")
+_BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
+_CROSSES = re.compile(r"x{3,}\Z|y{3,}\Z")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*!?[(\[]")
+_PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
+_FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
+
+
+def _oddity(before: str, char: str) -> float:
+    if before.isdigit():
+        return 0.4 if char.isdigit() else 1.0
+    if char.isdigit():
+        return 1.0
+    if before.islower() and char.isupper():
+        return 0.4
+    return 0.0 if char.lower() in _COMMON_PAIRS.get(before.lower(), "") else 1.0
+
+
+_ALPHABET = string.ascii_letters + string.digits
+_ODDITIES = {before + char: _oddity(before, char) for before in _ALPHABET for char in _ALPHABET}
+
+
+def surprise(value: str) -> float:
+    """How unlike words it is, 0 to 1: the share of neighbouring characters that words do not put together."""
+    sample = value[:_SAMPLE_CHARS]
+    odd = [oddity for oddity in map(_ODDITIES.get, map(add, sample, sample[1:])) if oddity is not None]
+    return sum(odd) / len(odd) if odd else 0.0
+
+
+def looks_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
+    """Whether it was made by a generator, not by a person: no words, enough different characters."""
+    if len(value) < shortest or is_filler(value):
+        return False
+    body = value[:_SAMPLE_CHARS].strip("=")
+    if len(set(body)) < min(6, len(body) // 2 + 1):
+        return False
+    if body.isdigit():
+        return len(body) >= 10
+    if is_symbol_soup(body):
+        return True
+    if has_digit(body):
+        return surprise(body) >= _RANDOM_SURPRISE
+    # Without a digit it may be an unusual word or an abbreviation; names change case at most once a word.
+    humps = len(_HUMP.findall(body))
+    if humps * 5 > len(body) >= 10:
+        return surprise(body) >= _RANDOM_SURPRISE
+    return len(body) >= (12 if body.islower() else 10) and surprise(body) >= 0.5
+
+
+def has_digit(value: str) -> bool:
+    """Whether a digit is near its beginning."""
+    return _DIGIT.search(value, 0, _SAMPLE_CHARS) is not None
+
+
+def is_symbol_soup(value: str) -> bool:
+    """Whether it has what password generators put in and names do not: several different marks, and no blanks."""
+    marks = {char for char in value[:_SAMPLE_CHARS] if char in "!#$%&*+;<>?@[]^{|}~()"}
+    return len(value) >= 10 and len(marks) >= 4 and not any(char.isspace() for char in value)
+
+
+def is_filler(value: str) -> bool:
+    """Whether it stands for a value: `xxxxxxxx`, `********`, `0000...`, an ellipsis."""
+    if len(value) > 2 and len(set(value)) == 1:
+        return True
+    filler = sum(len(found.group()) for found in _FILLER.finditer(value[:_SAMPLE_CHARS]))
+    return filler * 2 >= min(len(value), _SAMPLE_CHARS) or value.endswith(("...", "…"))
+
+
+def words_of(value: str) -> list[str]:
+    """The words in it, in lower case: `dbPassword_old` has three."""
+    return [word.lower() for word in _WORDS.findall(value[:_SAMPLE_CHARS])]
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether it tells a reader to put a value here: `YOUR_API_KEY`, `changeme`, `xxxx`, `my-secret-token`."""
+    if not value or is_filler(value) or value.lower() in _NOTHING or _BARE_PREFIX.match(value):
+        return True
+    words = words_of(value)
+    if not words:
+        return not any(char.isalnum() for char in value)
+    if any(word in _PLACEHOLDER_WORDS or _CROSSES.match(word) for word in words):
+        return True
+    if surprise(value) >= _RANDOM_SURPRISE or has_digit(value):
+        return False
+    if any(word in _FIXTURE_WORDS for word in words) and len(words) > 1:
+        return True
+    return all(word in _SENSITIVE_WORDS for word in words)
+
+
+def is_reference(value: str) -> bool:
+    """Whether it names where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
+    found = _REFERENCE.match(value)
+    if found is None:
+        return False
+    if found.group()[0] in "{<[" and looks_random(value.strip("{}<>[]")):
+        return False
+    # `$ecret!9` is no variable: what follows the name must close it or go on as a path.
+    rest = value[found.end() :]
+    return found.group()[0] not in "$%" or re.fullmatch(r"[\w.:\[\]{}()\-\"' |/]*[%s]?", rest) is not None
+
+
+def is_code(value: str) -> bool:
+    """Whether it is an expression: a call, a subscript, a path of names, an operator."""
+    return (
+        _CALL.match(value) is not None
+        or (_PATH.fullmatch(value) is not None and surprise(value) < _RANDOM_SURPRISE)
+        or value.startswith(("(", "[", "{", "&&", "||", "=", "!", "+", "?", "->", "//", "/*", "..."))
+        or "=>" in value
+        or "::" in value
+    )
+
+
+def is_identifier(value: str) -> bool:
+    """Whether it could be the name of a variable: letters, digits and underscores."""
+    return _IDENTIFIER.match(value) is not None
+
+
+def is_prose(value: str) -> bool:
+    """Whether it is a sentence: several words with a function word among them."""
+    words = value.split()
+    return len(words) > 2 and any(word.strip(".,:;!?").lower() in _STOP_WORDS for word in words[:40])
+
+
+def is_label(value: str) -> bool:
+    """Whether it is a sentence about a secret, as forms and messages have: "Enter your password"."""
+    words = {word.strip(".,:;!?'\"()").lower() for word in value.split()[:40]}
+    return len(words) > 1 and not words.isdisjoint(_LABEL_WORDS)

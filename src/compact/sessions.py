@@ -1,0 +1,134 @@
+"""What is remembered of a session between two calls, and how a host's list is recognised by it.
+
+Hosts come in two kinds. One keeps the list that it was given and appends to it: its list begins with what the last step
+left. The other passes its full history every time: its list begins with what the last step replaced. Both beginnings are
+remembered, so neither host has to say which it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compact.dialects._wire import plain
+from compact.stages.base import Loaded, Row
+
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What the newest step left behind."""
+
+    step: int = 0
+    replaced: Sequence[Any] | None = None
+    """The host's messages that the step replaced; None when only their hash is known."""
+    standing: Sequence[Any] | None = None
+    """The messages that stand in their place."""
+    sources: Sequence[int | None] = ()
+    """For each of those its place among the replaced ones, or None when compact wrote it."""
+    summaries: frozenset[str] = frozenset()
+    tokens_after: int = 0
+    ineffective: int = 0
+    """Passes in a row that saved too little."""
+    loaded: Loaded | None = field(default=None, repr=False)
+    """State from the archive that no list has matched yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """The context of a session, made of a host's list: its messages, and the place of each in that list."""
+
+    items: Sequence[Any]
+    sources: Sequence[int | None]
+    continues: bool
+    """Whether the list continues what is remembered."""
+
+
+def resolve(state: SessionState, messages: Sequence[Any]) -> tuple[Working, SessionState]:
+    """The context that a host's list means, and the state by which it was recognised."""
+    if state.loaded is not None:
+        state = _matched(state, state.loaded, messages)
+    if state.standing is not None and _begins_with(messages, state.standing):
+        return Working(messages, range(len(messages)), True), state
+    if state.replaced is not None and state.standing is not None and _begins_with(messages, state.replaced):
+        count = len(state.replaced)
+        items = [
+            item if source is None else messages[source]
+            for item, source in zip(state.standing, state.sources, strict=True)
+        ]
+        tail = range(count, len(messages))
+        return Working([*items, *messages[count:]], [*state.sources, *tail], True), state
+    return Working(messages, range(len(messages)), state.step == 0 and state.loaded is None), state
+
+
+def _begins_with(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
+    """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
+    return len(messages) >= len(prefix) and list(messages[: len(prefix)]) == list(prefix)
+
+
+def _matched(state: SessionState, loaded: Loaded, messages: Sequence[Any]) -> SessionState:
+    """The state with the archive's record filled in, if this list is the one that it speaks of."""
+    record = loaded.state
+    if record.get("version") != STATE_VERSION:
+        return state
+    recipe: list[Any] = record["recipe"]
+    common = {
+        "step": loaded.step,
+        "summaries": frozenset(record["summaries"]),
+        "tokens_after": record["tokens_after"],
+        "ineffective": record["ineffective"],
+    }
+    if _hashes_to(messages, len(recipe), loaded.fingerprints.get("standing")):
+        return SessionState(**common, standing=list(messages[: len(recipe)]), sources=[None] * len(recipe))
+    count = record["replaced"]
+    if _hashes_to(messages, count, loaded.fingerprints.get("replaced")):
+        sources = [entry if isinstance(entry, int) else None for entry in recipe]
+        standing = [messages[entry] if isinstance(entry, int) else entry["item"] for entry in recipe]
+        return SessionState(**common, replaced=list(messages[:count]), standing=standing, sources=sources)
+    return state
+
+
+def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> bool:
+    return len(messages) >= count and fingerprint(messages[:count]) == expected
+
+
+def remembered(
+    messages: Sequence[Any],
+    rows: Sequence[Row],
+    items: Sequence[Any],
+    summaries: frozenset[str],
+    tokens_after: int,
+    ineffective: int,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The state of a step as it is archived: how to make the context from the host's messages, and both hashes."""
+    recipe = [
+        {"item": plain(item)} if row.source is None else row.source
+        for row, item in zip(rows, items, strict=True)
+    ]
+    state = {
+        "version": STATE_VERSION,
+        "replaced": len(messages),
+        "recipe": recipe,
+        "summaries": sorted(summaries),
+        "tokens_after": tokens_after,
+        "ineffective": ineffective,
+    }
+    return state, {"replaced": fingerprint(messages), "standing": fingerprint(items)}
+
+
+def fingerprint(messages: Sequence[Any]) -> str:
+    """A hash of messages that is the same for equal ones, in any process."""
+    found = hashlib.sha256()
+    for item in messages:
+        text = json.dumps(_data(item), sort_keys=True, ensure_ascii=False, default=str)
+        found.update(text.encode("utf-8", "surrogatepass"))
+        found.update(b"\n")
+    return found.hexdigest()
+
+
+def _data(item: Any) -> Mapping[str, Any]:
+    return plain(item)

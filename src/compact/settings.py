@@ -1,0 +1,83 @@
+"""From the configuration to the numbers that the engine works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from compact.config import CompactConfig, share_of
+from compact.dialects import Dialect
+from compact.engine import Limits, Policy
+from compact.events import PolicyInForce
+from compact.messages import Message
+from compact.stages.base import Desk
+from compact.tokens import Meter
+from compact.triggers import Thresholds
+
+_LOWEST_TARGET = 0.9
+"""A target lies at least a tenth below what triggers: otherwise every call would act again."""
+
+
+def limits_for(config: CompactConfig, window: int) -> Limits:
+    """The numbers of a call for a model with this window."""
+    policy = config.policy
+    budget = config.budget(window)
+    trigger = config.trigger_tokens(window)
+    down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
+    return Limits(
+        window=window,
+        budget=budget,
+        goal=round(trigger * down_to),
+        summarize_above=config.summarize_tokens(window),
+        recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
+        thresholds=Thresholds(
+            window_share=min(share_of(window, policy.trigger_pct), budget),
+            budget=budget,
+            tokens=policy.token_threshold,
+            messages=policy.message_threshold,
+            turns=policy.turn_threshold,
+        ),
+        regrow=share_of(window, config.recovery.regrow_share),
+    )
+
+
+def policy_for(config: CompactConfig) -> Policy:
+    """What stays and how summaries are made."""
+    policy = config.policy
+    return Policy(
+        keep_turns=policy.keep_recent_turns,
+        keep_pairs=policy.keep_tool_io_pairs,
+        never_prune=frozenset(policy.roles_never_prune),
+        layout=policy.layout,
+        retention_window=policy.retention_window,
+        max_turns=policy.max_turns,
+        strategy=policy.strategy,
+        summary_tokens=config.summary.max_tokens,
+        ineffective_passes=config.recovery.ineffective_passes,
+        in_force=PolicyInForce(
+            trigger_pct=policy.trigger_pct,
+            hard_cap_buffer=policy.hard_cap_buffer,
+            strategy=policy.strategy,
+        ),
+    )
+
+
+def desk_for(
+    config: CompactConfig,
+    dialect: Dialect,
+    meter: Meter,
+    redact: Callable[[str], str],
+    rewrite: Callable[[Message], Message],
+) -> Desk:
+    """What the stages work with."""
+    offload = config.offload
+    return Desk(
+        dialect=dialect,
+        count=lambda message: meter.count_item(dialect.write(message), dialect),
+        count_text=meter.count_text,
+        redact=redact,
+        rewrite=rewrite,
+        large_result_tokens=offload.large_result_tokens,
+        preview_lines=offload.preview_lines,
+        preview_tokens=offload.preview_tokens,
+        write_tools=frozenset(offload.write_tools),
+    )

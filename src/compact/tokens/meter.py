@@ -1,0 +1,276 @@
+"""The meter: what a request costs, and where the tokens are.
+
+    raw tokens of a message = 1 + for each of its strings (role, content, name, call id, ...) 1 + its tokens
+
+For a plain message that is OpenAI's published 3 + role + content, and 1 more for a name. Raw counts are additive;
+`Meter.scale` turns a sum of them into the model's own tokens, rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from sys import getsizeof
+from typing import Any, TypeAlias
+
+from compact.dialects import Dialect, detect, get
+from compact.dialects._wire import is_plain
+from compact.errors import ConfigError, MessageError
+from compact.messages import Image, Sealed, to_json
+from compact.tokens.counter import Counter, counter_for, why_not_fast
+from compact.tokens.images import image_tokens, sealed_tokens
+from compact.tokens.memo import Memo, snapshot
+from compact.tokens.models import profile_of
+from compact.windows import window_of
+
+MESSAGE_TOKENS = 1
+"""Each message, beside its strings."""
+STRING_TOKENS = 1
+"""Each string of a message, beside its tokens: what separates it from the next."""
+REPLY_TOKENS = 3
+"""Once per request: the reply is primed with its role."""
+TOOL_TOKENS = 10
+"""Each tool's schema, beside its JSON text."""
+TOOLS_TOKENS = 12
+"""Once per request that has tools."""
+
+_ENTRY_BYTES = 200
+_OTHER, _SYSTEM, _DEVELOPER = range(3)
+_Entry: TypeAlias = tuple[Any, int, int, Any]
+"""A copy of what was counted, its raw tokens, the share it belongs to, and the dialect it was counted in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a request costs. `total` is exactly the sum of the four shares."""
+
+    total: int
+    system: int
+    developer: int
+    tools_schema: int
+    messages: int
+    """Everything that is neither system nor developer, and the priming of the reply."""
+    usage_pct: float
+    """The share of the window that is used, as a fraction: 0.85."""
+    max_tokens: int
+    model: str
+
+
+class Meter:
+    """Counts for one model. Every string and every message is counted once and remembered; safe among threads.
+
+    `memo_bytes` bounds what is remembered. `fast` chooses who counts: None the faster of what is installed, True
+    splintr or an error, False tiktoken; the numbers are the same.
+    """
+
+    def __init__(self, model: str, *, memo_bytes: int = 64_000_000, fast: bool | None = None) -> None:
+        self._profile = profile_of(model)
+        self._fast = fast
+        self._texts: Memo[str, int] = Memo(memo_bytes // 2)
+        self._entries: Memo[int, _Entry] = Memo(memo_bytes // 2)
+        self._last_dialect: Dialect | None = None
+        self.model = model
+        self.encoding = self._profile.encoding
+        self.exact = self._profile.exact
+        """Whether the encoding is the model's own; otherwise counts are rounded up by `factor`."""
+        self.factor = self._profile.percent / 100
+
+    @cached_property
+    def _counter(self) -> Counter:
+        return counter_for(self.encoding, self._fast)
+
+    @property
+    def counted_by(self) -> str:
+        """Which package counts: "splintr" or "tiktoken"."""
+        return self._counter.name
+
+    @property
+    def reason(self) -> str:
+        """Why it is not the faster one; empty when it is."""
+        if self.counted_by == "splintr":
+            return ""
+        return "fast=False" if self._fast is False else why_not_fast(self.encoding)
+
+    def scale(self, raw: int) -> int:
+        """Raw tokens (or a sum of them) in the model's own tokens, rounded up."""
+        return -(-raw * self._profile.percent // 100)
+
+    def count_text(self, text: str) -> int:
+        """Raw tokens of a text alone, without what surrounds it in a message."""
+        found = self._texts.get(text)
+        if found is None:
+            found = self._counter.count(text)
+            self._texts.put(text, found, getsizeof(text) + _ENTRY_BYTES)
+        return found
+
+    def count_item(self, item: Any, dialect: str | Dialect) -> int:
+        """Raw tokens of one message, with what surrounds it.
+
+        Raises:
+            MessageError: it is no message of that dialect.
+        """
+        known = get(dialect) if isinstance(dialect, str) else dialect
+        entry = self._entries.get(id(item))
+        if entry is None or entry[3] is not known or entry[0] != item:
+            entry = self._count_item(item, known)
+        return entry[1]
+
+    def count_tools(self, tools: Any) -> int:
+        """Raw tokens of a request's tools: dicts, SDK objects with `model_dump`, or anything that JSON can say."""
+        if not tools:
+            return 0
+        if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
+            tools = [tools]
+        return TOOLS_TOKENS + sum(map(self._count_tool, tools))
+
+    def estimate(
+        self,
+        messages: Iterable[Any],
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | Dialect | None = None,
+        max_tokens: int | None = None,
+    ) -> Estimate:
+        """What a request costs, in the model's own tokens, each share rounded up.
+
+        `system` is a system prompt that stands outside the list (text or blocks); without `dialect` it is recognised;
+        without `max_tokens` the model's window is taken.
+
+        Raises:
+            MessageError: an entry is no message of the dialect; names its index.
+            ConfigError: `max_tokens` is not positive.
+        """
+        limit = window_of(self.model).tokens if max_tokens is None else max_tokens
+        if limit <= 0:
+            raise ConfigError(
+                f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
+            )
+        items = messages if isinstance(messages, Sequence) else list(messages)
+        shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect)
+        if items:
+            shares[_OTHER] += REPLY_TOKENS
+        if system:
+            shares[_SYSTEM] += self.count_item({"role": "system", "content": system}, "anthropic")
+        messages_, system_, developer = map(self.scale, shares)
+        schema = self.scale(self.count_tools(tools))
+        total = system_ + developer + schema + messages_
+        return Estimate(total, system_, developer, schema, messages_, total / limit, limit, self.model)
+
+    def _tally(self, items: Sequence[Any], dialect: Dialect | None) -> list[int]:
+        """Raw tokens by share. The loop over what is known is the hot path of every preflight."""
+        guess = self._last_dialect if dialect is None else dialect
+        shares = [0, 0, 0]
+        fresh = []
+        recall = self._entries.get
+        other = 0
+        for item in items:
+            entry = recall(id(item))
+            # An id may have been given to another object, and a message may have been changed in place: only a
+            # message equal to what was counted is known.
+            if entry is None or entry[3] is not guess or entry[0] != item:
+                fresh.append(item)
+            elif entry[2]:
+                shares[entry[2]] += entry[1]
+            else:
+                other += entry[1]
+        shares[_OTHER] = other
+        if fresh:
+            settled = dialect or self._recognise(items, fresh, guess)
+            if settled is not guess:
+                return self._tally(items, settled)
+            for item in fresh:
+                entry = self._count_item(item, settled, items)
+                shares[entry[2]] += entry[1]
+        return shares
+
+    def _recognise(self, items: Sequence[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
+        """The dialect of a list of which only `fresh` is new; the whole list is read only when that may change it."""
+        telling = [item for item in fresh if not is_plain(item)]
+        if guess is not None and (not telling or _could_be(guess, telling)):
+            return guess
+        self._last_dialect = detect(items)
+        return self._last_dialect
+
+    def _count_item(self, item: Any, dialect: Dialect, items: Sequence[Any] = ()) -> _Entry:
+        try:
+            pieces = tuple(dialect.pieces(item))
+        except (ValueError, TypeError, AttributeError) as problem:
+            index = next((i for i, known in enumerate(items) if known is item), 0)
+            raise MessageError(
+                f"messages[{index}] is not a {dialect.NAME} message: {problem}",
+                hint=f"Expected {dialect.EXPECTED}",
+                index=index,
+                dialect=dialect.NAME,
+            ) from problem
+        raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
+        return self._remember(item, raw, _share(item), dialect)
+
+    def _count_piece(self, piece: Any) -> int:
+        if isinstance(piece, str):
+            return self.count_text(piece)
+        if isinstance(piece, Image):
+            own = image_tokens(piece, self._profile.images)
+        elif isinstance(piece, Sealed):
+            own = sealed_tokens(piece)
+        else:
+            return self.count_text(to_json(piece))
+        # A formula gives the model's own tokens: `scale` must not add its margin to them.
+        return -(-own * 100 // self._profile.percent)
+
+    def _count_tool(self, tool: Any) -> int:
+        entry = self._entries.get(id(tool))
+        if entry is None or entry[3] is not None or entry[0] != tool:
+            dump = getattr(tool, "model_dump", None)
+            data = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else tool
+            text = data if isinstance(data, str) else to_json(data)
+            entry = self._remember(tool, TOOL_TOKENS + self.count_text(text), _OTHER, None)
+        return entry[1]
+
+    def _remember(self, item: Any, raw: int, share: int, dialect: Dialect | None) -> _Entry:
+        copy, size = snapshot(item)
+        entry = (copy, raw, share, dialect)
+        if size:
+            self._entries.put(id(item), entry, size)
+        return entry
+
+
+def estimate(
+    messages: Iterable[Any],
+    model: str = "gpt-4o",
+    tools: Any = None,
+    *,
+    system: Any = None,
+    dialect: str | Dialect | None = None,
+    max_tokens: int | None = None,
+) -> Estimate:
+    """What a request costs (see `Meter.estimate`), for one-off use.
+
+    Raises:
+        MessageError: an entry is no message; names its index.
+        ConfigError: `max_tokens` is not positive.
+    """
+    return _shared_meter(model).estimate(
+        messages, tools, system=system, dialect=dialect, max_tokens=max_tokens
+    )
+
+
+@lru_cache(maxsize=4)
+def _shared_meter(model: str) -> Meter:
+    return Meter(model, memo_bytes=8_000_000)
+
+
+def _could_be(dialect: Dialect, items: list[Any]) -> bool:
+    try:
+        return detect(items) is dialect
+    except MessageError:
+        return False  # the whole list is asked then, so that the error names the right index
+
+
+def _share(item: Any) -> int:
+    if isinstance(item, dict | Mapping):  # dict first: the general question is ten times dearer
+        role = item["role"] if "role" in item else item.get("kind")  # a harness artifact has a kind
+    else:
+        role = getattr(item, "role", None)
+    return _SYSTEM if role == "system" else _DEVELOPER if role == "developer" else _OTHER

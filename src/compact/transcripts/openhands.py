@@ -1,0 +1,67 @@
+"""OpenHands outputs: one JSON line per run, its history a list of actions and observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compact.transcripts.session import Session
+
+NAME = "openhands"
+
+
+def recognises(value: Any) -> bool:
+    """Whether a record is such a run."""
+    if not isinstance(value, dict) or not isinstance(value.get("history"), list):
+        return False
+    return any(
+        isinstance(event, dict) and ("action" in event or "observation" in event)
+        for event in value["history"]
+    )
+
+
+def read(value: dict[str, Any], name: str) -> Session:
+    """The run as OpenAI chat messages: an action with a call is a reply, its observation the result."""
+    messages: list[dict[str, Any]] = []
+    tools = None
+    last_reply = None
+    for event in value["history"]:
+        if not isinstance(event, dict):
+            continue
+        args = _object(event.get("args"))
+        call = event.get("tool_call_metadata")
+        if event.get("action") == "system":
+            messages.append({"role": "system", "content": args.get("content") or event.get("message") or ""})
+            tools = args["tools"] if isinstance(args.get("tools"), list) else tools
+        elif isinstance(call, dict) and "observation" in event:
+            result = {
+                "role": "tool",
+                "tool_call_id": call.get("tool_call_id"),
+                "content": str(event.get("content") or ""),
+            }
+            messages.append(result)
+        elif isinstance(call, dict) and "action" in event:
+            response = _object(call.get("model_response"))
+            # Each call of a batch is an event of its own, with the same reply in it.
+            if response.get("id") is None or response.get("id") != last_reply:
+                messages.append(_reply(response))
+            last_reply = response.get("id")
+        elif event.get("action") == "message":
+            role = "user" if event.get("source") == "user" else "assistant"
+            messages.append({"role": role, "content": args.get("content") or event.get("message") or ""})
+    return Session(
+        id=str(value.get("instance_id") or name), messages=messages, format=NAME, dialect="chat", tools=tools
+    )
+
+
+def _reply(response: dict[str, Any]) -> dict[str, Any]:
+    choices = response.get("choices")
+    choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
+    said = _object(choice.get("message"))
+    reply: dict[str, Any] = {"role": "assistant", "content": said.get("content")}
+    if said.get("tool_calls"):
+        reply["tool_calls"] = said["tool_calls"]
+    return reply
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,118 @@
+"""pi session files: a header line, then a line per message; newer ones are trees of which the last line's branch counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from compact.transcripts.conversation import Conversation
+from compact.transcripts.records import Record, Records
+from compact.transcripts.session import Marker, Session
+
+NAME = "pi"
+
+_FAILED = ("aborted", "error")
+
+
+def recognises(value: Any) -> bool:
+    """Whether a record is the header, or a message, of such a file."""
+    if not isinstance(value, dict):
+        return False
+    header = value.get("type") == "session" and "id" in value and "timestamp" in value
+    return header or (value.get("type") == "message" and isinstance(value.get("message"), dict))
+
+
+def read(lines: Iterable[Record], records: Records) -> Session:
+    """The conversation, as Anthropic messages; replies that were aborted before they said anything are noted."""
+    found: list[Record] = []
+    for line in lines:
+        if isinstance(line.value, dict) and isinstance(line.value.get("type"), str):
+            found.append(line)
+        else:
+            records.reject(line.line, "it is not a pi record")
+    talk = Conversation()
+    markers: list[Marker] = []
+    session_id = model = None
+    for line in _branch(found):
+        value = line.value
+        if value["type"] == "session":
+            session_id, model = value.get("id"), value.get("modelId")
+        elif value["type"] == "model_change":
+            model = value.get("modelId")
+        elif value["type"] == "compaction":
+            markers.append(Marker(len(talk.messages), "boundary", str(value.get("summary") or "")))
+        elif value["type"] == "message":
+            problem = _add(talk, value.get("message"))
+            if problem:
+                records.note(line.line, problem)
+    return Session(
+        id=str(session_id or records.name),
+        messages=talk.messages,
+        format=NAME,
+        dialect="anthropic",
+        model=model if isinstance(model, str) else None,
+        markers=markers,
+    )
+
+
+def _branch(found: list[Record]) -> list[Record]:
+    """The lines from the root to the last one. Older files have no parents: all lines, in order."""
+    by_id = {_text(line, "id"): line for line in found if "parentId" in line.value}
+    by_id.pop("", None)
+    if not by_id:
+        return found
+    branch: list[Record] = []
+    here = _text(found[-1], "id")
+    while here in by_id:
+        line = by_id.pop(here)
+        branch.append(line)
+        here = _text(line, "parentId")
+    return [line for line in found if "parentId" not in line.value] + branch[::-1]
+
+
+def _text(line: Record, key: str) -> str:
+    value = line.value.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _add(talk: Conversation, message: Any) -> str | None:
+    """Add one message; the reason when there is nothing to add."""
+    if not isinstance(message, dict):
+        return f"its message is a {type(message).__name__}, not an object"
+    role, content = message.get("role"), message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        return f"the {role} message has no content"
+    blocks = list(map(_block, blocks))
+    if role == "user":
+        talk.user(blocks)
+    elif role == "assistant":
+        failed = message.get("stopReason") in _FAILED
+        if not blocks:
+            return "the reply was aborted before it said anything" if failed else "the reply is empty"
+        talk.reply(blocks, meta={"stop_reason": message["stopReason"]} if failed else None)
+    elif role == "toolResult":
+        result = {"type": "tool_result", "tool_use_id": message.get("toolCallId"), "content": blocks}
+        talk.results([{**result, "is_error": True} if message.get("isError") else result])
+    else:
+        return f"messages of role {role!r} are not read"
+    return None
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    kind = block.get("type")
+    if kind == "toolCall":
+        return {
+            "type": "tool_use",
+            "id": block.get("id"),
+            "name": block.get("name"),
+            "input": block.get("arguments"),
+        }
+    if kind == "thinking":
+        signature = block.get("thinkingSignature")
+        thought = {"type": "thinking", "thinking": block.get("thinking") or ""}
+        return {**thought, "signature": signature} if signature else thought
+    if kind == "image":
+        source = {"type": "base64", "media_type": block.get("mimeType"), "data": block.get("data")}
+        return {"type": "image", "source": source}
+    return {"type": "text", "text": block["text"]} if kind == "text" and "text" in block else block

@@ -1,0 +1,235 @@
+"""A file as numbered JSON records: one per line, or the whole file as one. Plain or gzip."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeAlias
+
+from compact.errors import TranscriptError
+from compact.transcripts.session import Skipped
+
+FORMATS = (
+    "a JSON list of messages",
+    "a request body or session {'messages': [...]}, alone or one per line",
+    "an OpenAI Responses request {'input': [...]}",
+    "harness artifacts {'artifacts': [...]}",
+    "one message per line",
+    "Claude Code and pi session files",
+    "OpenHands outputs",
+    "SWE-agent trajectories",
+)
+"""What is read, in words."""
+
+FORMATS_HINT = "Read are: " + "; ".join(FORMATS) + ". Each may be gzipped"
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many bytes of how many are read, on disk."""
+
+PROGRESS_STEP_BYTES = 1 << 18
+_SNIFFED_BYTES = 8192
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One JSON value and the line that it starts on."""
+
+    line: int
+    value: Any
+
+
+class Records:
+    """The records of a file, in order, read as they are asked for.
+
+    A file whose first line is a whole JSON value is read line by line, any other as one value. A bad line raises; when
+    `lenient`, it is noted and the rest is read.
+
+    Raises:
+        TranscriptError: the file cannot be opened, or a line is not JSON; says which.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], lenient: bool, on_progress: Progress | None) -> None:
+        self.path = Path(path)
+        self.lenient = lenient
+        self._reported = 0
+        self._skipped: list[Skipped] = []
+        self._line = 0
+        self._file = _opened(self.path)
+        self._total = os.fstat(self._file.fileno()).st_size
+        self._on_progress = on_progress if self._file.seekable() else None
+        try:
+            self._text = self._decompressed()
+        except TranscriptError:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    @property
+    def name(self) -> str:
+        """The file's name without what tells its format: a session's name where it has none of its own."""
+        name = self.path.name
+        for ending in (".gz", ".jsonl", ".ndjson", ".json", ".traj"):
+            name = name.removesuffix(ending)
+        return name or self.path.name
+
+    def __iter__(self) -> Iterator[Record]:
+        lines = self._lines()
+        first = next(lines, None)
+        if first is None:
+            if not self._skipped:
+                self._fail("it is empty")
+            return
+        try:
+            json.loads(first[1])
+        except (ValueError, RecursionError):
+            second = next(lines, None)
+            if second is None or not _is_structure(second[1]):
+                yield self._whole(first, second)
+                return
+            lines = chain((second,), lines)
+        for number, text in chain((first,), lines):
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                self.reject(number, _json_problem(error, text))
+                continue
+            yield Record(number, value)
+
+    def reject(self, line: int, reason: str) -> None:
+        """A line that does not belong here: an error, or a note when lenient."""
+        if not self.lenient:
+            self._fail(reason, line=line, hint="With lenient (--lenient) such lines are skipped")
+        self.note(line, reason)
+
+    def note(self, line: int, reason: str) -> None:
+        """A line that is left out, in any case."""
+        self._skipped.append(Skipped(line, reason))
+
+    def take_skipped(self) -> list[Skipped]:
+        """What was left out since the last call."""
+        taken, self._skipped = self._skipped, []
+        return taken
+
+    def _decompressed(self) -> io.BufferedReader | gzip.GzipFile:
+        # A buffer around GzipFile would lose the good lines in front of broken data.
+        packed = self._file.peek(2)[:2] == _GZIP_MAGIC
+        stream = gzip.GzipFile(fileobj=self._file) if packed else self._file
+        try:
+            start = stream.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
+        except _BROKEN_GZIP as error:
+            self._fail(f"its gzip data is broken: {error}")
+        if start[:2] in _UTF16_MARKS:
+            self._fail("it is UTF-16 text", hint="Save it as UTF-8")
+        if b"\x00" in start:
+            self._fail("it is binary, not text")
+        return stream
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """The lines that are not blank, with their numbers."""
+        while True:
+            try:
+                raw = self._text.readline()
+            except _BROKEN_GZIP as error:
+                self.reject(self._line + 1, f"its gzip data is broken from here on: {error}")
+                return
+            if not raw:
+                self._report(final=True)
+                return
+            self._line += 1
+            self._report()
+            try:
+                text = raw.decode("utf-8-sig" if self._line == 1 else "utf-8").strip()
+            except UnicodeDecodeError as error:
+                self.reject(
+                    self._line,
+                    f"it is not UTF-8 text: byte {error.start + 1} of the line is 0x{raw[error.start]:02x}",
+                )
+                continue
+            if text:
+                yield self._line, text
+
+    def _whole(self, first: tuple[int, str], second: tuple[int, str] | None) -> Record:
+        """The file as one JSON value, spread over several lines."""
+        start = "\n" * (first[0] - 1) + first[1]
+        if second is not None:
+            start += "\n" * (second[0] - first[0]) + second[1] + "\n"
+        try:
+            text = start + self._text.read().decode("utf-8")
+            return Record(first[0], json.loads(text))
+        except json.JSONDecodeError as error:
+            self._fail(_json_problem(error, error.doc), line=error.lineno, hint=FORMATS_HINT)
+        except UnicodeDecodeError as error:
+            self._fail(
+                f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x} behind line {self._line}"
+            )
+        except _BROKEN_GZIP as error:
+            self._fail(f"its gzip data is broken: {error}")
+        except (ValueError, RecursionError) as error:
+            self._fail(f"its JSON cannot be read: {error}")
+
+    def _report(self, final: bool = False) -> None:
+        if self._on_progress is None:
+            return
+        read = self._total if final else min(self._file.tell(), self._total)
+        if final or read - self._reported >= PROGRESS_STEP_BYTES:
+            self._reported = read
+            self._on_progress(read, self._total)
+
+    def _fail(self, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
+        fail(self.path, what, line=line, hint=hint)
+
+
+def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
+    """Raise the error about a file, or about a line of it."""
+    where = f"{path}, line {line}" if line is not None else str(path)
+    raise TranscriptError(f"cannot read {where}: {what}", hint=hint, path=str(path), line=line)
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        fail(path, "there is no such file")
+    except IsADirectoryError:
+        fail(path, "it is a directory", hint="Name a file in it")
+    except OSError as error:
+        fail(path, error.strerror or str(error))
+
+
+def _is_structure(text: str) -> bool:
+    """Whether a line is a whole JSON object or list on its own: the second line of JSONL is, of indented JSON is not."""
+    if not text.startswith(("{", "[")):
+        return False
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _json_problem(error: Exception, text: str) -> str:
+    if isinstance(error, RecursionError):
+        return "its JSON is nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
+        cut_off = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+        return (
+            f"{'its JSON is cut off' if cut_off else 'it is not JSON'}: {error.msg} at column {error.colno}"
+        )
+    return f"its JSON cannot be read: {error}"

@@ -1,0 +1,31 @@
+"""SWE-agent trajectories: a history of chat messages with notes of the agent between their keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compact.transcripts.session import Session
+
+NAME = "swe_agent"
+
+
+def recognises(value: Any) -> bool:
+    """Whether a record is such a trajectory."""
+    return isinstance(value, dict) and isinstance(value.get("history"), list) and "trajectory" in value
+
+
+def read(value: dict[str, Any], name: str) -> Session:
+    """The history as OpenAI chat messages; a result that names several calls answers the first."""
+    messages = [_message(entry) if isinstance(entry, dict) else entry for entry in value["history"]]
+    session_id = value.get("instance_id") or name
+    return Session(id=str(session_id), messages=messages, format=NAME, dialect="chat")
+
+
+def _message(entry: dict[str, Any]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": entry.get("role"), "content": entry.get("content")}
+    if entry.get("tool_calls"):
+        message["tool_calls"] = entry["tool_calls"]
+    answered = entry.get("tool_call_ids")
+    if message["role"] == "tool" and isinstance(answered, list) and answered:
+        message["tool_call_id"] = answered[0]
+    return message

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support_archive import AWS, make_bucket, moto_server
+
+from compact.archive import MemoryStore, Store
+from compact.archive.fs import FsStore
+from compact.archive.object_store import open_s3
+from compact.archive.spool import SpooledStore
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    with moto_server() as address:
+        yield address
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(params=["fs", "memory", "s3"])
+def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Opens the same store again and again, as several processes would."""
+    opened: list[Store] = []
+    memory = MemoryStore()
+    bucket = f"bucket-{next(_numbers)}"
+    if request.param == "s3":
+        request.getfixturevalue("aws")
+        make_bucket(request.getfixturevalue("moto"), bucket)
+
+    def open_one() -> Store:
+        store: Store
+        if request.param == "fs":
+            store = FsStore(tmp_path / "archive")
+        elif request.param == "memory":
+            store = memory
+        else:
+            remote = open_s3(bucket=bucket, prefix="some/where", endpoint_url=request.getfixturevalue("moto"))
+            store = SpooledStore(remote, tmp_path / "spool")
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(reopen: Callable[[], Store]) -> Store:
+    return reopen()
