@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -93,9 +94,7 @@ def commit(attempt: Attempt, **state: Any) -> Step | Taken:
     return attempt.commit(summary={"text": "so far"}, state=state)
 
 
-def add_step(
-    archive: Archive, session_id: str, messages: list[dict[str, Any]] | None = None, **state: Any
-) -> Step:
+def add_step(archive: Archive, session_id: str, messages: Sequence[Any] | None = None, **state: Any) -> Step:
     """Commits the next step; fails the test when another worker was first."""
     latest = archive.latest(session_id)
     after = latest.step if latest else 0
@@ -171,10 +170,14 @@ def _answers(address: str) -> bool:
 
 def make_bucket(address: str, name: str) -> None:
     """A bucket on a server that does not check signatures."""
-    request = Request(
-        f"{address}/{name}",
-        method="PUT",
-        headers={"Authorization": "AWS4-HMAC-SHA256 Credential=tester/x/us-east-1/s3/aws4_request"},
-    )
-    with urlopen(request, timeout=5):
-        pass
+    unsigned(address, f"/{name}", "PUT")
+
+
+def unsigned(address: str, path: str, method: str) -> Message:
+    """The headers of an answer to a request that only looks signed."""
+    who = "AWS4-HMAC-SHA256 Credential=tester/20260101/us-east-1/s3/aws4_request"
+    with urlopen(
+        Request(f"{address}{path}", method=method, headers={"Authorization": who}), timeout=5
+    ) as answer:
+        headers: Message = answer.headers
+        return headers

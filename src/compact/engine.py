@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compact import dialects, hygiene
-from compact.checks import violations
 from compact.dialects import Dialect
+from compact.dialects._wire import is_plain, plain
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
@@ -27,6 +27,7 @@ from compact.events import (
     TriggerDecision,
     Warned,
 )
+from compact.hygiene.verified import Verified
 from compact.layouts import Rules, View
 from compact.markers import POINTER_OPENS
 from compact.passes import Outcome, compact_rows
@@ -96,6 +97,7 @@ class Line:
     limits: Limits
     policy: Policy
     desk: Callable[[Dialect], Desk]
+    verified: Verified
     now: Callable[[], float]
     """Seconds, for durations."""
 
@@ -108,9 +110,9 @@ class Line:
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
         working, state = yield from self._resolved(call, state)
-        known = dialects.detect(working.items)
+        seen, known = self._dialect(working.items)
         working = yield from self._clean(working, known)
-        working = yield from self._offloaded(working, known)
+        working = yield from self._offloaded(working, known, seen)
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=known, max_tokens=self.limits.window
         )
@@ -140,8 +142,15 @@ class Line:
             yield Emit(Warned(code="state_reset", severity="low", message=message))
         return replace(working, continues=True), SessionState(step=step)
 
+    def _dialect(self, items: Sequence[Any]) -> tuple[int, Dialect]:
+        """How many of the messages were looked at before, and the dialect of all."""
+        seen, known = self.verified.seen(items)
+        if known is None or not all(_fits(item, known) for item in items[seen:]):
+            return 0, dialects.detect(items)
+        return seen, known
+
     def _clean(self, working: Working, dialect: Dialect) -> Asking[Working]:
-        if self.policy.max_turns is None and not violations(working.items, dialect.NAME):
+        if self.policy.max_turns is None and self.verified.is_legal(working.items, dialect):
             return working
         report = hygiene.clean_report(working.items, self.policy.max_turns, dialect.NAME)
         if report.messages is working.items:
@@ -157,16 +166,18 @@ class Line:
         places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
         return Working(report.messages, [places.get(id(item)) for item in report.messages], True)
 
-    def _offloaded(self, working: Working, dialect: Dialect) -> Asking[Working]:
+    def _offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
         """A huge result goes to the archive when it is first seen, whatever the total."""
         desk = self.desk(dialect)
         threshold = desk.large_result_tokens
         large = [
-            n for n, item in enumerate(working.items) if self.meter.count_item(item, dialect) > threshold
+            n
+            for n, item in enumerate(working.items[seen:], seen)
+            if self.meter.count_item(item, dialect) > threshold
         ]
         if not large:
             return working
-        items, sources = list(working.items), list(working.sources)
+        items, sources, moved_any = list(working.items), list(working.sources), False
         for n in large:
             message = dialect.read(items[n])
             if message.protected or not any(is_large(result.text, desk) for result in message.results):
@@ -177,8 +188,8 @@ class Line:
             except ArchiveError as problem:
                 yield Emit(_failed(problem, "none"))
                 continue
-            items[n], sources[n] = dialect.write(moved.message), None
-        return Working(items, sources, True)
+            items[n], sources[n], moved_any = dialect.write(moved.message), None, True
+        return Working(items, sources, True) if moved_any else working
 
     def _decide(
         self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate
@@ -208,10 +219,7 @@ class Line:
 
     def _given(self, call: Call, working: Working) -> Any:
         """The host's own list, when its messages are the context as they are."""
-        same = len(working.items) == len(call.messages) and all(
-            a is b for a, b in zip(working.items, call.messages, strict=True)
-        )
-        return call.messages if same else list(working.items)
+        return call.messages if working.items is call.messages else list(working.items)
 
     # --- the pass
 
@@ -352,6 +360,13 @@ class Line:
         while raw and self.meter.scale(raw) > tokens - 4:
             raw -= 1
         return raw
+
+
+def _fits(item: Any, dialect: Dialect) -> bool:
+    try:
+        return is_plain(item) or bool(dialect.claim(plain(item)))
+    except ValueError:
+        return False
 
 
 def _estimated(estimate: Estimate) -> TokenEstimate:

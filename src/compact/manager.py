@@ -18,8 +18,10 @@ from compact.dialects import Dialect
 from compact.engine import Call, Line, Result
 from compact.errors import WindowTooSmall
 from compact.events import Event, Ids, Properties, Recorder, Trace, Warned
+from compact.hygiene.verified import Verified
 from compact.journal import Exporter, Journal
 from compact.messages import Message, to_json
+from compact.passes import Outcome
 from compact.redaction import Redactor, rules_from_config
 from compact.sessions import SessionState
 from compact.settings import desk_for, limits_for, policy_for
@@ -78,7 +80,9 @@ class _Session:
     trace: Trace
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: SessionState = field(default_factory=SessionState)
+    verified: Verified = field(default_factory=Verified)
     attempt: Attempt | None = None
+    outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     last_total: int = 0
     correction: float = 1.0
@@ -192,6 +196,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def _settled(self, session: _Session, result: Result) -> Any:
         session.state = result.state
+        session.outcome = result.outcome or session.outcome
         session.last_total = result.estimate.total
         outcome = result.outcome
         with self._guard:
@@ -216,6 +221,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             limits=limits_for(config, window.tokens),
             policy=policy_for(config),
             desk=lambda dialect: self._desk(dialect, meter),
+            verified=session.verified,
             now=time.perf_counter,
         )
 
@@ -279,6 +285,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             if self._given_archive is None:
                 self._given_archive = self._open_archive()
             return self._given_archive
+
+    def last_outcome(self, session_id: str) -> Outcome | None:
+        """What the newest pass over a session did; None before the first in this process."""
+        return self._session(session_id).outcome
 
     def flush(self) -> None:
         """Waits until every event is in the archive."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
 import json
 import multiprocessing
 import os
@@ -19,7 +21,7 @@ from typing import Any
 import pytest
 from support_archive import NoRedactor, add_step, conversation, dead_attempt, fs_archive, recorder
 
-from compact.archive import Record, durable, owners
+from compact.archive import Record, owners
 from compact.archive.fs import FsStore
 from compact.archive.records import already_stored
 from compact.errors import ArchiveError
@@ -63,46 +65,33 @@ def straced(tmp_path: Path, body: str) -> list[str]:
     if b"ptrace" in done.stderr and done.returncode:
         pytest.skip("this system does not let strace trace")
     assert done.returncode == 0, done.stderr.decode()[-2000:]
-    root = str(tmp_path / "archive")
-    return [
-        _short(line, root) for line in log.read_text().splitlines() if root in line and "ENOENT" not in line
-    ]
+    above = str(tmp_path)
+    lines = [line for line in log.read_text().splitlines() if above in line and "ENOENT" not in line]
+    return [call for call in (_short(line, above) for line in lines) if call]
 
 
-def _short(line: str, root: str) -> str:
+def _short(line: str, above: str) -> str:
     line = re.sub(r"^\d+\s+", "", line)
     name = line.partition("(")[0]
     if name == "openat" and "O_CREAT" not in line:
         return ""
-    targets = [
-        target.removeprefix(root).lstrip("/") for target in re.findall(r"<([^>]*)>", line) if root in target
-    ]
-    quoted = [part for part in re.findall(r'"([^"]*)"', line) if name != "write"]
-    text = " ".join([name, *(targets[:1] if name in {"write", "fsync", "flock", "ftruncate"} else quoted)])
-    return (
-        re.sub(r"\.(tmp|attempt)-[0-9a-f]+-\d+-\d+-\d+(-\w+)?", r".\1\2", text).replace(root, "ROOT").strip()
-    )
+    if name in {"write", "fsync", "flock", "ftruncate"}:
+        targets = re.findall(r"<([^>]*)>", line)[:1]
+    else:
+        targets = re.findall(r'"([^"]*)"', line)
+    text = " ".join([name, *(target.removeprefix(above).lstrip("/") or "." for target in targets)])
+    return re.sub(r"\.(tmp|attempt)-[0-9a-f]+-\d+-\d+-\d+(-\w+)?", r".\1\2", text)
 
 
 def test_a_record_is_written_synced_named_and_its_folder_synced_in_that_order(tmp_path: Path) -> None:
-    calls = [
-        call
-        for call in straced(
-            tmp_path,
-            "store = FsStore(root)\n"
-            "store.create('s/first', already_stored(b'1'))\n"
-            "store.create('s/second', already_stored(b'2'))",
-        )
-        if call
-    ]
-    assert calls == [
-        "mkdir ROOT",
-        "fsync",  # seen below: the root's parent is outside the root, so only what is inside counts
-        "mkdirat s",
-        "fsync",
-        *_created("s", "first"),
-        *_created("s", "second"),
-    ] or calls == ["mkdir ROOT", "mkdirat s", "fsync", *_created("s", "first"), *_created("s", "second")]
+    calls = straced(
+        tmp_path,
+        "store = FsStore(root)\n"
+        "store.create('s/first', already_stored(b'1'))\n"
+        "store.create('s/second', already_stored(b'2'))",
+    )
+    new_folders = ["mkdir archive", "fsync .", "mkdirat s", "fsync archive"]
+    assert calls == [*new_folders, *_created("archive/s", "first"), *_created("archive/s", "second")]
 
 
 def _created(folder: str, name: str) -> list[str]:
@@ -119,23 +108,23 @@ def _created(folder: str, name: str) -> list[str]:
 def test_a_step_is_durable_before_its_state_and_named_after_it(tmp_path: Path) -> None:
     calls = straced(tmp_path, "add_step(fs_archive(root, redactor=NoRedactor()), 's')")
     order = [
-        "fsync s/.attempt-transcript",
-        "fsync s",
-        "fsync s/.attempt-summary",
-        "fsync s",
-        "fsync s/conversation_history/.attempt-history",
-        "fsync s/conversation_history",
-        "fsync s/.tmp",
+        "fsync archive/s/.attempt-transcript",
+        "fsync archive/s",
+        "fsync archive/s/.attempt-summary",
+        "fsync archive/s",
+        "fsync archive/s/conversation_history/.attempt-history",
+        "fsync archive/s/conversation_history",
+        "fsync archive/s/.tmp",
         "linkat .tmp state-001.json",
-        "fsync s",
-        "write s/events.jsonl",
-        "fsync s/events.jsonl",
-        "fsync s",
+        "fsync archive/s",
+        "write archive/s/events.jsonl",
+        "fsync archive/s/events.jsonl",
+        "fsync archive/s",
         "linkat .attempt-transcript transcript-pre-compact-001.jsonl",
         "linkat .attempt-summary summary-001.json",
-        "fsync s",
+        "fsync archive/s",
         "linkat .attempt-history step-001.md",
-        "fsync s/conversation_history",
+        "fsync archive/s/conversation_history",
     ]
     remaining = iter(calls)
     for expected in order:
@@ -150,8 +139,8 @@ def test_events_go_out_in_one_write(tmp_path: Path) -> None:
         "make = recorder()\n"
         "archive.append_events('s', [make.event(Started(reason='x' * 9000, note=None), session_id='s', step=0)] * 9)",
     )
-    assert calls.count("write s/events.jsonl") == 1
-    assert calls.count("flock s/events.jsonl") == 1
+    assert calls.count("write archive/s/events.jsonl") == 1
+    assert calls.count("flock archive/s/events.jsonl") == 1
 
 
 # --- rights and links ------------------------------------------------------------------------------------------------
@@ -179,9 +168,13 @@ def test_a_symbolic_link_inside_the_root_is_never_followed(tmp_path: Path, place
     link.parent.mkdir(parents=True)
     link.symlink_to(target if "." in link.name else outside)
     archive = fs_archive(tmp_path / "archive")
-    with pytest.raises(ArchiveError, match="ELOOP|ENOTDIR|EEXIST|belongs to another"):
+
+    def write() -> None:
         archive.put_output("s", "text", tool_name="t", tool_call_id="c")
         add_step(archive, "s")
+
+    with pytest.raises(ArchiveError, match=r"ELOOP|ENOTDIR"):
+        write()
     assert [path.name for path in outside.iterdir()] == ["file"]
     assert target.read_text() == "mine"
 
@@ -230,7 +223,7 @@ def test_filesystems_without_hard_links_keep_the_same_promise(
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, "no hard links here")
 
-    monkeypatch.setattr(durable.os, "link", refused)
+    monkeypatch.setattr(os, "link", refused)
     store = FsStore(tmp_path)
     assert store.create("s/x", record("one")) == "created"
     assert store.create("s/x", record("two")) == "taken"
@@ -246,8 +239,8 @@ def test_without_any_exclusive_rename_it_is_refused_clearly(
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(durable.os, "link", refused)
-    monkeypatch.setattr(durable.ctypes, "CDLL", lambda *_, **__: object())
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
     with pytest.raises(ArchiveError, match="EPERM"):
         FsStore(tmp_path).create("s/x", record())
     assert not list((tmp_path / "s").iterdir())
@@ -261,7 +254,7 @@ def test_a_folder_that_cannot_be_synced_is_accepted(tmp_path: Path, monkeypatch:
             raise OSError(errno.EINVAL, "Invalid argument")
         real(file)
 
-    monkeypatch.setattr(durable.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     assert FsStore(tmp_path).create("s/x", record()) == "created"
 
 
@@ -361,8 +354,6 @@ def test_a_line_that_is_no_event_is_passed_over_and_verify_names_it(tmp_path: Pa
 
 
 def test_a_lock_that_nobody_gives_back_ends_in_an_error(tmp_path: Path) -> None:
-    import fcntl
-
     store = FsStore(tmp_path, lock_timeout_s=0.05)
     store.append("s/events.jsonl", record("line\n"))
     with (tmp_path / "s" / "events.jsonl").open("rb") as held:

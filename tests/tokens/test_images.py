@@ -5,6 +5,8 @@ import struct
 import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compact.messages import Image, Sealed
 from compact.tokens.images import Area, Crops, Flat, ImageFormula, Patches, Tiles, image_tokens, sealed_tokens
@@ -106,6 +108,14 @@ def test_never_by_length() -> None:
 )
 def test_an_unknown_size_costs_the_flat_figure(source: str) -> None:
     assert image_tokens(Image(source), Tiles(85, 170)) == 85 + 8 * 170
+
+
+@given(
+    magic=st.sampled_from([b"\x89PNG\r\n\x1a\n", b"\xff\xd8", b"GIF89a", b"RIFF", b""]),
+    rest=st.binary(max_size=200),
+)
+def test_no_bytes_break_the_reading_of_a_size(magic: bytes, rest: bytes) -> None:
+    assert image_tokens(Image(base64.b64encode(magic + rest).decode()), Tiles(85, 170)) <= 85 + 8 * 170
 
 
 def test_given_sizes_that_make_no_sense_are_not_believed() -> None:

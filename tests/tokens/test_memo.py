@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from threading import Thread
 
-import pytest
-
-from compact.tokens.memo import Memo, snapshot
+from compact.tokens.memo import Memo
 
 
 def test_the_oldest_go_until_half_is_free() -> None:
@@ -49,33 +47,3 @@ def test_threads_keep_the_weight_right() -> None:
     for thread in threads:
         thread.join()
     assert memo.bytes == 10 * len(memo) <= 5_000
-
-
-def test_a_snapshot_notices_a_change_at_any_depth() -> None:
-    value = {"a": [{"b": ["x", 1, None]}], "t": ("y", 2.5)}
-    copy, size = snapshot(value)
-    assert copy == value
-    assert size > 0
-    value["a"][0]["b"][0] = "z"  # type: ignore[index]
-    assert copy != value
-
-
-@pytest.mark.parametrize(
-    "value", [object(), {"k": object()}, [b"bytes"], {"k": {1, 2}}], ids=["object", "inside", "bytes", "set"]
-)
-def test_no_snapshot_of_what_is_no_plain_data(value: object) -> None:
-    assert snapshot(value) == (None, 0)
-
-
-def test_no_snapshot_of_very_deep_data() -> None:
-    deep: list[object] = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert snapshot(deep) == (None, 0)
-    while deep:  # taken apart by hand: the interpreter would do it by recursion
-        deep = deep.pop()  # type: ignore[assignment]
-
-
-def test_a_snapshot_weighs_its_text() -> None:
-    small, large = snapshot({"content": "x"})[1], snapshot({"content": "x" * 10_000})[1]
-    assert large - small == 9_999

@@ -153,6 +153,21 @@ def test_a_message_changed_in_place_is_counted_again() -> None:
     assert meter.estimate(messages).total == Meter("gpt-4o").estimate(messages).total
 
 
+def test_a_list_that_grows_shrinks_and_changes_is_counted_like_a_new_one() -> None:
+    """Whatever was remembered of its earlier forms."""
+    meter = Meter("gpt-4o")
+    messages: list[dict[str, Any]] = []
+    for number, text in enumerate(generated(120, seed=4)):
+        messages.append({"role": ("system", "user", "developer")[number % 3], "content": text})
+        if number % 7 == 3:
+            messages[number // 2 % len(messages)]["content"] += " changed"
+        if number % 11 == 5:
+            del messages[len(messages) // 3]
+        if number % 13 == 6:
+            messages.insert(0, {"role": "user", "content": "first of all"})
+        assert meter.estimate(messages) == Meter("gpt-4o", memo_bytes=0).estimate(messages)
+
+
 def test_an_id_that_was_given_to_another_message_does_no_harm() -> None:
     meter = Meter("gpt-4o")
     for number in range(300):
@@ -292,13 +307,18 @@ def test_deep_and_odd_content_is_counted_without_a_crash() -> None:
     assert meter.estimate(messages).total == meter.estimate(messages).total > 3
 
 
+def test_an_object_where_text_belongs_is_counted_as_json() -> None:
+    odd = {"role": "user", "content": [{"type": "text", "text": {"k": [1, 2]}}]}
+    assert Meter("gpt-4o").count_item(odd, "anthropic") == 4 + tokens('{"k":[1,2]}')
+
+
 def test_memory_is_bounded() -> None:
     """Ten megabytes of sessions through a meter of one: what it keeps stays below one."""
     meter = Meter("gpt-4o", memo_bytes=1_000_000)
     for number in range(1000):
         meter.estimate([{"role": "user", "content": f"{number} " * 3000}])
     assert meter._texts.bytes <= 500_000
-    assert meter._entries.bytes <= 500_000
+    assert meter._known.entries.bytes + meter._known.prefixes.bytes <= 500_000
 
 
 def test_a_meter_without_memory_counts_the_same() -> None:

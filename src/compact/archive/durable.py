@@ -87,7 +87,7 @@ def publish(folder: int, hidden: str, name: str) -> None:
 
 
 def replace(folder: int, name: str, data: bytes) -> None:
-    """Puts a new record in the place of an old one, in one step. Only pruning does this."""
+    """Puts a new record in the place of an old one, in one step."""
     hidden = f".tmp-{owners.unique_id()}"
     write_new(folder, hidden, data)
     try:

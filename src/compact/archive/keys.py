@@ -15,6 +15,8 @@ EVENTS = "events.jsonl"
 SESSION = "session.json"
 OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
+CACHES = ".index"
+"""What is derived from the records and may be removed at any time."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")
 """The folders that an agent's recovery tools see."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compact.archive import keys
 
@@ -36,8 +37,7 @@ class Passage:
     """The number of the message that it belongs to, counted from 1 as in the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(NamedTuple):
     """A line, or a piece of a long one: what passages are made of."""
 
     start: int

@@ -76,7 +76,7 @@ class Store(Protocol):
         ...
 
     def replace(self, key: str, record: Record) -> None:
-        """A new record in the place of an old one, at once and durable. Only pruning does this."""
+        """A new record in the place of an old one, at once and durable. For pruned steps and caches, nothing else."""
         ...
 
     def append(self, log: str, record: Record) -> Appended:

@@ -50,7 +50,11 @@ class Pruner:
                 )
             yield from self._remove(session_id, step.step, found)
         kept = [step for step in steps if step not in old] + [newest]
-        yield from self._remove(session_id, None, self._unreferenced(folder, kept, list(entries.values())))
+        loose = self._unreferenced(folder, kept, list(entries.values()))
+        yield from self._remove(session_id, None, loose)
+        if (old or loose) and not self.dry_run:
+            # A cache may still hold words of what is gone.
+            self.store.delete(key for key in entries if key.startswith(f"{folder}/{keys.CACHES}/"))
 
     def _remove(self, session_id: str, step: int | None, found: list[Entry]) -> Iterator[Removed]:
         if found:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
 
+_NAME = re.compile(r"\w+(?:[-./:\\]\w+)*")
+"""A word, a path, a dotted name, a name with hyphens."""
 _WORD = re.compile(r"\w+")
-_JOINED = re.compile(r"\w+(?:[-./:\\]\w+)+")
-"""A path, a dotted name, a name with hyphens."""
 _ESCAPED = re.compile(r"\\[nrt](\w+)")
 """In JSON text a line break is `\\n`: the word behind it would carry that letter."""
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
@@ -27,28 +29,40 @@ _MOST_HUMPS = 6
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text, in order, repeated as often as they occur."""
+    """The terms of a text, repeated as often as they occur. They hold no ASCII character but letters and digits."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     found: list[str] = []
-    for word in _WORD.findall(text):
-        found.extend(_of_word(word))
-    for name in _JOINED.findall(text):
-        if len(name) <= _LONGEST_NAME:
-            found.append(_whole(name))
+    for name in _NAME.findall(text):
+        found.extend(_of_name(name))
     for word in _ESCAPED.findall(text):
         found.extend(_of_word(word))
     return found
 
 
+@lru_cache(maxsize=1 << 14)
+def _of_name(name: str) -> tuple[str, ...]:
+    words = _WORD.findall(name)
+    parts = [part for word in words for part in _of_word(word)]
+    if len(words) > 1 and len(name) <= _LONGEST_NAME:
+        parts.append(_whole("".join(words)))
+    return tuple(parts)
+
+
 def _of_word(word: str) -> Iterator[str]:
     if not word.isascii():
-        yield from _of_unspaced(word)
+        for piece in word.split("_"):
+            yield from _of_foreign(piece)
         return
-    parts = [part for piece in word.split("_") if piece for part in _humps(piece)]
+    parts = [hump for piece in word.split("_") for hump in _humps(piece)]
     yield from parts
     if len(parts) > 1:
         yield _whole(word)
+
+
+def _whole(word: str) -> str:
+    """One spelling for `readFile`, `read_file`, `read-file` and `readfile`."""
+    return word.replace("_", "").casefold()
 
 
 def _humps(piece: str) -> list[str]:
@@ -58,22 +72,15 @@ def _humps(piece: str) -> list[str]:
     return [hump.lower() for hump in humps] if len(humps) <= _MOST_HUMPS else [piece.lower()]
 
 
-def _of_unspaced(word: str) -> Iterator[str]:
+def _of_foreign(piece: str) -> Iterator[str]:
     """Single characters and pairs of neighbours of unspaced scripts; other letters as words."""
     end = 0
-    for run in _UNSPACED.finditer(word):
-        yield from _pieces(word[end : run.start()])
+    for run in _UNSPACED.finditer(piece):
+        if run.start() > end:
+            yield piece[end : run.start()].casefold()
         characters = run.group()
         yield from characters
-        yield from map("".join, zip(characters, characters[1:], strict=False))
+        yield from map("".join, pairwise(characters))
         end = run.end()
-    yield from _pieces(word[end:])
-
-
-def _pieces(word: str) -> list[str]:
-    return [piece.casefold() for piece in word.split("_") if piece]
-
-
-def _whole(name: str) -> str:
-    """One spelling for `readFile`, `read_file`, `read-file` and `readfile`."""
-    return "".join(_WORD.findall(name)).replace("_", "").casefold()
+    if end < len(piece):
+        yield piece[end:].casefold()

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from compact.errors import MissingExtra
+from compact.redaction.assignments import Assignments
 from compact.redaction.candidates import MASK, Candidate, Find, Judge, Span
 from compact.redaction.fields import Fields
 from compact.redaction.judges import JUDGES
@@ -34,7 +35,10 @@ class Engine:
         self.fields = Fields(rule for rule in self.rules if rule.scope == "key")
         self.masks = frozenset({MASK, *(rule.replacement for rule in self.rules)})
         detectors = [_text_detector(rule) for rule in self.rules if rule.scope == "text"]
-        detectors += [_field_detector(number, *entry) for number, entry in enumerate(self.fields.patterns())]
+        detectors += [
+            _field_detector(number, *entry)
+            for number, entry in enumerate(Assignments(self.fields).patterns())
+        ]
         self._detectors = tuple(detectors)
         exact = [place for place, detector in enumerate(detectors) if detector.pattern.needs_real_characters]
         self._places = [place for place in range(len(detectors)) if place not in exact]

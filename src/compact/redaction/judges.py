@@ -160,6 +160,6 @@ JUDGES: Mapping[str, Judge] = {
     "phone": phone,
     "payment_card": payment_card,
     "near_social_security": near_word(r"(?i)ssn|social|security"),
-    "near_licence": near_word(r"(?i)licen[cs]e|passport|driver|\bid\b|identity|identification"),
+    "near_licence": near_word(r"(?i)licen[cs]e|passport|driver|\bid card|identity card|national id|身份证"),
 }
 """What a built-in rule can name as its validator besides the plain checks."""

@@ -22,6 +22,7 @@ _ANNOTATION = re.compile(
     r"(?:str|string|String|bytes|Optional|Union|Secret\w*|char|Any|any|text|varchar|Option|Annotated|static)\b"
     r"[\w\[\]<>|?&.'\" ,*]{0,60}?=(?![=>])[ \t]*"
 )
+_REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
 _BLANKS = re.compile(r"[ \t]{0,200}")
 _NEXT_LINE = re.compile(r"[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
 _CELL = re.compile(r"[ \t]*[`*]{0,2}([^|\n]{1,400}?)[`*]{0,2}[ \t]*\|")
@@ -41,7 +42,7 @@ class Value:
     text: str
     quoted: bool
     template: bool
-    """It has holes that code fills: an f-string, a template literal."""
+    """It has holes that something else fills: an f-string, a template literal, a regular expression."""
     follower: str
     """The first character after it that is not blank."""
     alone: bool
@@ -69,8 +70,19 @@ def read_value(
         start = opener.end()
         end = _closing(text, opener)
         if end >= 0:
-            template = "f" in opener[1].lower() or "$" in opener[1] or opener[3] == "`"
-            return Value(start, end, text[start:end], True, template, _follower(text, end + 1), False)
+            prefix = opener[1].lower()
+            holes = "f" in prefix or "$" in prefix or opener[3] == "`"
+            pattern = "r" in prefix and _REGEX_MARKS.search(text, start, end) is not None
+            made = (holes and "{" in text[start:end]) or pattern
+            return Value(
+                start,
+                end,
+                text[start:end],
+                True,
+                made,
+                _follower(text, end + len(opener[2] + opener[3])),
+                False,
+            )
         position = start
     return _bare(text, name_start, position, word)
 

@@ -77,10 +77,11 @@ _DIGIT = r"[\d\p{Nd}]"
 
 def digit_rules() -> list[Rule]:
     """The stability harness's rule: three or more digits in a row, with the groups that belong to the same number."""
-    joint = r"(?:\) ?|[-./:]\(?| \(?)"
+    joint = r"(?:\) ?|(?:[-./:,]| )\(?)"
     return [
         Rule(
             "digits",
-            rf"[+(]?(?:{_DIGIT}{{1,4}}{joint})*{_DIGIT}{{3,}}(?:(?:\) ?|[-./:,]){_DIGIT}+| \(?{_DIGIT}{{2,}})*\)?",
+            rf"\+?(?:\({_DIGIT}{{1,4}}\) ?)?(?:{_DIGIT}{{1,4}}{joint})*{_DIGIT}{{3,}}"
+            rf"(?:(?:\) ?|[-./:,]\(?){_DIGIT}+| \(?{_DIGIT}{{2,}})*",
         )
     ]

@@ -130,7 +130,7 @@ def _commands() -> list[Rule]:
         ),
         Rule(
             "netrc",
-            r"(?i)\blogin\s+\S+\s+password\s+(?P<secret>\S+)",
+            r"(?i)\blogin[ \t]+[^\s/]+\s+password[ \t]+(?P<secret>\S+)",
             ("login",),
             "not_placeholder",
         ),

@@ -59,6 +59,7 @@ _SENSITIVE_WORDS = word_set(
     "password passwd passphrase passcode pass pwd pw secret secrets token tokens key keys apikey api credential "
     "credentials auth bearer username user login basic private public access client"
 )
+_CORE_WORDS = word_set("password passwd passphrase secret token key apikey credential credentials")
 _NOTHING = word_set(
     "none null nil undefined true false yes no on off empty blank unset required optional hidden enabled disabled string str int "
     "integer number float bool boolean bytes bytearray object any text char varchar nvarchar uuid date datetime array "
@@ -70,6 +71,9 @@ _STOP_WORDS = word_set(
     "be has have please enter invalid incorrect required will if when use used using"
 )
 
+_CODE_WORDS = word_set(
+    "return if else elif for while in is not and or with as await new yield raise throw def class import from"
+)
 _LABEL_WORDS = word_set(
     "please enter your must should invalid incorrect wrong required cannot missing forgot reset change confirm choose "
     "set password passwords token tokens key keys secret secrets used uses user users the"
@@ -176,7 +180,8 @@ def is_placeholder(value: str) -> bool:
         return False
     if any(word in _FIXTURE_WORDS for word in words) and len(words) > 1:
         return True
-    return all(word in _SENSITIVE_WORDS for word in words)
+    telling = [word.removesuffix("s") in _SENSITIVE_WORDS or word in _SENSITIVE_WORDS for word in words]
+    return all(telling) or (len(words) > 1 and any(word in _CORE_WORDS for word in words))
 
 
 def is_reference(value: str) -> bool:
@@ -217,3 +222,8 @@ def is_label(value: str) -> bool:
     """Whether it is a sentence about a secret, as forms and messages have: "Enter your password"."""
     words = {word.strip(".,:;!?'\"()").lower() for word in value.split()[:40]}
     return len(words) > 1 and not words.isdisjoint(_LABEL_WORDS)
+
+
+def is_common_word(value: str) -> bool:
+    """Whether it is a function word of English or a keyword of a programming language."""
+    return value.lower() in _STOP_WORDS or value.lower() in _CODE_WORDS

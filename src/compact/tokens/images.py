@@ -148,7 +148,7 @@ def _size(image: Image) -> tuple[int, int] | None:
 
     try:
         width, height = imagesize.get(BytesIO(header))
-    except Exception:  # damaged in whatever way: its size is unknown
+    except Exception:  # damaged in whatever way; older versions raise what newer ones answer with -1
         return None
     return (width, height) if width > 0 and height > 0 else None
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from sys import getsizeof
-from typing import Any, TypeAlias
+from typing import Any
 
 from compact.dialects import Dialect, detect, get
 from compact.dialects._wire import is_plain
@@ -20,7 +20,8 @@ from compact.errors import ConfigError, MessageError
 from compact.messages import Image, Sealed, to_json
 from compact.tokens.counter import Counter, counter_for, why_not_fast
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.memo import Memo, snapshot
+from compact.tokens.known import Entry, Known
+from compact.tokens.memo import Memo
 from compact.tokens.models import profile_of
 from compact.windows import window_of
 
@@ -37,8 +38,7 @@ TOOLS_TOKENS = 12
 
 _ENTRY_BYTES = 200
 _OTHER, _SYSTEM, _DEVELOPER = range(3)
-_Entry: TypeAlias = tuple[Any, int, int, Any]
-"""A copy of what was counted, its raw tokens, the share it belongs to, and the dialect it was counted in."""
+_TOOL = "a tool's schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Meter:
         self._profile = profile_of(model)
         self._fast = fast
         self._texts: Memo[str, int] = Memo(memo_bytes // 2)
-        self._entries: Memo[int, _Entry] = Memo(memo_bytes // 2)
+        self._known = Known(memo_bytes // 2)
         self._last_dialect: Dialect | None = None
         self.model = model
         self.encoding = self._profile.encoding
@@ -111,10 +111,8 @@ class Meter:
             MessageError: it is no message of that dialect.
         """
         known = get(dialect) if isinstance(dialect, str) else dialect
-        entry = self._entries.get(id(item))
-        if entry is None or entry[3] is not known or entry[0] != item:
-            entry = self._count_item(item, known)
-        return entry[1]
+        entry = self._known.recall(item, known.NAME) or self._count_item(item, known, [item])
+        return entry.raw
 
     def count_tools(self, tools: Any) -> int:
         """Raw tokens of a request's tools: dicts, SDK objects with `model_dump`, or anything that JSON can say."""
@@ -147,45 +145,40 @@ class Meter:
             raise ConfigError(
                 f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
             )
-        items = messages if isinstance(messages, Sequence) else list(messages)
+        items = messages if isinstance(messages, list) else list(messages)
         shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect)
         if items:
             shares[_OTHER] += REPLY_TOKENS
         if system:
             shares[_SYSTEM] += self.count_item({"role": "system", "content": system}, "anthropic")
-        messages_, system_, developer = map(self.scale, shares)
+        other, first, developer = map(self.scale, shares)
         schema = self.scale(self.count_tools(tools))
-        total = system_ + developer + schema + messages_
-        return Estimate(total, system_, developer, schema, messages_, total / limit, limit, self.model)
+        total = first + developer + schema + other
+        return Estimate(total, first, developer, schema, other, total / limit, limit, self.model)
 
-    def _tally(self, items: Sequence[Any], dialect: Dialect | None) -> list[int]:
-        """Raw tokens by share. The loop over what is known is the hot path of every preflight."""
-        guess = self._last_dialect if dialect is None else dialect
-        shares = [0, 0, 0]
-        fresh = []
-        recall = self._entries.get
-        other = 0
-        for item in items:
-            entry = recall(id(item))
-            # An id may have been given to another object, and a message may have been changed in place: only a
-            # message equal to what was counted is known.
-            if entry is None or entry[3] is not guess or entry[0] != item:
-                fresh.append(item)
-            elif entry[2]:
-                shares[entry[2]] += entry[1]
-            else:
-                other += entry[1]
-        shares[_OTHER] = other
-        if fresh:
-            settled = dialect or self._recognise(items, fresh, guess)
-            if settled is not guess:
-                return self._tally(items, settled)
-            for item in fresh:
-                entry = self._count_item(item, settled, items)
-                shares[entry[2]] += entry[1]
+    def _tally(self, items: list[Any], dialect: Dialect | None) -> list[int]:
+        """Raw tokens by share."""
+        settled = dialect or self._last_dialect
+        if settled is None:
+            return self._tally(items, self._recognise(items, items, None))
+        prefix = self._known.recall_prefix(items, settled.NAME)
+        rest = items[len(prefix.copies) :]
+        known = [self._known.recall(item, settled.NAME) for item in rest]
+        if dialect is None:
+            fresh = [item for item, entry in zip(rest, known, strict=True) if entry is None]
+            recognised = self._recognise(items, fresh, settled)
+            if recognised is not settled:
+                return self._tally(items, recognised)
+        shares = list(prefix.shares)
+        entries = []
+        for item, entry in zip(rest, known, strict=True):
+            counted = entry or self._count_item(item, settled, items)
+            shares[counted.share] += counted.raw
+            entries.append(counted)
+        self._known.extend_prefix(prefix, items, entries, shares)
         return shares
 
-    def _recognise(self, items: Sequence[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
+    def _recognise(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
         """The dialect of a list of which only `fresh` is new; the whole list is read only when that may change it."""
         telling = [item for item in fresh if not is_plain(item)]
         if guess is not None and (not telling or _could_be(guess, telling)):
@@ -193,11 +186,11 @@ class Meter:
         self._last_dialect = detect(items)
         return self._last_dialect
 
-    def _count_item(self, item: Any, dialect: Dialect, items: Sequence[Any] = ()) -> _Entry:
+    def _count_item(self, item: Any, dialect: Dialect, items: Sequence[Any]) -> Entry:
         try:
             pieces = tuple(dialect.pieces(item))
         except (ValueError, TypeError, AttributeError) as problem:
-            index = next((i for i, known in enumerate(items) if known is item), 0)
+            index = next(place for place, known in enumerate(items) if known is item)
             raise MessageError(
                 f"messages[{index}] is not a {dialect.NAME} message: {problem}",
                 hint=f"Expected {dialect.EXPECTED}",
@@ -205,7 +198,7 @@ class Meter:
                 dialect=dialect.NAME,
             ) from problem
         raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
-        return self._remember(item, raw, _share(item), dialect)
+        return self._known.remember(item, raw, _share(item), dialect.NAME)
 
     def _count_piece(self, piece: Any) -> int:
         if isinstance(piece, str):
@@ -220,20 +213,13 @@ class Meter:
         return -(-own * 100 // self._profile.percent)
 
     def _count_tool(self, tool: Any) -> int:
-        entry = self._entries.get(id(tool))
-        if entry is None or entry[3] is not None or entry[0] != tool:
+        entry = self._known.recall(tool, _TOOL)
+        if entry is None:
             dump = getattr(tool, "model_dump", None)
             data = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else tool
             text = data if isinstance(data, str) else to_json(data)
-            entry = self._remember(tool, TOOL_TOKENS + self.count_text(text), _OTHER, None)
-        return entry[1]
-
-    def _remember(self, item: Any, raw: int, share: int, dialect: Dialect | None) -> _Entry:
-        copy, size = snapshot(item)
-        entry = (copy, raw, share, dialect)
-        if size:
-            self._entries.put(id(item), entry, size)
-        return entry
+            entry = self._known.remember(tool, TOOL_TOKENS + self.count_text(text), _OTHER, _TOOL)
+        return entry.raw
 
 
 def estimate(

@@ -1,0 +1,89 @@
+"""The paths that a model may name. What it names is looked up in the list of what there is, never opened as it stands."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from compact.archive import keys
+from compact.archive.protocol import FileInfo
+from compact.archive.reading import Reader
+from compact.archive.recovery_text import counted, quoted
+
+ROOT = "/"
+_SHOWN = 20
+
+
+class Refused(Exception):
+    """A request that cannot be answered. Its text tells the model why, and `lines` what it could ask instead."""
+
+    def __init__(self, why: str, lines: list[str] | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.lines = lines or []
+
+
+def one_file(archive: Reader, session_id: str, path: str) -> FileInfo:
+    """The file of that path.
+
+    Raises:
+        Refused: it is a folder, or there is no such file.
+    """
+    files = archive.files(session_id)
+    wanted = _normal(path)
+    if wanted in {ROOT, *keys.VIRTUAL_FOLDERS}:
+        raise Refused(f"{wanted} is a folder; name a file in it", _listing(_below(files, wanted)))
+    for info in files:
+        if info.path == wanted:
+            return info
+    raise _nothing_at(path, files)
+
+
+def files_at(archive: Reader, session_id: str, path: str) -> list[FileInfo]:
+    """The file of that path, or all files of that folder.
+
+    Raises:
+        Refused: there is neither.
+    """
+    files = archive.files(session_id)
+    wanted = _normal(path)
+    if wanted in {ROOT, *keys.VIRTUAL_FOLDERS}:
+        return _below(files, wanted)
+    found = [info for info in files if info.path == wanted]
+    if not found:
+        raise _nothing_at(path, files)
+    return found
+
+
+def described(info: FileInfo) -> str:
+    """A file in a list: its size and its path."""
+    return f"{info.size:>12,} bytes  {info.path}"
+
+
+def _normal(path: str) -> str | None:
+    """A path as `files` writes it; None for one that leaves the session's folders."""
+    parts = [part for part in path.strip().split("/") if part not in {"", "."}]
+    return None if ".." in parts else f"/{'/'.join(parts)}"
+
+
+def _below(files: list[FileInfo], folder: str) -> list[FileInfo]:
+    start = ROOT if folder == ROOT else f"{folder}/"
+    return [info for info in files if info.path.startswith(start)]
+
+
+def _nothing_at(path: str, files: list[FileInfo]) -> Refused:
+    why = f"there is no {quoted(path)} in this session's archive"
+    if not files:
+        return Refused(f"{why}: nothing was archived yet")
+    names = {info.path.rpartition("/")[2]: info for info in files}
+    near = get_close_matches(path.rpartition("/")[2][:200], names, n=3, cutoff=0.6)
+    if near:
+        all_files = counted(len(files), "file")
+        return Refused(f"{why}. Of its {all_files} these are near", [described(names[name]) for name in near])
+    return Refused(f"{why}. It holds", _listing(files))
+
+
+def _listing(files: list[FileInfo]) -> list[str]:
+    lines = [described(info) for info in files[:_SHOWN]]
+    if len(files) > _SHOWN:
+        lines.append(f"and {counted(len(files) - _SHOWN, 'other file')}: ls shows them")
+    return lines or ["(no files)"]

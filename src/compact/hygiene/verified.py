@@ -1,0 +1,62 @@
+"""Only what is new has to be looked at: a session that was legal a moment ago is checked from its last reply on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from compact import dialects
+from compact.checks import violations
+from compact.dialects import Dialect
+
+
+class Verified:
+    """Remembers a list that was found legal. Not safe among threads: one belongs to one session."""
+
+    def __init__(self) -> None:
+        self._items: list[Any] = []
+        self._dialect: Dialect | None = None
+        self._calls: set[str] = set()
+        self._resume = 0
+
+    def seen(self, items: Sequence[Any]) -> tuple[int, Dialect | None]:
+        """How many of the first messages were found legal before, and in which dialect."""
+        known = len(self._items)
+        if known and len(items) >= known and list(items[:known]) == self._items:
+            return known, self._dialect
+        return 0, None
+
+    def is_legal(self, items: Sequence[Any], dialect: Dialect) -> bool:
+        """Whether `violations` would find nothing. Messages that were changed in place since are not looked at again.
+
+        Raises:
+            MessageError: an entry is not a message.
+        """
+        known, before = self.seen(items)
+        if dialect is not before:
+            self._items, self._calls, self._resume, known = [], set(), 0, 0
+        start = self._resume
+        found = violations(items[start:], dialect.NAME)
+        # A list that goes on need not begin like a whole one.
+        if any(violation.rule != "first_not_user" or violation.index or not start for violation in found):
+            self._items = []
+            return False
+        _, fresh = dialects.read(items[start:], dialect)
+        new_calls = [call.id for message in fresh[known - start :] for call in message.calls if call.id]
+        if not self._calls.isdisjoint(new_calls):
+            self._items = []
+            return False
+        self._calls.update(new_calls)
+        self._items, self._dialect = list(items), dialect
+        self._resume = start + _last_reply(fresh)
+        return True
+
+
+def _last_reply(messages: Sequence[Any]) -> int:
+    """Where the newest reply begins, with the message before it."""
+    index = len(messages)
+    while index and messages[index - 1].role != "assistant":
+        index -= 1
+    while index and messages[index - 1].role == "assistant":
+        index -= 1
+    return max(0, index - 1)

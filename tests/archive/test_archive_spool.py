@@ -1,0 +1,243 @@
+"""The local waiting room: an outage of the object store costs an agent one short wait and no record."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support_archive import NoRedactor, add_step, archive_on, dead_attempt, make_bucket, recorder
+from support_s3 import Fault, Faults, faulty_server
+
+from compact.archive import Archive
+from compact.archive.object_store import open_s3
+from compact.archive.spool import SpooledStore
+from compact.errors import ArchiveError
+from compact.events import Event, Started, Warned
+
+pytestmark = pytest.mark.usefixtures("aws")
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def faults(moto: str) -> Iterator[Faults]:
+    with faulty_server(moto) as found:
+        yield found
+
+
+@pytest.fixture
+def spooled(faults: Faults, moto: str, tmp_path: Path) -> Iterator[Callable[..., SpooledStore]]:
+    """Stores on one bucket with one spool, as several processes would have; `retry_s` long enough to look around."""
+    bucket = f"spool-{next(_numbers)}"
+    make_bucket(moto, bucket)
+    opened: list[SpooledStore] = []
+
+    def open_one(retry_s: float = 60.0) -> SpooledStore:
+        remote = open_s3(
+            bucket=bucket, endpoint_url=faults.address, timeout_s=0.4, step_timeout_s=0.6, retries=0
+        )
+        opened.append(SpooledStore(remote, tmp_path / "spool", retry_s=retry_s, close_s=0.5))
+        return opened[-1]
+
+    yield open_one
+    faults.never()
+    for store in opened:
+        store.close()
+
+
+def quiet(store: SpooledStore) -> Archive:
+    return archive_on(store, redactor=NoRedactor())
+
+
+def started(note: str) -> Event:
+    return recorder().event(Started(reason="r", note=note), session_id="s", step=0)
+
+
+def notes(archive: Archive) -> list[str | None]:
+    return [e.properties.note for e in archive.events("s") if isinstance(e.properties, Started)]
+
+
+def codes(archive: Archive) -> list[str]:
+    return [e.properties.code for e in archive.events("s") if isinstance(e.properties, Warned)]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("fault", ["403", "503", "hang"])
+def test_an_outage_costs_one_wait_and_no_record(
+    spooled: Callable[..., SpooledStore], faults: Faults, fault: Fault
+) -> None:
+    store = spooled()
+    archive = quiet(store)
+    faults.always(fault)
+    began = time.monotonic()
+    outputs = [archive.put_output("s", f"text {n}", tool_name="t", tool_call_id=str(n)) for n in range(5)]
+    archive.append_events("s", [started("a"), started("b")])
+    assert time.monotonic() - began < 0.4 + 1.0, "the limit once, and some local writes"
+    assert [archive.read_text("s", output.path) for output in outputs] == [f"text {n}" for n in range(5)]
+
+    faults.never()
+    assert store.drain()
+    assert store.waiting() == []
+    fresh = quiet(spooled())
+    assert len(fresh.files("s")) == 5
+    assert fresh.read_text("s", outputs[3].path) == "text 3"
+    assert notes(fresh) == ["a", "b"]
+    assert codes(fresh) == ["spooled"], "one warning for one outage"
+    assert fresh.verify() == []
+
+
+def test_a_step_is_never_spooled(spooled: Callable[..., SpooledStore], faults: Faults) -> None:
+    store = spooled()
+    archive = quiet(store)
+    archive.append_events("s", [started("before")])
+    faults.always("503")
+    with pytest.raises(ArchiveError):
+        add_step(archive, "s")
+    assert store.waiting() == []
+    faults.never()
+    assert add_step(archive, "s").step == 1
+
+
+def test_the_background_sends_what_waits_without_being_asked(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    store = spooled(retry_s=0.05)
+    archive = quiet(store)
+    faults.always("503")
+    archive.put_output("s", "text", tool_name="t", tool_call_id="c")
+    assert store.waiting()
+    faults.never()
+    wait_until(lambda: not store.waiting())
+    assert [info.path for info in quiet(spooled()).files("s")] != []
+
+
+def test_another_process_sends_what_a_dead_one_left(
+    spooled: Callable[..., SpooledStore], faults: Faults, tmp_path: Path
+) -> None:
+    store = spooled()
+    archive = quiet(store)
+    faults.always("503")
+    output = archive.put_output("s", "text", tool_name="t", tool_call_id="c")
+    (place,) = (tmp_path / "spool").iterdir()
+    (place / "s" / f".tmp-{dead_attempt()}").write_text("half")
+    faults.never()
+    later = spooled(retry_s=0.05)
+    wait_until(lambda: not later.waiting())
+    assert not (place / "s" / f".tmp-{dead_attempt()}").exists()
+    assert quiet(later).read_text("s", output.path) == "text"
+
+
+def test_an_event_whose_answer_was_lost_is_not_sent_twice(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    store = spooled()
+    archive = quiet(store)
+    archive.append_events("s", [started("first")])
+    gone_dark = False
+
+    def choose(method: str, path: str) -> Fault | None:
+        nonlocal gone_dark
+        if gone_dark:
+            return "hang"
+        if method == "PUT" and "events/00000002" in path:
+            gone_dark = True  # stored, and from now on the server says nothing at all
+            return "lost"
+        return None
+
+    faults.chosen = choose
+    archive.append_events("s", [started("second")])
+    assert "s/events/00000002.jsonl" in store.waiting()
+    faults.never()
+    assert store.drain()
+    assert notes(quiet(spooled())) == ["first", "second"]
+
+
+def test_a_segment_number_that_somebody_took_meanwhile_is_no_obstacle(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    store = spooled()
+    archive = quiet(store)
+    archive.append_events("s", [started("first")])
+    faults.always("503")
+    archive.append_events("s", [started("mine")])
+    faults.never()
+    quiet(spooled()).append_events("s", [started("theirs")])
+    assert store.drain()
+    assert sorted(map(str, notes(quiet(spooled())))) == ["first", "mine", "theirs"]
+
+
+def test_what_waits_is_seen_by_readers(spooled: Callable[..., SpooledStore], faults: Faults) -> None:
+    store = spooled()
+    archive = quiet(store)
+    faults.on("PUT", "", "503")
+    output = archive.put_output("s", "text", tool_name="t", tool_call_id="c")
+    archive.append_events("s", [started("a")])
+    assert notes(archive) == ["a"]
+    assert store.folders() == ["s"]
+    assert f"s{output.path}" in [entry.key for entry in store.entries("s")]
+    with pytest.raises(ArchiveError, match="failed a moment ago"):
+        store.entries("s", "tool_outputs/")
+    store.delete([f"s{output.path}"])
+    assert store.read(f"s{output.path}") is None
+
+
+def test_only_one_process_drains_at_a_time(spooled: Callable[..., SpooledStore], faults: Faults) -> None:
+    store, other = spooled(), spooled()
+    faults.always("503")
+    quiet(store).append_events("s", [started("a")])
+    faults.never()
+    with store._turn() as is_ours:
+        assert is_ours
+        assert other.drain() is False
+    assert other.drain()
+    assert notes(quiet(other)) == ["a"]
+
+
+def test_closing_does_not_wait_for_a_store_that_is_away(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    store = spooled()
+    faults.always("hang")
+    quiet(store).append_events("s", [started("a")])
+    began = time.monotonic()
+    store.close()
+    assert time.monotonic() - began < 1.5
+    assert store.waiting()
+
+
+def test_closing_sends_what_is_left_if_the_store_is_back(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    store = spooled()
+    faults.always("503")
+    quiet(store).append_events("s", [started("a")])
+    faults.never()
+    store._resting_until = 0.0
+    store.close()
+    assert store.waiting() == []
+
+
+def test_when_the_local_disk_fails_too_the_caller_is_told(
+    spooled: Callable[..., SpooledStore], faults: Faults, tmp_path: Path
+) -> None:
+    archive = quiet(spooled())
+    faults.always("503")
+    (tmp_path / "spool").write_text("a file where the spool should be")
+    with pytest.raises(ArchiveError, match="ENOTDIR"):
+        archive.put_output("s", "text", tool_name="t", tool_call_id="c")
+
+
+def test_archives_that_share_a_spool_root_do_not_mix(tmp_path: Path, moto: str) -> None:
+    one = SpooledStore(open_s3(bucket="one", endpoint_url=moto), tmp_path)
+    two = SpooledStore(open_s3(bucket="two", endpoint_url=moto), tmp_path)
+    assert one._tree.root != two._tree.root
+    one.close()
+    two.close()

@@ -1,0 +1,235 @@
+"""The scenarios of the compaction specification that concern the engine, each by its name, with its own numbers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support_engine import (
+    assert_good,
+    events,
+    manager,
+    of_size,
+    pair,
+    says,
+    summary_of,
+    turns,
+    user,
+)
+
+from compact import CompactError, InsufficientBudget
+from compact.testing import ScriptedSummarizer
+
+
+def test_accurate_token_estimation_using_tiktoken() -> None:
+    from compact.tokens.counter import counter_for
+
+    made = manager()
+    items = [
+        {"role": "system", "content": "You are careful."},
+        {"role": "developer", "content": "Answer in English."},
+        *turns(10),
+        *(message for n in range(5) for message in pair(f"c{n}", f"output {n}")),
+    ]
+    tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
+    estimate = made.estimate(items, tools)
+    tiktoken = counter_for("o200k_base", fast=False)
+    words = sum(tiktoken.count(str(item["content"] or "")) for item in items)
+    assert estimate.total > words
+    assert min(estimate.system, estimate.developer, estimate.tools_schema, estimate.messages) > 0
+    assert estimate.total == estimate.system + estimate.developer + estimate.tools_schema + estimate.messages
+
+
+def test_budget_calculation_with_buffer_reserve() -> None:
+    assert manager(128_000, policy={"hard_cap_buffer": 1500}).config.budget(128_000) == 126_500
+
+
+def test_automatic_trigger_at_85_percent_threshold() -> None:
+    made = manager(policy={"trigger_pct": 0.85})
+    items = of_size(made, turns(30), 108_800)
+    after = made.preflight("s", items)
+    assert made.estimate(after).total < 108_800
+    decision = events(made, name="trigger_decision")[0]["properties"]
+    assert (decision["triggered"], decision["reason"]) == (True, "trigger_pct")
+
+
+def test_no_trigger_below_threshold() -> None:
+    made = manager(policy={"trigger_pct": 0.85})
+    items = of_size(made, turns(30), 96_000)
+    assert made.preflight("s", items) is items
+    decision = events(made, name="trigger_decision")[0]["properties"]
+    assert (decision["triggered"], decision["reason"]) == (False, "below_threshold")
+    assert of_size(made, turns(3), 108_799) is not None
+    assert made.preflight("t", of_size(made, turns(3), 108_799))[0]["content"].startswith(" a a")
+
+
+def test_manual_compaction_via_api() -> None:
+    made = manager()
+    items = turns(20)
+    after = made.manual_compact("s", items, note="user-requested")
+    assert after[-12:] == items[-12:]
+    assert len(after) == 13
+    decision = events(made, name="trigger_decision")[0]["properties"]
+    assert (decision["triggered"], decision["reason"], decision["note"]) == (True, "manual", "user-requested")
+
+
+def test_protected_message_never_pruned() -> None:
+    summarizer = ScriptedSummarizer()
+    made = manager(summarizer=summarizer)
+    protected = user("Never touch production.", meta={"protected": True})
+    items = [*turns(5), protected, *turns(20)]
+    after = made.manual_compact("s", items)
+    assert any(message is protected for message in after)
+    assert all(
+        "Never touch production" not in m.text for request in summarizer.requests for m in request.messages
+    )
+    assert_good(made, items, after)
+
+
+def test_role_based_protection() -> None:
+    made = manager()
+    system, developer = {"role": "system", "content": "rules"}, {"role": "developer", "content": "more rules"}
+    items = [system, *turns(10), developer, *turns(10)]
+    after = made.manual_compact("s", items)
+    assert after[0] is system
+    assert any(message is developer for message in after)
+
+
+def test_budget_exhaustion_with_protected_only_messages() -> None:
+    made = manager(8000)
+    items = [{"role": "system", "content": "rule " * 9000}, user("hi"), says("yes")]
+    with pytest.raises(InsufficientBudget) as caught:
+        made.preflight("s", items)
+    error = caught.value
+    assert isinstance(error, CompactError)
+    assert error.code == "InsufficientBudget"
+    assert error.needed > error.budget
+    assert "protected system" in str(error)
+    assert "larger context window" in error.hint
+    assert "Protect less" in error.hint
+    failure = events(made, name="error")[0]
+    assert (failure["status"], failure["properties"]["error_type"]) == ("error", "InsufficientBudget")
+
+
+def test_keep_recent_turns_policy() -> None:
+    """20 pairs, keep 6: the last 6 are unchanged, the older 14 are summarized."""
+    made = manager(policy={"keep_recent_turns": 6})
+    items = turns(20)
+    after = made.manual_compact("s", items)
+    assert all(a is b for a, b in zip(after[-12:], items[-12:], strict=True))
+    assert len(after) == 13
+    created = events(made, name="summary_created")[0]["properties"]
+    assert created["input_messages"] == 28
+
+
+def test_keep_tool_io_pairs_policy() -> None:
+    """10 tool pairs, keep 4: the last 4 are unchanged, the older 6 may be summarized."""
+    made = manager(policy={"keep_tool_io_pairs": 4})
+    pairs = [message for n in range(10) for message in pair(f"c{n}", f"output {n} " * 20)]
+    items = [user("Look at all files."), *pairs]
+    after = made.manual_compact("s", items)
+    assert [m.get("tool_call_id") for m in after if m["role"] == "tool"] == ["c6", "c7", "c8", "c9"]
+    assert all(any(a is b for b in after) for a in items[-8:])
+    assert_good(made, items, after)
+
+
+def test_incremental_reduction_on_budget_overflow() -> None:
+    """Six large turns do not fit: fewer are kept, and what no longer is kept stands in the summary."""
+    summarizer = ScriptedSummarizer("they talked")
+    made = manager(8000, summarizer=summarizer)
+    items = turns(10, words=150)
+    after = made.preflight("s", items)
+    assert_good(made, items, after)
+    kept = [m for m in after if m["role"] == "user"]
+    assert 1 <= len(kept) < 6
+    assert len(summarizer.requests[-1].messages) == 20 - len(after) + 1, "nothing drops out unsummarized"
+    assert after[-1] is items[-1]
+
+
+def test_three_layer_output_structure() -> None:
+    made = manager()
+    system = {"role": "system", "content": "rules"}
+    items = [system, *turns(20)]
+    after = made.manual_compact("s", items)
+    assert after[0] is system
+    assert after[1]["role"] == "assistant"
+    assert after[1]["content"].startswith("<COMPACT-SUMMARY v1>")
+    assert after[2:] == items[-12:]
+    pruned = events(made, name="pruned_messages")[0]["properties"]
+    assert pruned["layers"] == {"pinned": 1, "summary": 1, "recent": 12}
+    assert pruned["pruned_count"] == 28
+    assert pruned["tokens_after"] < pruned["tokens_before"]
+
+
+def test_rolling_session_summary_replacement() -> None:
+    summarizer = ScriptedSummarizer("facts of round 1", "facts of round 2")
+    made = manager(summarizer=summarizer)
+    first = made.manual_compact("s", turns(20))
+    second = made.manual_compact("s", [*first, *turns(20)])
+    assert "facts of round 1" in summarizer.requests[1].previous
+    assert summary_of(second).startswith("<COMPACT-SUMMARY v2>")
+    assert "facts of round 2" in summary_of(second)
+
+
+def test_token_estimate_event() -> None:
+    made = manager()
+    made.preflight("s", [{"role": "system", "content": "x"}, *turns(2)])
+    properties = events(made, name="token_estimate")[0]["properties"]
+    assert set(properties) == {"model", "t_est", "max_tokens", "usage_pct", "breakdown"}
+    assert set(properties["breakdown"]) == {"system", "developer", "tools_schema", "messages"}
+    assert properties["max_tokens"] == 128_000
+
+
+def test_trigger_decision_event() -> None:
+    made = manager()
+    made.manual_compact("s", turns(20))
+    properties = events(made, name="trigger_decision")[0]["properties"]
+    assert properties["policy"] == {"trigger_pct": 0.85, "hard_cap_buffer": 1500, "strategy": "task_state"}
+    assert properties["kept"] == {"pinned": 0, "recent_turns": 6, "tool_pairs": 0}
+    assert properties["pruned_count"] == 28
+
+
+def test_summary_created_event() -> None:
+    made = manager(summarizer=ScriptedSummarizer("in short"))
+    made.manual_compact("s", turns(20))
+    event = events(made, name="summary_created")[0]
+    assert event["properties"]["strategy"] == "task_state"
+    assert 0 < event["properties"]["compression_ratio"] < 1
+    assert "in short" in event["payload"]["summary"]
+
+
+def test_property_test_invariants() -> None:
+    """100 runs with random counts and content: protected items stay, and the result is within the budget."""
+    for seed in range(100):
+        chance = random.Random(seed)
+        made = manager(chance.choice([6000, 9000, 16_000]))
+        items = []
+        for n in range(chance.randint(1, 60)):
+            text = " ".join(
+                chance.choice(["alpha", "beta", "Ω", "路径", "x=1"]) for _ in range(chance.randint(1, 300))
+            )
+            protected = {"meta": {"protected": True}} if chance.random() < 0.05 else {}
+            items.append(user(f"{n} {text}", **protected) if n % 2 == 0 else says(f"{n} {text}", **protected))
+        try:
+            after = made.preflight("s", items)
+        except InsufficientBudget:
+            continue
+        assert_good(made, items, after)
+
+
+def test_synthetic_long_session_test() -> None:
+    """Three times the window, many rounds, never InsufficientBudget, always below the budget."""
+    made = manager(128_000)
+    history: list[dict[str, object]] = [{"role": "system", "content": "rules"}]
+    total = turn = 0
+    filler = [" ".join(f"w{n}k{k}" for k in range(700)) for n in range(20)]
+    while total < 384_000:
+        new = [
+            user(f"Do part {turn}. {filler[turn % 20]}"),
+            says(f"Part {turn} is done. {filler[(turn + 7) % 20]}"),
+        ]
+        turn += 1
+        total += made.estimate(new).total
+        history = made.preflight("s", [*history, *new])
+        assert made.estimate(history).total <= 126_500
+    assert len(events(made, name="summary_created")) >= 3

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compact.tokens.known import Known, snapshot
+
+
+def messages(count: int) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": f"number {number}"} for number in range(count)]
+
+
+def counted(known: Known, items: list[dict[str, Any]]) -> None:
+    entries = [known.remember(item, 10, 0, "chat") for item in items]
+    known.extend_prefix(known.recall_prefix([], "chat"), items, entries, [10 * len(items), 0, 0])
+
+
+def test_an_entry_is_known_until_it_changes() -> None:
+    known, item = Known(10_000), {"role": "user", "content": ["a"]}
+    assert known.recall(item, "chat") is None
+    entry = known.remember(item, 7, 1, "chat")
+    assert known.recall(item, "chat") is entry
+    assert known.recall(item, "anthropic") is None
+    item["content"][0] = "b"  # type: ignore[index]
+    assert known.recall(item, "chat") is None
+
+
+def test_a_list_that_grew_is_known_up_to_where_it_ended() -> None:
+    known, items = Known(100_000), messages(5)
+    counted(known, items)
+    grown = [*items, *messages(2)]
+    prefix = known.recall_prefix(grown, "chat")
+    assert (len(prefix.copies), prefix.shares) == (5, (50, 0, 0))
+    entries = [known.remember(item, 10, 0, "chat") for item in grown[5:]]
+    known.extend_prefix(prefix, grown, entries, [70, 0, 0])
+    assert len(known.recall_prefix(grown, "chat").copies) == 7
+    assert len(prefix.copies) == 5  # another thread may still be reading it
+
+
+@pytest.mark.parametrize("change", ["inside", "removed", "shorter", "dialect", "empty"])
+def test_a_list_that_changed_is_not_known_as_one(change: str) -> None:
+    known, items = Known(100_000), messages(5)
+    counted(known, items)
+    if change == "inside":
+        items[2]["content"] += "!"
+    elif change == "removed":
+        del items[3]
+    elif change == "shorter":
+        items = items[:4]
+    elif change == "empty":
+        items = []
+    found = known.recall_prefix(items, "responses" if change == "dialect" else "chat")
+    assert (found.copies, found.shares) == ([], (0, 0, 0))
+
+
+def test_what_cannot_be_compared_is_not_remembered() -> None:
+    known = Known(10_000)
+    entry = known.remember(object(), 3, 0, "chat")
+    assert (entry.raw, entry.size, len(known.entries)) == (3, 0, 0)
+    item = object()
+    known.extend_prefix(known.recall_prefix([], "chat"), [item], [entry], [3, 0, 0])
+    assert len(known.prefixes) == 0
+
+
+def test_a_snapshot_notices_a_change_at_any_depth() -> None:
+    value = {"a": [{"b": ["x", 1, None]}], "t": ("y", 2.5)}
+    copy, size = snapshot(value)
+    assert copy == value
+    assert size > 0
+    value["a"][0]["b"][0] = "z"  # type: ignore[index]
+    assert copy != value
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {"k": object()}, [b"bytes"], {"k": {1, 2}}], ids=["object", "inside", "bytes", "set"]
+)
+def test_no_snapshot_of_what_is_no_plain_data(value: object) -> None:
+    assert snapshot(value) == (None, 0)
+
+
+def test_no_snapshot_of_very_deep_data() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert snapshot(deep) == (None, 0)
+    while deep:  # taken apart by hand: the interpreter would do it by recursion
+        deep = deep.pop()  # type: ignore[assignment]
+
+
+def test_a_snapshot_weighs_its_text() -> None:
+    small, large = snapshot({"content": "x"})[1], snapshot({"content": "x" * 10_000})[1]
+    assert large - small == 9_999
