@@ -51,6 +51,8 @@ def faulty_server(behind: str) -> Iterator[Faults]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # one packet for headers and body: two would wait for each other's acknowledgement
+        disable_nagle_algorithm = True
 
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -30,12 +30,15 @@ from compact.events import (
 from compact.hygiene.verified import Verified
 from compact.layouts import Rules, View
 from compact.markers import POINTER_OPENS
+from compact.messages import Message
 from compact.passes import Outcome, compact_rows
-from compact.sessions import SessionState, Working, remembered, resolve
+from compact.sessions import SessionState, Working, recalled, remembered, resolve
 from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
 from compact.stages.offload import is_large, offload
 from compact.tokens import Estimate, Meter
 from compact.triggers import Decision, Thresholds, decide
+
+_MAX_RACES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +78,11 @@ class Call:
     messages: Sequence[Any]
     tools: Any = None
     system: Any = None
+    dialect: str | None = None
     manual: bool = False
     note: str | None = None
+    races: int = 0
+    """How often another worker was faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ class Line:
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
         working, state = yield from self._resolved(call, state)
-        seen, known = self._dialect(working.items)
+        seen, known = self._dialect(call, working.items)
         working = yield from self._clean(working, known)
         working = yield from self._offloaded(working, known, seen)
         estimate = self.meter.estimate(
@@ -126,25 +132,27 @@ class Line:
     # --- before the trigger
 
     def _resolved(self, call: Call, state: SessionState) -> Asking[tuple[Working, SessionState]]:
-        working, found = resolve(state, call.messages)
-        if working.continues:
-            return working, found
+        """The context, and the state that it continues: the one at hand, the archive's, or none."""
+        working = resolve(state, call.messages) if state.asked else None
+        if working is not None:
+            return working, state
         loaded = yield Load()
-        if loaded is not None and loaded.step > found.step:
-            working, found = resolve(replace(state, loaded=loaded, step=0), call.messages)
-            if working.continues:
-                return working, found
-        step = max(found.step, loaded.step if loaded is not None else 0)
-        if step:
-            message = (
-                f"the list does not continue what step {step} left: history was edited, branched or rewound"
-            )
-            yield Emit(Warned(code="state_reset", severity="low", message=message))
-        return replace(working, continues=True), SessionState(step=step)
+        found = recalled(loaded, call.messages) if loaded is not None else SessionState(asked=True)
+        if found is not None:
+            working = resolve(found, call.messages)
+            assert working is not None
+            return working, found
+        step = loaded.step if loaded is not None else 0
+        message = f"the list does not continue what step {step} left: history was edited, branched or rewound"
+        yield Emit(Warned(code="state_reset", severity="low", message=message))
+        return Working(call.messages, range(len(call.messages))), SessionState(step=step, asked=True)
 
-    def _dialect(self, items: Sequence[Any]) -> tuple[int, Dialect]:
+    def _dialect(self, call: Call, items: Sequence[Any]) -> tuple[int, Dialect]:
         """How many of the messages were looked at before, and the dialect of all."""
         seen, known = self.verified.seen(items)
+        if call.dialect is not None:
+            named = dialects.get(call.dialect)
+            return seen if named is known else 0, named
         if known is None or not all(_fits(item, known) for item in items[seen:]):
             return 0, dialects.detect(items)
         return seen, known
@@ -164,7 +172,7 @@ class Line:
             yield Emit(_failed(problem, "none"))
             return working
         places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
-        return Working(report.messages, [places.get(id(item)) for item in report.messages], True)
+        return Working(report.messages, [places.get(id(item)) for item in report.messages])
 
     def _offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
         """A huge result goes to the archive when it is first seen, whatever the total."""
@@ -184,12 +192,15 @@ class Line:
                 continue
             row = Row(message, threshold + 1, sources[n])
             try:
-                (moved,) = yield from offload([row], desk)
+                (moved,) = yield from offload(
+                    [row], desk, names=_callers(working.items[:n], dialect, message)
+                )
             except ArchiveError as problem:
                 yield Emit(_failed(problem, "none"))
                 continue
-            items[n], sources[n], moved_any = dialect.write(moved.message), None, True
-        return Working(items, sources, True) if moved_any else working
+            if moved is not row:
+                items[n], sources[n], moved_any = dialect.write(moved.message), None, True
+        return Working(items, sources) if moved_any else working
 
     def _decide(
         self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate
@@ -253,7 +264,7 @@ class Line:
             )
 
         try:
-            outcome = yield from compact_rows(rows, desk, rules, view, remember)
+            outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
         except ArchiveError as problem:
             yield Emit(_failed(problem, "snapshot"))
             if estimate.total > self.limits.budget:
@@ -290,8 +301,12 @@ class Line:
         outcome: Outcome,
     ) -> Asking[Result]:
         if outcome.lost_race:
-            # The winner's state is the session's now; seen through it, the list is compacted already.
-            return (yield from self.run(replace(call, manual=False), SessionState()))
+            # The winner's state is the session's now; seen through it, the list is mostly compacted already.
+            if call.races >= _MAX_RACES:
+                if estimate.total <= self.limits.budget:
+                    return Result(self._given(call, working), state, estimate)
+                raise ArchiveError(f"other workers were faster {call.races + 1} times", reason="taken")
+            return (yield from self.run(replace(call, manual=False, races=call.races + 1), SessionState()))
         if outcome.step is None:
             stuck = replace(state, tokens_after=estimate.total, ineffective=self.policy.ineffective_passes)
             yield from self._warn_ineffective(state, estimate, estimate.total)
@@ -301,6 +316,7 @@ class Line:
         ineffective = self._ineffective(state, estimate, size)
         after = SessionState(
             step=outcome.step,
+            asked=True,
             replaced=list(call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
@@ -360,6 +376,17 @@ class Line:
         while raw and self.meter.scale(raw) > tokens - 4:
             raw -= 1
         return raw
+
+
+def _callers(items: Sequence[Any], dialect: Dialect, message: Message) -> dict[str, str]:
+    """The tools of the calls that a message answers, found from the end."""
+    wanted = {result.call_id for result in message.results}
+    found: dict[str, str] = {}
+    for item in reversed(items):
+        if wanted <= found.keys():
+            break
+        found |= {call.id: call.name for call in dialect.read(item).calls if call.id in wanted}
+    return found
 
 
 def _fits(item: Any, dialect: Dialect) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -20,28 +21,29 @@ Exporter: TypeAlias = Callable[[Mapping[str, Any]], None]
 Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 """Writes events of one session into the archive."""
 
+_PAUSE_S = 0.02
+"""Events that come close together are written together."""
 _LIMIT = 10_000
 """Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
 
 
 class Journal:
-    """Writes events in their order, in batches, from a thread of its own."""
+    """Writes events in their order, in batches, from a thread of its own that lives while there is something to do."""
 
     def __init__(self, append: Append, exporters: Iterable[Exporter] = ()) -> None:
         self._append = append
         self._exporters = tuple(exporters)
         self._waiting: deque[Event] = deque()
         self._lines: deque[bytes] = deque()
-        self._wake = threading.Condition()
+        self._starting = threading.Lock()
         self._writing = threading.RLock()
-        self._thread: threading.Thread | None = None
-        self._closed = False
+        self._working = False
         self._complained = False
 
     def emit(self, event: Event) -> None:
         """Takes an event. Costs an append to a list."""
         self._waiting.append(event)
-        if self._thread is None:
+        if not self._working:
             self._start()
         if len(self._waiting) >= _LIMIT:
             self.flush()
@@ -60,26 +62,24 @@ class Journal:
                 self._export(self._lines.popleft())
 
     def close(self) -> None:
-        """Flushes, and ends the thread. May be called twice."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify_all()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
+        """Flushes. May be called twice, and events may still follow."""
         self.flush()
 
     def _start(self) -> None:
-        with self._wake:
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._work, name="compact-journal", daemon=True)
-                self._thread.start()
+        with self._starting:
+            if not self._working:
+                self._working = True
+                threading.Thread(target=self._work, name="compact-journal", daemon=True).start()
 
     def _work(self) -> None:
-        while not self._closed:
-            with self._wake:
-                self._wake.wait(timeout=0.05)
-            if self._waiting or self._lines:
-                self.flush()
+        """Writes until nothing waits. A journal that nobody uses any more has no thread that would keep it."""
+        while True:
+            time.sleep(_PAUSE_S)
+            self.flush()
+            with self._starting:
+                if not self._waiting and not self._lines:
+                    self._working = False
+                    return
 
     def _take(self) -> list[Event]:
         """The next events of one session: a log is written in one piece."""

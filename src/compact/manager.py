@@ -16,8 +16,8 @@ from compact.archive import Archive, Attempt, Step, open_archive
 from compact.config import CompactConfig
 from compact.dialects import Dialect
 from compact.engine import Call, Line, Result
-from compact.errors import WindowTooSmall
-from compact.events import Event, Ids, Properties, Recorder, Trace, Warned
+from compact.errors import ArchiveError, WindowTooSmall
+from compact.events import Event, Failure, Ids, Properties, Recorder, Trace, Warned
 from compact.hygiene.verified import Verified
 from compact.journal import Exporter, Journal
 from compact.messages import Message, to_json
@@ -122,9 +122,18 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     # --- the line, in two drivers
 
     def preflight(
-        self, session_id: str, messages: Sequence[Any], tools: Any = None, *, system: Any = None
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | None = None,
     ) -> Any:
         """The messages to send: the same list while nothing has to be done, else a shorter one of the same dialect.
+
+        `tools` and a `system` prompt outside the list are counted. Name the `dialect` where a list could be several:
+        plain text is taken for OpenAI chat.
 
         Raises:
             MessageError: an entry is not a message; names its index.
@@ -132,25 +141,48 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(session_id, Call(messages=messages, tools=tools, system=system))
+        return self._run(session_id, Call(messages=messages, tools=tools, system=system, dialect=dialect))
 
     async def apreflight(
-        self, session_id: str, messages: Sequence[Any], tools: Any = None, *, system: Any = None
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | None = None,
     ) -> Any:
         """`preflight` for async hosts; disk and heavy work happen off the event loop."""
-        return await self._arun(session_id, Call(messages=messages, tools=tools, system=system))
+        call = Call(messages=messages, tools=tools, system=system, dialect=dialect)
+        return await self._arun(session_id, call)
 
     def manual_compact(
-        self, session_id: str, messages: Sequence[Any], note: str | None = None, tools: Any = None
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        note: str | None = None,
+        tools: Any = None,
+        *,
+        dialect: str | None = None,
     ) -> Any:
         """The messages with everything folded that may be, whatever their size. Raises as `preflight` does."""
-        return self._run(session_id, Call(messages=messages, tools=tools, manual=True, note=note))
+        return self._run(
+            session_id, Call(messages=messages, tools=tools, manual=True, note=note, dialect=dialect)
+        )
 
     async def amanual_compact(
-        self, session_id: str, messages: Sequence[Any], note: str | None = None, tools: Any = None
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        note: str | None = None,
+        tools: Any = None,
+        *,
+        dialect: str | None = None,
     ) -> Any:
         """`manual_compact` for async hosts."""
-        return await self._arun(session_id, Call(messages=messages, tools=tools, manual=True, note=note))
+        return await self._arun(
+            session_id, Call(messages=messages, tools=tools, manual=True, note=note, dialect=dialect)
+        )
 
     async def manage_context(
         self,
@@ -240,9 +272,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         desk = self._desk(_no_dialect(), meter)
         if not is_large(text, desk):
             return result
-        pointer = drive(
-            offloaded(text, tool_name, tool_call_id, desk), lambda need: self._serve(session, need, meter)
-        )
+        try:
+            pointer = drive(
+                offloaded(text, tool_name, tool_call_id, desk), lambda need: self._serve(session, need, meter)
+            )
+        except ArchiveError as problem:
+            failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
+            self._emit(session, failure)
+            return result
         with self._guard:
             gain = meter.count_text(text) - meter.count_text(pointer)
             self._saved["offload"] = self._saved.get("offload", 0) + gain
@@ -316,6 +353,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             case Emit():
                 return self._emit(session, need.properties, need.payload)
             case Store():
+                self._journal.flush()  # the log tells things in the order in which they happened
                 stored = self.archive.put_output(
                     session.id, need.text, tool_name=need.tool_name, tool_call_id=need.tool_call_id
                 )
@@ -325,7 +363,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             case Begin():
                 self._journal.flush()
                 session.attempt = self.archive.begin(
-                    session.id, need.items, dialect=need.dialect, after=session.state.step
+                    session.id, need.items, dialect=need.dialect, after=need.after
                 )
                 return Begun(session.attempt.step, session.attempt.history_path)
             case Commit():

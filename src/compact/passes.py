@@ -31,6 +31,8 @@ from compact.stages.truncate import drop_oldest, truncate
 
 MARKER = "[earlier messages are in the archive]"
 """Stands between two messages of one role where a dialect wants roles to alternate."""
+_FITTING_ROUNDS = 5
+"""Markers take room too; cutting for them can make others necessary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,9 @@ Remember = Callable[[Sequence[Row], frozenset[str]], tuple[dict[str, Any], dict[
 
 
 def compact_rows(
-    rows: list[Row], desk: Desk, rules: Rules, view: View, remember: Remember
+    rows: list[Row], desk: Desk, rules: Rules, view: View, remember: Remember, after_step: int
 ) -> Asking[Outcome]:
-    """The whole pass.
+    """The whole pass, on top of step `after_step`.
 
     Raises:
         InsufficientBudget: what must stay is larger than the budget; says what takes the room.
@@ -67,13 +69,12 @@ def compact_rows(
     units = view.units(rows)
     yield _decision(units, rules)
     _refuse_if_hopeless(rows, units, rules)
-    begun = yield Begin([_written(row, desk) for row in rows], desk.dialect.NAME)
+    begun = yield Begin([_written(row, desk) for row in rows], desk.dialect.NAME, after_step)
     saved: dict[str, int] = {}
     after = yield from _reversible(rows, units, desk, rules, saved)
     folded = yield from _summarized(after, desk, rules, view, begun, saved)
     summaries = _summaries_in(folded, view)
-    after = _truncated(folded.rows, desk, rules, replace(view, own_summaries=summaries), begun, saved)
-    after = _alternating(after, desk)
+    after = _fitted(folded.rows, desk, rules, replace(view, own_summaries=summaries), begun, saved)
     if total(after) >= size:
         return Outcome(rows, size, size, summaries=view.own_summaries)
     _check(rows, after, desk, rules, view)
@@ -150,17 +151,29 @@ def _summarized(
     return folded
 
 
-def _truncated(
+def _fitted(
     rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun, saved: dict[str, int]
 ) -> list[Row]:
-    """The last rung, without a model: cut what is oversized, then drop the oldest units, until it fits the limit."""
-    if total(rows) <= rules.limit:
+    """The rows within the limit, markers included. The last rung needs no model: cut what is oversized, then drop."""
+    limit = rules.limit
+    for _ in range(_FITTING_ROUNDS):
+        cut = _truncated(rows, desk, rules, view, begun, limit)
+        after = _alternating(cut, desk)
+        over = total(after) - rules.limit
+        if over <= 0:
+            _credit(saved, "truncate", rows, cut)
+            return after
+        limit -= over
+    raise _insufficient(after, rules, view.units(after))
+
+
+def _truncated(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun, limit: int) -> list[Row]:
+    if total(rows) <= limit:
         return rows
-    after = truncate(rows, desk, view.units(rows), lambda size: size - rules.limit, begun.history_path)
-    after = drop_oldest(after, view.units(after), lambda size: size - rules.limit)
-    if total(after) > rules.limit:
+    after = truncate(rows, desk, view.units(rows), lambda size: size - limit, begun.history_path)
+    after = drop_oldest(after, view.units(after), lambda size: size - limit)
+    if total(after) > limit:
         raise _insufficient(after, rules, view.units(after))
-    _credit(saved, "truncate", rows, after)
     return after
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from compact.dialects._wire import plain
@@ -34,8 +34,8 @@ class SessionState:
     tokens_after: int = 0
     ineffective: int = 0
     """Passes in a row that saved too little."""
-    loaded: Loaded | None = field(default=None, repr=False)
-    """State from the archive that no list has matched yet."""
+    asked: bool = False
+    """Whether the archive was asked for the session's state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,14 @@ class Working:
 
     items: Sequence[Any]
     sources: Sequence[int | None]
-    continues: bool
-    """Whether the list continues what is remembered."""
 
 
-def resolve(state: SessionState, messages: Sequence[Any]) -> tuple[Working, SessionState]:
-    """The context that a host's list means, and the state by which it was recognised."""
-    if state.loaded is not None:
-        state = _matched(state, state.loaded, messages)
+def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
+    """The context that a host's list means; None when the list does not continue what is remembered."""
+    if not state.step:
+        return Working(messages, range(len(messages)))
     if state.standing is not None and _begins_with(messages, state.standing):
-        return Working(messages, range(len(messages)), True), state
+        return Working(messages, range(len(messages)))
     if state.replaced is not None and state.standing is not None and _begins_with(messages, state.replaced):
         count = len(state.replaced)
         items = [
@@ -61,8 +59,8 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> tuple[Working, Sess
             for item, source in zip(state.standing, state.sources, strict=True)
         ]
         tail = range(count, len(messages))
-        return Working([*items, *messages[count:]], [*state.sources, *tail], True), state
-    return Working(messages, range(len(messages)), state.step == 0 and state.loaded is None), state
+        return Working([*items, *messages[count:]], [*state.sources, *tail])
+    return None
 
 
 def _begins_with(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
@@ -70,14 +68,15 @@ def _begins_with(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
     return len(messages) >= len(prefix) and list(messages[: len(prefix)]) == list(prefix)
 
 
-def _matched(state: SessionState, loaded: Loaded, messages: Sequence[Any]) -> SessionState:
-    """The state with the archive's record filled in, if this list is the one that it speaks of."""
+def recalled(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
+    """The state that lies in the archive, if this list is the one that it speaks of."""
     record = loaded.state
     if record.get("version") != STATE_VERSION:
-        return state
+        return None
     recipe: list[Any] = record["recipe"]
     common = {
         "step": loaded.step,
+        "asked": True,
         "summaries": frozenset(record["summaries"]),
         "tokens_after": record["tokens_after"],
         "ineffective": record["ineffective"],
@@ -89,7 +88,7 @@ def _matched(state: SessionState, loaded: Loaded, messages: Sequence[Any]) -> Se
         sources = [entry if isinstance(entry, int) else None for entry in recipe]
         standing = [messages[entry] if isinstance(entry, int) else entry["item"] for entry in recipe]
         return SessionState(**common, replaced=list(messages[:count]), standing=standing, sources=sources)
-    return state
+    return None
 
 
 def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> bool:

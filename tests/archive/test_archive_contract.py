@@ -203,6 +203,43 @@ def test_the_same_output_is_stored_once(store: Store, reopen: Callable[[], Store
     assert archive.read_text("s1", one.path) == "same text"
 
 
+def test_messages_that_hygiene_removes_are_kept_once(store: Store, reopen: Callable[[], Store]) -> None:
+    archive = archive_on(store)
+    gone = [
+        {"role": "tool", "tool_call_id": "orphan", "content": f"key {SECRET}"},
+        {"role": "user", "content": "b"},
+    ]
+    one = archive.put_removed("s1", gone)
+    two = archive_on(reopen()).put_removed("s1", gone)
+    assert (one.path, one.new, two.new) == (two.path, True, False)
+    assert one.path == f"/conversation_history/removed_{one.sha256[:12]}.jsonl"
+    lines = archive.read_text("s1", one.path).splitlines()
+    assert [json.loads(line) for line in lines] == Redactor().redact_messages(gone)
+    assert sum(isinstance(e.properties, Archival) for e in archive.events("s1")) == 1
+    assert archive.verify() == []
+
+
+def test_an_output_whose_short_hash_belongs_to_other_bytes_gets_a_long_name(store: Store) -> None:
+    archive = archive_on(store)
+    one = archive.put_output("s1", "text", tool_name="t", tool_call_id="c")
+    archive.put_output("s2", "other bytes", tool_name="t", tool_call_id="c")
+    spoil(store, f"s1{one.path}", f"s2{archive.files('s2')[0].path}")
+    two = archive_on(store).put_output("s1", "text", tool_name="t", tool_call_id="c")
+    assert two.path == f"/tool_outputs/t_c_{two.sha256}.txt"
+    assert archive.read_text("s1", two.path) == "text"
+    spoil(store, f"s1{two.path}", f"s1{one.path}")
+    with pytest.raises(ArchiveError, match="holds other bytes than its name says"):
+        archive.put_output("s1", "text", tool_name="t", tool_call_id="c")
+
+
+def test_an_empty_transcript_is_a_transcript(store: Store) -> None:
+    archive = archive_on(store)
+    with archive.begin("s1", [], dialect="chat", after=0) as attempt:
+        assert isinstance(commit(attempt), Step)
+    assert archive.restore("s1").messages == []
+    assert archive.verify() == []
+
+
 def test_other_sessions_are_out_of_reach(store: Store) -> None:
     archive = archive_on(store)
     mine = archive.put_output("mine", "mine", tool_name="t", tool_call_id="c")
@@ -434,6 +471,27 @@ class Broken:
 
 def broken(store: Store, *methods: str) -> Store:
     return cast("Store", Broken(store, *methods))
+
+
+def test_a_step_that_cannot_be_finished_keeps_its_staged_files(store: Store) -> None:
+    """They are the only copy of the transcript, however dead their owner is."""
+    stuck = broken(store, "publish")
+    add_step(archive_on(stuck, attempt_ids=dead_attempt), "s1", conversation(2))
+    archive = archive_on(stuck)
+    archive.begin("s1", conversation(1), dialect="chat", after=1).abandon()
+    assert len(hidden(store, "s1")) == 3
+    assert archive.restore("s1").messages == conversation(2)
+
+
+def test_one_damaged_state_stops_neither_the_session_nor_removes_what_it_may_need(store: Store) -> None:
+    add_step(archive_on(broken(store, "publish"), attempt_ids=dead_attempt), "s1")
+    spoil(store, "s1/state-001.json", "s1/session.json")
+    archive = archive_on(store)
+    with archive.begin("s1", conversation(1), dialect="chat", after=1) as attempt:
+        assert isinstance(commit(attempt), Step)
+    assert len(hidden(store, "s1")) == 3
+    assert archive.restore("s1").step == 2
+    assert [(p.key, p.code) for p in archive.verify()] == [("s1/state-001.json", "damaged")]
 
 
 def test_a_step_that_stays_unfinished_elsewhere_is_finished_after_a_while(

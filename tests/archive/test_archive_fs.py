@@ -258,6 +258,24 @@ def test_a_folder_that_cannot_be_synced_is_accepted(tmp_path: Path, monkeypatch:
     assert FsStore(tmp_path).create("s/x", record()) == "created"
 
 
+def test_what_is_already_there_is_made_durable_before_it_counts_as_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever wrote it may have died between naming and syncing it."""
+    FsStore(tmp_path).create("s/x", record())
+    synced: list[int] = []
+    real = os.fsync
+
+    def fsync(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+        real(file)
+
+    store = FsStore(tmp_path)
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert store.create("s/x", record()) == "same"
+    assert synced[-2:] == [(tmp_path / name).stat().st_ino for name in ("s/x", "s")]
+
+
 # --- what others leave behind ----------------------------------------------------------------------------------------
 
 

@@ -85,7 +85,7 @@ def test_an_output_name_is_safe_and_short_whatever_the_tool_is_called(tool: str,
     name = keys.output_name(tool, call, "ab" * 32)
     assert SAFE_KEY.fullmatch(f"s/{name}")
     assert len(name.rpartition("/")[2]) <= 120
-    assert keys.output_hash(name) == "ab" * 6
+    assert keys.content_hash(name) == "ab" * 6
     assert keys.virtual_name(f"/{name}") == name
 
 

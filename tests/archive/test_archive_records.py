@@ -15,7 +15,7 @@ from support_archive import SECRET, NoRedactor, add_step, archive_on, conversati
 
 import compact.archive
 from compact.archive import MemoryStore, Record, Scribe, Step
-from compact.archive.records import read_state, to_line, to_wire
+from compact.archive.records import CleanMessages, read_state, to_line, to_wire
 from compact.errors import ArchiveError
 from compact.events import Archival, Started
 from compact.redaction import Redactor
@@ -26,6 +26,8 @@ SOURCES = sorted(Path(compact.archive.__file__).parent.glob("*.py"))
 def test_nobody_can_make_a_record_but_a_scribe() -> None:
     with pytest.raises(TypeError, match="made by a Scribe"):
         Record(b"raw", object())
+    with pytest.raises(TypeError, match="come from a Scribe"):
+        CleanMessages([{"role": "user", "content": "raw"}], object())
 
 
 def test_only_bytes_that_were_redacted_before_pass_redaction_by() -> None:

@@ -97,15 +97,29 @@ class Archive(Reader):
         """
         session = self._enter(session_id)
         record = session.scribe.text(text)
-        name, new = self._store_output(session, record, tool_name, tool_call_id)
-        if new:
-            self._log.archived(session, step, [name], trace)
-        return StoredOutput(
-            path=f"/{name}",
-            address=self._store.address(f"{session.folder}/{name}"),
-            sha256=record.sha256,
-            bytes=len(record.data),
-            new=new,
+        tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
+        known = self._outputs_of(session.folder)
+
+        def name(digits: int) -> str:
+            found = known.get(record.sha256[:digits])
+            return found or keys.output_name(tool, call, record.sha256, digits)
+
+        stored = self._put_once(session, record, name, step, trace)
+        known[keys.content_hash(stored.path[1:]) or ""] = stored.path[1:]
+        return stored
+
+    def put_removed(
+        self, session_id: str, messages: Sequence[Any], *, step: int = 0, trace: Trace | None = None
+    ) -> StoredOutput:
+        """Messages that leave the context outside of a step, one JSON line each; the same messages are stored once.
+
+        Raises:
+            ArchiveError: they cannot be stored; they must stay in the context.
+        """
+        session = self._enter(session_id)
+        record = session.scribe.transcript(session.scribe.messages(messages))
+        return self._put_once(
+            session, record, lambda digits: keys.removed_name(record.sha256, digits), step, trace
         )
 
     def verify(self, session_id: str | None = None) -> list[Problem]:
@@ -169,23 +183,30 @@ class Archive(Reader):
         except (ValueError, KeyError, TypeError):
             return "its session.json cannot be read"
 
-    def _store_output(self, session: Session, record: Record, tool: str, call: str) -> tuple[str, bool]:
-        known = self._outputs_of(session.folder)
-        tool, call = session.scribe.label(tool), session.scribe.label(call)
-        # 12 digits name it; if other bytes hold that name, the whole hash does.
+    def _put_once(
+        self, session: Session, record: Record, name: Callable[[int], str], step: int, trace: Trace | None
+    ) -> StoredOutput:
+        """A record under a name made of its own hash: 12 digits of it, or all, should other bytes hold that name."""
         for digits in (12, 64):
-            digest = record.sha256[:digits]
-            name = known.get(digest) or keys.output_name(tool, call, record.sha256, digits)
-            outcome = self._store.create(f"{session.folder}/{name}", record)
+            key = f"{session.folder}/{name(digits)}"
+            outcome = self._store.create(key, record)
             if outcome == "spooled":
                 self._log.spooled(session)
-            if outcome != "taken":
-                known[digest] = name
-                return name, outcome != "same"
+            if outcome == "taken":
+                continue
+            if outcome != "same":
+                self._log.archived(session, step, [name(digits)], trace)
+            return StoredOutput(
+                path=f"/{name(digits)}",
+                address=self._store.address(key),
+                sha256=record.sha256,
+                bytes=len(record.data),
+                new=outcome != "same",
+            )
         raise ArchiveError(
-            f"{session.folder}/{name} holds other bytes than its name says",
+            f"{key} holds other bytes than its name says",
             hint="The file was changed: restore it from a backup or remove it",
-            key=f"{session.folder}/{name}",
+            key=key,
             reason="changed",
         )
 
@@ -199,5 +220,7 @@ class Archive(Reader):
         except ArchiveError:
             return {}  # the same text may then be stored twice, which is better than not at all
         names = [entry.key.removeprefix(f"{folder}/") for entry in entries if not keys.is_hidden(entry.key)]
-        known = self._outputs[folder] = {digest: name for name in names if (digest := keys.output_hash(name))}
+        known = self._outputs[folder] = {
+            digest: name for name in names if (digest := keys.content_hash(name))
+        }
         return known

@@ -25,7 +25,9 @@ _HASHED = re.compile(r"h-[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 # Windows opens a device for these, whatever follows the first dot; an archive should survive a copy to one.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
-_OUTPUT = re.compile(r".+_(?P<sha12>[0-9a-f]{12,64})\.txt", re.ASCII)
+_BY_CONTENT = re.compile(
+    rf"(?:{OUTPUTS}/[^/]+|{HISTORY}/removed)_(?P<sha12>[0-9a-f]{{12,64}})\.(?:txt|jsonl)", re.ASCII
+)
 _VIRTUAL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 _PART_CHARS = 48
@@ -89,9 +91,14 @@ def output_name(tool: str, call: str, sha256: str, digits: int = 12) -> str:
     return f"{OUTPUTS}/{_part(tool, 'tool')}_{_part(call, 'call')}_{sha256[:digits]}.txt"
 
 
-def output_hash(name: str) -> str | None:
-    """The piece of the content's hash in an output's name."""
-    match = _OUTPUT.fullmatch(name)
+def removed_name(sha256: str, digits: int = 12) -> str:
+    """The name of stored messages that left the context outside of a step: `conversation_history/removed_{sha12}.jsonl`."""
+    return f"{HISTORY}/removed_{sha256[:digits]}.jsonl"
+
+
+def content_hash(name: str) -> str | None:
+    """The piece of the content's hash in the name of an output or of removed messages; None for other names."""
+    match = _BY_CONTENT.fullmatch(name)
     return match["sha12"] if match else None
 
 

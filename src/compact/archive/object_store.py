@@ -32,7 +32,9 @@ T = TypeVar("T")
 
 _PUT_SHARE = 0.7  # of the limit; the rest is for reading back after an error
 _SEGMENT = re.compile(r".*/(\d{8,})\.jsonl", re.ASCII)
-_QUICK = re.compile(rf"[^/]+/(?:{keys.OUTPUTS}/.*|events/.*|{re.escape(keys.SESSION)})")
+_QUICK = re.compile(
+    rf"[^/]+/(?:{keys.OUTPUTS}/.*|{keys.HISTORY}/removed_.*|events/.*|{re.escape(keys.SESSION)})"
+)
 _CONNECT_S = 5.0
 _READS_AT_ONCE = 16
 

@@ -63,7 +63,7 @@ class Pruner:
             yield Removed(session_id, step, tuple(e.key for e in found), sum(e.size for e in found))
 
     def _unreferenced(self, folder: str, kept: list[Step], entries: list[Entry]) -> list[Entry]:
-        """Old outputs whose name stands in no kept record.
+        """Old outputs and removed messages whose name stands in no kept record.
 
         One that is newer than the newest step may be pointed to by a context that no step has seen yet: it stays.
         """
@@ -71,9 +71,7 @@ class Pruner:
         old = [
             entry
             for entry in entries
-            if entry.key.startswith(f"{folder}/{keys.OUTPUTS}/")
-            and not keys.is_hidden(entry.key)
-            and entry.modified < before
+            if keys.content_hash(entry.key.removeprefix(f"{folder}/")) and entry.modified < before
         ]
         if not old:
             return []

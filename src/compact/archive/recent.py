@@ -14,5 +14,6 @@ class Recent(dict[str, V]):
 
     def __setitem__(self, key: str, value: V) -> None:
         super().__setitem__(key, value)
-        while len(self) > SESSIONS:
-            self.pop(next(iter(self)), None)
+        if len(self) > SESSIONS:
+            for oldest in list(self)[: len(self) - SESSIONS]:
+                self.pop(oldest, None)  # another thread may have been quicker

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compact.archive.history import render
 from compact.archive.protocol import FileRef, Redactor, Step
 from compact.errors import ArchiveError
 from compact.events import Archival, Event
@@ -50,6 +51,17 @@ def already_stored(data: bytes) -> Record:
     return Record(data, _SEAL)
 
 
+class CleanMessages:
+    """Wire messages that went through the redactor."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any], seal: object) -> None:
+        if seal is not _SEAL:
+            raise TypeError("clean messages come from a Scribe, which redacts them")
+        self.items = items
+
+
 class Scribe:
     """Makes the records of one session, redacted. `session_label` is the session's id as records show it."""
 
@@ -66,7 +78,7 @@ class Scribe:
         """Redacted text, for names and messages."""
         return self._redactor.redact(text)
 
-    def messages(self, messages: Sequence[Any]) -> list[Any]:
+    def messages(self, messages: Sequence[Any]) -> CleanMessages:
         """Wire messages, redacted, one for one.
 
         Raises:
@@ -80,15 +92,20 @@ class Scribe:
                 hint="redact_messages must return one message for each",
                 reason="redactor",
             )
-        return redacted
+        return CleanMessages(redacted, _SEAL)
 
-    def lines(self, redacted: Sequence[Any]) -> Record:
-        """One JSON line for each message that `messages` gave back."""
-        return Record(b"".join(map(to_line, redacted)), _SEAL)
+    def transcript(self, messages: CleanMessages) -> Record:
+        """One JSON line for each message."""
+        return Record(b"".join(map(to_line, messages.items)), _SEAL)
+
+    def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
+        """The same as a page for people. It is made of clean messages, so it is not redacted once more."""
+        title = f"{self.session_label}: the conversation before step {step}"
+        return _text_record(render(messages.items, dialect, title))
 
     def text(self, text: str) -> Record:
         """A text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
-        return Record(self._redactor.redact(text).encode("utf-8", "surrogatepass"), _SEAL)
+        return _text_record(self._redactor.redact(text))
 
     def value(self, value: Mapping[str, Any], what: str) -> Record:
         """A JSON object as a file of one line."""
@@ -153,6 +170,10 @@ class Scribe:
 
     def _id(self, value: str | None) -> str | None:
         return value if value is None or _OWN_ID.fullmatch(value) else self.label(value)
+
+
+def _text_record(text: str) -> Record:
+    return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
 
 
 @dataclass(frozen=True, slots=True)

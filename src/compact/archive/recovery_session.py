@@ -9,7 +9,7 @@ from compact.archive.grep import Match, Pattern
 from compact.archive.keys import VIRTUAL_FOLDERS
 from compact.archive.reading import Reader
 from compact.archive.recovery_paths import ROOT, Refused, described, files_at, one_file
-from compact.archive.recovery_text import Limits, Page, answer, counted, quoted, safe_cut
+from compact.archive.recovery_text import Limits, Page, answer, counted, cut_near, quoted
 from compact.archive.search import Hit, SearchIndex
 from compact.errors import ArchiveError
 
@@ -113,7 +113,7 @@ class SessionFiles:
 
     def _numbered(self, line: str, number: int, start: int, alone: bool) -> str:
         room = self._limits.text_chars - _NOTE_CHARS
-        end = _cut(line, start + (room if alone else min(room, self._limits.max_line_chars)))
+        end = cut_near(line, start + (room if alone else min(room, self._limits.max_line_chars)))
         rest = len(line) - end
         note = f"… [{rest} more characters: offset={number}, column={end}]" if rest else ""
         return f"{number + 1:>6}\t{line[start:end]}{note}"
@@ -137,17 +137,13 @@ class SessionFiles:
         room = min(self._limits.max_line_chars, self._limits.text_chars // 2)
         if len(line) <= room:
             return line
-        start = safe_cut(line, max(0, column - _BEFORE_MATCH)) if column > _BEFORE_MATCH else 0
-        end = _cut(line, start + room)
+        start = cut_near(line, max(0, column - _BEFORE_MATCH))
+        end = cut_near(line, start + room)
         return f"[column {start} to {end} of {len(line)}] {line[start:end]}"
 
 
 def _lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
-
-
-def _cut(line: str, end: int) -> int:
-    return len(line) if end >= len(line) else safe_cut(line, end)
 
 
 def _with_context(matching: dict[int, int], context: int, total: int) -> Iterator[tuple[int, bool]]:
@@ -164,12 +160,14 @@ def _hit_lines(rank: int, hit: Hit, room: int) -> list[str]:
     if hit.column:
         place += f", column={hit.column}"
     if hit.step is not None:
-        place += f" (before step {hit.step}, message {hit.message})"
+        message = "" if hit.message is None else f", message {hit.message}"
+        place += f" (before step {hit.step}{message})"
     page = Page(room)
     page.add(f"{rank}. {hit.path} {place}")
     for number, line in enumerate(_lines(hit.text), hit.first_line):
         shown = f"{number:>6}\t{line}"
-        if not page.add(shown):
-            page.add(f"{shown[: safe_cut(shown, max(0, page.left - 2))]}…")
+        if len(shown) >= page.left:
+            page.add(f"{shown[: cut_near(shown, page.left - 2)]}…")
             break
+        page.add(shown)
     return page.lines

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compact.errors import ConfigError
+from compact.excerpts import safe_cut
 from compact.markers import RECOVERY_OPENS
 from compact.redaction import MASK
 
 FRAME_CHARS = 1500
 """Kept free in every answer for its first line and its notes."""
 
-_JOINER = "\u200d"
-_LONGEST_CLUSTER = 64
+_LONGEST_CHARACTER = 64
+"""Code points. A longer row of marks is noise, and may be cut anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Limits:
     """Matching lines in one answer of `grep`."""
 
     def __post_init__(self) -> None:
-        least = {"max_chars": 2 * FRAME_CHARS, "max_lines": 1, "max_line_chars": 80, "max_matches": 1}
+        least = {"max_chars": 4 * FRAME_CHARS, "max_lines": 1, "max_line_chars": 80, "max_matches": 1}
         for name, minimum in least.items():
             if getattr(self, name) < minimum:
                 raise ConfigError(
@@ -58,8 +58,9 @@ class Page:
         self.left = max_chars
 
     def add(self, line: str) -> bool:
-        """Adds a line; False when there is no room for it."""
+        """Adds a line; False when there is no room for it, and then for none that follows."""
         if len(line) + 1 > self.left:
+            self.left = 0
             return False
         self.lines.append(line)
         self.left -= len(line) + 1
@@ -73,14 +74,13 @@ def answer(headline: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) 
     return "\n".join([f"{RECOVERY_OPENS}{headline}", *(f"[{note}]" for note in notes), *lines])
 
 
-def safe_cut(text: str, end: int) -> int:
-    """The last place at or before `end` where a text can be cut without tearing what a reader sees as one character."""
-    place = min(end, len(text))
-    while place > 0 and _is_inside_cluster(text, place):
-        place -= 1
-        if end - place >= _LONGEST_CLUSTER:
-            return end
-    return place or end
+def cut_near(text: str, end: int) -> int:
+    """Where to cut a text that may go on to `end`: there, or so little before it that no visible character is parted."""
+    if end >= len(text):
+        return len(text)
+    start = max(0, end - _LONGEST_CHARACTER)
+    place = start + safe_cut(text[start : end + 1], end - start)
+    return place if place > start else end
 
 
 def quoted(text: str, limit: int = 200) -> str:
@@ -97,36 +97,3 @@ def counted(number: int, noun: str) -> str:
 def _about_masks(count: int) -> str:
     spans = "1 span below is" if count == 1 else f"{count:,} spans below are"
     return f"{spans} masked as {MASK}: the values are not stored. Never write a mask back into a file or a command"
-
-
-def _is_inside_cluster(text: str, place: int) -> bool:
-    if place >= len(text):
-        return False
-    before, after = text[place - 1], text[place]
-    if before < "\u0300" > after:
-        return before == "\r" and after == "\n"
-    if _joins(after) or before == _JOINER:
-        return True
-    return _is_flag_letter(before) and _is_flag_letter(after) and _flag_letters_before(text, place) % 2 == 1
-
-
-def _joins(character: str) -> bool:
-    """Combining marks, variation selectors, joiners, skin tones, tags, the vowels and finals of Hangul."""
-    return (
-        unicodedata.category(character) in {"Mn", "Mc", "Me"}
-        or character == _JOINER
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or "\U000e0020" <= character <= "\U000e007f"
-        or "\u1160" <= character <= "\u11ff"
-    )
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _flag_letters_before(text: str, place: int) -> int:
-    start = place
-    while start > 0 and place - start < _LONGEST_CLUSTER and _is_flag_letter(text[start - 1]):
-        start -= 1
-    return place - start

@@ -24,7 +24,7 @@ from compact.archive.records import already_stored, digest
 from compact.archive.terms import terms
 from compact.errors import ArchiveError
 
-INDEX = ".index/search"
+INDEX = f"{keys.CACHES}/search"
 """The saved index, in the session's folder."""
 
 _FORMAT = "compact search index 1"
@@ -165,15 +165,6 @@ class SearchIndex:
 
 class _StaleError(Exception):
     """The index speaks of files that are not there."""
-
-
-def forget_index(archive: Reader, session_id: str) -> None:
-    """Removes the saved index, which still holds the terms of records that were pruned. The next search makes it anew.
-
-    Raises:
-        ArchiveError: it cannot be removed.
-    """
-    archive._store.delete([f"{archive.folder(session_id)}/{INDEX}"])
 
 
 def _opened(image: bytes) -> sqlite3.Connection:

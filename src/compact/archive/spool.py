@@ -26,7 +26,9 @@ from compact.archive.records import Record, already_stored, digest
 from compact.archive.tree import Tree
 from compact.errors import ArchiveError
 
-_SPOOLED = re.compile(rf"[^/]+/(?:{keys.OUTPUTS}/[^/]+|{re.escape(keys.SESSION)})")
+_SPOOLED = re.compile(
+    rf"[^/]+/(?:{keys.OUTPUTS}/[^/]+|{keys.HISTORY}/removed_[^/]+|{re.escape(keys.SESSION)})"
+)
 _SEGMENT = re.compile(r"[^/]+/events/[^/]+\.jsonl")
 
 

@@ -27,12 +27,12 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from compact.archive import history, keys, owners
+from compact.archive import keys, owners
 from compact.archive.log import EventLog
 from compact.archive.protocol import Entry, FileRef, Step, Store, Taken
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
-from compact.archive.records import Record, Session
+from compact.archive.records import CleanMessages, Record, Session
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 
@@ -64,15 +64,15 @@ class Steps:
 
     def begin(self, session: Session, messages: Sequence[Any], dialect: str, after: int) -> Attempt:
         """A claim on step `after` + 1, with the transcript durable. See `Archive.begin`."""
-        redacted = session.scribe.messages(messages)
+        clean = session.scribe.messages(messages)
         if self._tidy_at.get(session.folder) != after:
             self.tidy(session)
             self._tidy_at[session.folder] = after
         attempt_id = self._attempt_ids()
         self._active.add(attempt_id)
-        attempt = Attempt(self, session, attempt_id, after + 1, dialect, redacted)
+        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean)
         try:
-            attempt.stage("transcript", session.scribe.lines(redacted))
+            attempt.stage("transcript", session.scribe.transcript(clean))
         except BaseException:
             attempt.abandon()
             raise
@@ -95,7 +95,8 @@ class Steps:
         dead = [entry for entry in entries if keys.is_hidden(entry.key) and self._is_dead(entry)]
         if dead:
             needed = self._needed(session)
-            self.store.delete(entry.key for entry in dead if entry.key not in needed)
+            if needed is not None:
+                self.store.delete(entry.key for entry in dead if entry.key not in needed)
 
     def _finish(self, session: Session, state: Entry) -> None:
         step = self._read(session.folder, state)
@@ -129,21 +130,27 @@ class Steps:
         ours_and_ended = attempt.startswith(f"{owners.current()}-") and not is_temporary
         return ours_and_ended or owners.is_gone(attempt) or age > self.attempt_ttl_s
 
-    def _needed(self, session: Session) -> set[str]:
-        """The staged files of committed steps that could not be finished."""
-        unfinished = _unfinished(session.folder, self.store.entries(session.folder))
-        steps = [self._read(session.folder, state) for state in unfinished]
-        return {
-            source
-            for step in steps
-            if step and not step.pruned_at
-            for source, _ in moves(session.folder, step)
-        }
+    def _needed(self, session: Session) -> set[str] | None:
+        """The staged files of committed steps that could not be finished; None when that cannot be told."""
+        needed: set[str] = set()
+        for state in _unfinished(session.folder, self.store.entries(session.folder)):
+            step = self._read(session.folder, state)
+            if step is None:
+                return None
+            if step.pruned_at is None:
+                needed.update(source for source, _ in moves(session.folder, step))
+        return needed
 
     def _read(self, folder: str, state: Entry) -> Step | None:
+        """The step of a state file; None when it is gone or damaged. `verify` reports that; it must not stop a session."""
         data = self.store.read(state.key)
         found = keys.step_of(state.key.removeprefix(f"{folder}/"))
-        return self.reader.read_step(folder, found[1], data) if data is not None and found else None
+        if data is None or found is None:
+            return None
+        try:
+            return self.reader.read_step(folder, found[1], data)
+        except ArchiveError:
+            return None
 
     def _unrecorded(self, session: Session, step: Step) -> list[str]:
         """The files of a step that have no archival event yet."""
@@ -161,7 +168,7 @@ class Attempt:
     """One pass's claim on a step number. Use it in a `with` block: leaving it without a commit removes every trace."""
 
     def __init__(
-        self, steps: Steps, session: Session, attempt_id: str, step: int, dialect: str, redacted: list[Any]
+        self, steps: Steps, session: Session, attempt_id: str, step: int, dialect: str, clean: CleanMessages
     ) -> None:
         self.step = step
         """The number that the step gets if it is committed."""
@@ -169,7 +176,7 @@ class Attempt:
         self._session = session
         self._id = attempt_id
         self._dialect = dialect
-        self._redacted = redacted
+        self._clean = clean
         self._files: dict[str, FileRef] = {}
         self._expires = time.monotonic() + steps.attempt_ttl_s / 2
         self._open = True
@@ -205,9 +212,8 @@ class Attempt:
         """
         self._check_open()
         steps, folder, scribe = self._steps, self._session.folder, self._session.scribe
-        title = f"{scribe.session_label}: the conversation before step {self.step}"
         self.stage("summary", scribe.value(summary, "summary"))
-        self.stage("history", scribe.text(history.render(self._redacted, self._dialect, title)))
+        self.stage("history", scribe.history(self._clean, self._dialect, self.step))
         step = Step(
             session_id=self._session.id,
             step=self.step,

@@ -97,15 +97,14 @@ def _unreadable_lines(session_id: str, key: str, data: bytes) -> Iterator[Proble
 
 def _outputs(store: Store, session_id: str, folder: str, names: list[str]) -> Iterator[Problem]:
     for name in names:
-        if not name.startswith(f"{keys.OUTPUTS}/"):
-            continue
         key = f"{folder}/{name}"
-        expected = keys.output_hash(name)
-        data = store.read(key)
-        if expected is None:
+        expected = keys.content_hash(name)
+        if expected is not None:
+            data = store.read(key)
+            if data is not None and not digest(data).startswith(expected):
+                yield Problem(session_id, key, "changed", "its content does not match the hash in its name")
+        elif name.startswith(f"{keys.OUTPUTS}/"):
             yield Problem(session_id, key, "orphan", "its name carries no hash")
-        elif data is not None and not digest(data).startswith(expected):
-            yield Problem(session_id, key, "changed", "its content does not match the hash in its name")
 
 
 def _events(reader: Reader, session_id: str, folder: str) -> Iterator[Problem]:

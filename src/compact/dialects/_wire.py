@@ -88,7 +88,7 @@ def role_of(data: Mapping[str, Any]) -> str:
 
 def marks(data: Mapping[str, Any]) -> dict[str, bool]:
     """The three marks a host can set: protected, injected, aborted."""
-    if len(data) == 2:  # role and content only: the common case, and nothing to look for
+    if len(data) == 2 and "content" in data:  # role and content: the common case, and nothing to look for
         return {}
     found: dict[str, bool] = {}
     for key in ("meta", "metadata"):

@@ -103,7 +103,7 @@ def pieces(item: Any) -> Iterable[Piece]:
     elif content is not None:
         for part in _read_content(content):
             found.extend(_part_pieces(part))
-    if len(data) > 2:
+    if len(data) > 2 or "content" not in data:
         _add_extras(data, found)
     return found
 

@@ -62,8 +62,18 @@ class Engine:
         return found
 
     def may_match(self, text: str) -> bool:
-        """Whether any keyword stands in the text; False means that `find` would find nothing."""
-        return bool(self._keywords.which(one_byte_per_character(text)) or self._exact_places(text))
+        """Whether a field's name or another secret could stand anywhere in JSON text.
+
+        False means that none of its leaves holds anything to mask, as long as no escape hides a character.
+        """
+        shadow = one_byte_per_character(text)
+        for place in (*self._keywords.which(shadow), *self._exact_places(text)):
+            detector = self._detectors[place]
+            if detector.is_field or detector.is_anchored:
+                return True
+            if next(detector.pattern.spans(text, shadow), None) is not None:
+                return True
+        return False
 
     def _worth_trying(self, text: str, shadow: bytes) -> Sequence[int]:
         places = self._locator_for(len(shadow)).which(shadow)
@@ -157,4 +167,4 @@ def _judge_of(rule: Rule) -> Judge:
 
 
 def _field_detector(number: int, source: str, stems: tuple[str, ...], judge: Find) -> Detector:
-    return Detector(f"field-{number}", source, Pattern(source), stems, True, judge)
+    return Detector(f"field-{number}", source, Pattern(source), stems, True, judge, is_field=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 _LONGEST_QUOTED = 4_096
-_LONGEST_BARE = 2_048
+_LONGEST_BARE = 1_024
 
 _OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘])")
 _UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")} | {
@@ -15,8 +15,8 @@ _UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote
     "‘": re.compile(r"[^’\n]*+’"),
 }
 # A backslash before n, r, t or a quote is the escape of a string that this text stands in: the value ends there.
-_TO_SPACE = re.compile(r"(?:[^\s\"'`<\\]|\\(?![nrt\"']))+")
-_TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\]|\\(?![nrt\"']))+")
+_TO_SPACE = re.compile(r"(?:[^\s\"'`<\\]++|\\(?![nrt\"']))++")
+_TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\]++|\\(?![nrt\"']))++")
 _ANNOTATION = re.compile(
     r"[ \t]*(?:&|\*|const\b|readonly\b|final\b|typing\.|t\.|std::)*[ \t]*"
     r"(?:str|string|String|bytes|Optional|Union|Secret\w*|char|Any|any|text|varchar|Option|Annotated|static)\b"

@@ -27,6 +27,13 @@ class Detector:
     keywords: tuple[str, ...]
     ignores_case: bool
     find: Find
+    is_field: bool = False
+    """It looks for names of fields, which JSON and data hold apart from their values."""
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether it may match at the edge of a leaf and not inside a longer text."""
+        return "^" in self.source or "$" in self.source or r"\A" in self.source or r"\z" in self.source
 
 
 class Locator(Protocol):

@@ -16,6 +16,7 @@ MAX_PROGRAM = 60_000
 """RE2 instructions. More makes matching slow per character, not per pattern."""
 _MEMORY = 16 << 20
 
+_SYNTAX = "RE2 has no lookaround and no backreferences; see https://github.com/google/re2/wiki/Syntax"
 _NEEDS_REAL_CHARACTERS = re.compile(r"[^\x00-\x7f\x1a]|\\[pPC]|\\x\{|\\x[89a-fA-F]|\\x1[aA]|\\032")
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _STAND_IN = "\x1a"
@@ -96,31 +97,25 @@ def compile_pattern(rule_id: str, source: str) -> Pattern:
     Raises:
         RedactionError: RE2 refuses it, it is too large, or it matches the empty text.
     """
-    reason = ""
     if len(source) > MAX_PATTERN_CHARS:
-        reason = f"its pattern has {len(source)} characters, more than {MAX_PATTERN_CHARS}"
-    else:
-        try:
-            pattern = Pattern(source)
-        except re2.error as problem:
-            detail = problem.args[0] if problem.args else problem
-            reason = f"RE2 does not accept its pattern: {_readable(detail)}"
-        except UnicodeEncodeError:
-            reason = "its pattern holds a lone surrogate, which no text can match"
-        else:
-            if pattern.program_size > MAX_PROGRAM:
-                reason = f"its pattern needs {pattern.program_size} steps, more than {MAX_PROGRAM}"
-            elif pattern.search("") is not None:
-                reason = "its pattern matches the empty text"
-            else:
-                return pattern
-    raise RedactionError(
-        f"redaction rule {rule_id!r} is refused: {reason}",
-        hint="RE2 has no lookaround and no backreferences; see https://github.com/google/re2/wiki/Syntax",
-        rule=rule_id,
-        reason=reason,
-    )
+        raise _refused(rule_id, f"its pattern has {len(source)} characters, more than {MAX_PATTERN_CHARS}")
+    try:
+        pattern = Pattern(source)
+    except re2.error as problem:
+        detail = problem.args[0] if problem.args else problem
+        reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+        raise _refused(rule_id, f"RE2 does not accept its pattern: {reason}", _SYNTAX) from problem
+    except UnicodeEncodeError:
+        raise _refused(rule_id, "its pattern holds a lone surrogate, which no text can match") from None
+    if pattern.program_size > MAX_PROGRAM:
+        raise _refused(rule_id, f"its pattern needs {pattern.program_size} steps, more than {MAX_PROGRAM}")
+    if pattern.search("") is not None:
+        raise _refused(rule_id, "its pattern matches the empty text")
+    return pattern
 
 
-def _readable(detail: Any) -> str:
-    return detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+def _refused(
+    rule_id: str, reason: str, hint: str = "Write it shorter and without optional parts only"
+) -> RedactionError:
+    message = f"redaction rule {rule_id!r} is refused: {reason}"
+    return RedactionError(message, hint=hint, rule=rule_id, reason=reason)

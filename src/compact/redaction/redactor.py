@@ -16,7 +16,9 @@ from compact.redaction.structure import looks_like_json, mask_json, mask_value
 T = TypeVar("T")
 
 _DEEPEST_JSON_IN_STRINGS = 16
-_PASSES = 4
+_SHORT = 100
+"""Names and short leaves repeat in data; below this length a clean one is looked at once."""
+_ROUNDS = 4
 """Masking can bring two pieces together that form a new match; it is repeated until nothing changes."""
 
 
@@ -46,12 +48,12 @@ class Redactor:
     """
 
     enabled = True
+    _stateless = True
 
     def __init__(
         self, rules: RuleSource | Iterable[RuleSource] = "default", *, locator: LocatorName = "auto"
     ) -> None:
         self._engine: Engine = engine_for(rules_of(rules), locator)
-        self.fields = self._engine.fields
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -64,18 +66,18 @@ class Redactor:
 
     def scan(self, text: str) -> Redacted:
         """As `redact`, with how many spans were masked and by which rules."""
-        by_rule: dict[str, int] = {}
-        masked, count = self._settled(text, 0, by_rule)
-        return Redacted(masked, count, by_rule)
+        work = _Pass(self)
+        masked, _ = work.mask_text(text, 0)
+        return Redacted(masked, sum(work.by_rule.values()), work.by_rule)
 
     def redact_value(self, value: T) -> T:
         """Data (dicts, lists, strings) with its leaves masked: a copy, or the same object when nothing is masked."""
-        masked: T = mask_value(value, self)
+        masked: T = mask_value(value, _Pass(self))
         return masked
 
     def redact_message(self, item: Any) -> Any:
         """A message of any dialect, a dict or an SDK's object, masked; also a secret split over neighbouring blocks."""
-        return mask_message(item, self)
+        return mask_message(item, _Pass(self))
 
     def redact_messages(self, items: Sequence[Any]) -> list[Any]:
         """As `redact_message`, for each of a list."""
@@ -92,53 +94,70 @@ class Redactor:
         """A redactor that gives everything back as it is; its `enabled` is False."""
         return _Disabled()
 
-    def spans(self, text: str) -> list[Span]:
-        """Every span that is to be masked in plain text, by start, none overlapping another."""
+    def _spans(self, text: str) -> list[Span]:
+        """Every span to mask in plain text, by start, none touching another."""
         return merged(self._engine.find(text))
 
-    def mask_text(self, text: str, depth: int) -> tuple[str, int]:
-        """Part of `Masker`: one leaf, once."""
-        return self._masked(text, depth, None)
-
-    def masks_leaf(self, rule: Rule, leaf: Any) -> bool:
-        """Part of `Masker`: a leaf under a telling name."""
-        return self.fields.masks_leaf(rule, leaf)
+    def _masks_leaf(self, rule: Rule, leaf: Any) -> bool:
+        return self._engine.fields.masks_leaf(rule, leaf)
 
     def _may_match(self, text: str) -> bool:
         return self._engine.may_match(text)
-
-    def _settled(self, text: str, depth: int, by_rule: dict[str, int] | None) -> tuple[str, int]:
-        total = 0
-        for _ in range(_PASSES):
-            text, count = self._masked(text, depth, by_rule)
-            if not count:
-                break
-            total += count
-        return text, total
-
-    def _masked(self, text: str, depth: int, by_rule: dict[str, int] | None) -> tuple[str, int]:
-        if depth < _DEEPEST_JSON_IN_STRINGS and looks_like_json(text):
-            # An escape can hide a keyword; only then is a text without any worth reading.
-            if not self._may_match(text) and "\\u" not in text and "\\/" not in text:
-                return text, 0
-            walked = mask_json(text, self, depth + 1)
-            if walked is not None:
-                if by_rule is not None and walked[1]:
-                    by_rule["json"] = by_rule.get("json", 0) + walked[1]
-                return walked
-        spans = self.spans(text)
-        if not spans:
-            return text, 0
-        for span in spans:
-            if by_rule is not None:
-                by_rule[span.rule] = by_rule.get(span.rule, 0) + 1
-        return _replaced(text, spans), len(spans)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.rules,))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.rules)} rules)"
+
+
+class _Pass:
+    """One pass of a redactor over one text or one piece of data, and its tally (see `structure.Masker`)."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self.fields = redactor._engine.fields
+        self.by_rule: dict[str, int] = {}
+        self._clean: set[str] = set()
+
+    def spans(self, text: str) -> list[Span]:
+        return self._redactor._spans(text)
+
+    def masks_leaf(self, rule: Rule, leaf: Any) -> bool:
+        masked = self._redactor._masks_leaf(rule, leaf)
+        if masked:
+            self._tally(rule.id)
+        return masked
+
+    def mask_text(self, text: str, depth: int) -> tuple[str, int]:
+        if text in self._clean:
+            return text, 0
+        if depth < _DEEPEST_JSON_IN_STRINGS and looks_like_json(text):
+            # An escape can hide a keyword; only then is a text without any worth reading.
+            if "\\u" not in text and "\\/" not in text and not self._redactor._may_match(text):
+                return text, 0
+            walked = mask_json(text, self, depth + 1)
+            if walked is not None:
+                return walked
+        masked, count = self._mask_plain(text)
+        if not count and len(text) < _SHORT and self._redactor._stateless:
+            self._clean.add(text)
+        return masked, count
+
+    def _mask_plain(self, text: str) -> tuple[str, int]:
+        total = 0
+        for _ in range(_ROUNDS):
+            spans = self.spans(text)
+            if not spans:
+                break
+            for span in spans:
+                self._tally(span.rule)
+            text = _replaced(text, spans)
+            total += len(spans)
+        return text, total
+
+    def _tally(self, rule_id: str) -> None:
+        self.by_rule[rule_id] = self.by_rule.get(rule_id, 0) + 1
 
 
 class _Disabled(Redactor):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import re2  # type: ignore[import-untyped]
 
 from compact.redaction.candidates import MASK, Span, merged
 from compact.redaction.engine import Engine
 from compact.redaction.patterns import Pattern, one_byte_per_character
-from compact.redaction.redactor import Redactor
+from compact.redaction.redactor import Redacted, Redactor
 from compact.redaction.rules import Rule
 from compact.redaction.shapes import looks_random, surprise
+
+T = TypeVar("T")
 
 MAX_LITERALS = 2_000
 _PER_PATTERN = 250
@@ -27,33 +29,48 @@ class SessionRedactor(Redactor):
     The memory lives in this object only: it is bounded, never written, never printed, and left out of pickles.
     """
 
+    _stateless = False
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.fields = engine.fields
         self._literals: dict[str, None] = {}
         self._patterns: list[Pattern] = []
         self._stale = False
+        self._learned = 0
 
     def session(self) -> Redactor:
         """A fresh one: memories do not mix."""
         return SessionRedactor(self._engine)
 
+    def scan(self, text: str) -> Redacted:
+        """As for any redactor; what is found at the end of the text is masked at its beginning too."""
+        return self._twice_if_learned(lambda: super(SessionRedactor, self).scan(text))
+
+    def redact_value(self, value: T) -> T:
+        """As for any redactor, and likewise."""
+        return self._twice_if_learned(lambda: super(SessionRedactor, self).redact_value(value))
+
+    def redact_message(self, item: Any) -> Any:
+        """As for any redactor, and likewise."""
+        return self._twice_if_learned(lambda: super(SessionRedactor, self).redact_message(item))
+
     def redact_messages(self, items: Sequence[Any]) -> list[Any]:
         """As for any redactor; what is found in a later message is masked in the earlier ones too."""
-        known = len(self._literals)
-        masked = super().redact_messages(items)
-        return masked if len(self._literals) == known else super().redact_messages(items)
+        return self._twice_if_learned(lambda: super(SessionRedactor, self).redact_messages(items))
 
-    def spans(self, text: str) -> list[Span]:
-        """What the rules find and what was found before."""
+    def _twice_if_learned(self, mask: Callable[[], T]) -> T:
+        known = self._learned
+        masked = mask()
+        return masked if self._learned == known else mask()
+
+    def _spans(self, text: str) -> list[Span]:
         found = self._engine.find(text)
         for span in found:
             self._remember(text[span.start : span.end])
         return merged(sorted(found + self._seen_in(text)))
 
-    def masks_leaf(self, rule: Rule, leaf: Any) -> bool:
-        """A leaf masked for its name is remembered too."""
-        masked = super().masks_leaf(rule, leaf)
+    def _masks_leaf(self, rule: Rule, leaf: Any) -> bool:
+        masked = super()._masks_leaf(rule, leaf)
         if masked:
             self._remember(str(leaf))
         return masked
@@ -68,6 +85,7 @@ class SessionRedactor(Redactor):
             self._literals.pop(next(iter(self._literals)))
         self._literals[literal] = None
         self._stale = True
+        self._learned += 1
 
     def _seen_in(self, text: str) -> list[Span]:
         if self._stale:

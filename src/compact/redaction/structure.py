@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]  # not in typeshed, public in CPython since 2.6
 from typing import Any, Protocol
@@ -50,6 +50,10 @@ class _Frame:
     parent: _Frame | None
     shape: dict[str, Any] = field(default_factory=dict)
     """For objects: its names, with the values of those that are short strings."""
+    names: _Names | None = None
+    rule: Rule | None = None
+    is_judged: bool = False
+    """Whether `rule` is known: the rule of the nearest name above that has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,10 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
     count = 0
     labelled = _labelled_rules(leaves, masker.fields)
     for leaf in leaves:
-        new, masked = _masked_leaf(leaf, text, masker, depth, labelled.get(leaf.start))
+        if leaf.is_name:
+            new, masked = _masked_name(leaf, text, masker, depth)
+        else:
+            new, masked = _masked_leaf(leaf, text, masker, depth, labelled.get(leaf.start))
         if masked:
             pieces += [text[done : leaf.start], new]
             done = leaf.end
@@ -88,13 +95,36 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
     return ("".join([*pieces, text[done:]]), count) if count else (text, 0)
 
 
+def _masked_name(leaf: _Leaf, text: str, masker: Masker, depth: int) -> tuple[str, int]:
+    new, count = masker.mask_text(leaf.value, depth)
+    if count and leaf.frame is not None:
+        leaf.frame.names = leaf.frame.names or _Names(leaf.frame.shape)
+        new = leaf.frame.names.unused(new)
+    return json.dumps(new, ensure_ascii=text[leaf.start : leaf.end].isascii()), count
+
+
+class _Names:
+    """The names of one object: two masked ones must not swallow each other's values."""
+
+    def __init__(self, taken: Iterable[Any]) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+
+    def unused(self, name: str) -> str:
+        """The name, or, where it is taken, with a number behind it."""
+        spare, number = name, self._numbers.get(name, 1)
+        while spare in self._taken:
+            number += 1
+            spare = f"{name}-{number}"
+        self._numbers[name] = number
+        self._taken.add(spare)
+        return spare
+
+
 def _masked_leaf(
     leaf: _Leaf, text: str, masker: Masker, depth: int, labelled: Rule | None
 ) -> tuple[str, int]:
     source = text[leaf.start : leaf.end]
-    if leaf.is_name:
-        new, count = masker.mask_text(leaf.value, depth)
-        return json.dumps(new, ensure_ascii=source.isascii()), count
     rule = labelled or _rule_of(leaf, masker.fields)
     if rule is not None and masker.masks_leaf(rule, leaf.value):
         return json.dumps(rule.replacement), 1
@@ -108,25 +138,22 @@ def _masked_leaf(
 
 
 def _rule_of(leaf: _Leaf, fields: Fields) -> Rule | None:
-    frame = leaf.frame
-    if leaf.name is not None:
-        rule = fields.rule_for(leaf.name)
-        if rule is not None:
-            return rule
-    return _inherited(frame, fields)
+    rule = fields.rule_for(leaf.name) if leaf.name is not None else None
+    return rule or _inherited(leaf.frame, fields)
 
 
 def _inherited(frame: _Frame | None, fields: Fields) -> Rule | None:
-    """The rule of the name that a list, or an object in it, hangs under; a schema has no values to hide."""
-    steps = 0
-    while frame is not None and steps < 3:
-        if frame.is_object and is_schema(frame.shape):
-            return None
-        if frame.name is not None:
-            return fields.rule_for(frame.name)
+    """The rule of the nearest name above; an object that is a schema has no values to hide."""
+    path: list[_Frame] = []
+    while frame is not None and not frame.is_judged:
+        path.append(frame)
         frame = frame.parent
-        steps += 1
-    return None
+    rule = frame.rule if frame is not None else None
+    for frame in reversed(path):
+        rule = (fields.rule_for(frame.name) if frame.name is not None else None) or rule
+        frame.rule = rule = None if frame.is_object and is_schema(frame.shape) else rule
+        frame.is_judged = True
+    return rule
 
 
 def _labelled_rules(leaves: list[_Leaf], fields: Fields) -> dict[int, Rule]:
@@ -305,16 +332,11 @@ def _built(node: _Node, masker: Masker) -> Any:
         names = [masker.mask_text(name, 0)[0] if isinstance(name, str) else name for name in node.keys]
         if not node.changed and names == node.keys:
             return node.source
-        made: dict[Any, Any] = {}
-        for name, value in zip(names, node.made, strict=True):
-            # Two masked names must not swallow each other's values.
-            spare = name
-            number = 2
-            while spare in made:
-                spare = f"{name}-{number}"
-                number += 1
-            made[spare] = value
-        return made
+        taken = _Names(node.keys)
+        return {
+            (new if new is old else taken.unused(new)): value
+            for old, new, value in zip(node.keys, names, node.made, strict=True)
+        }
     if not node.changed:
         return node.source
     return node.made if isinstance(node.source, list) else _tuple_like(node.source, node.made)

@@ -221,6 +221,9 @@ _KEYWORDS = {
     "sendgrid": ("SG.",),
     "mailchimp": ("-us",),
     "maxmind": ("_mmk",),
+    "discord-bot": (".",),
+    "asana": ("1/", "2/"),
+    "mailgun-signing": ("-",),
     "airtable": ("pat",),
 }
 """For the rows whose token does not start with a fixed word."""

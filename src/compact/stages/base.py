@@ -55,6 +55,8 @@ class Begin:
 
     items: Sequence[Any]
     dialect: str
+    after: int
+    """The step whose state the pass works from; 0: none yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from compact.events import Offload
 from compact.excerpts import preview
@@ -11,9 +11,17 @@ from compact.messages import ToolResult
 from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, with_result_text
 
 
-def offload(rows: Sequence[Row], desk: Desk, pinned: frozenset[int] = frozenset()) -> Asking[list[Row]]:
-    """Every result over the limit becomes a pointer, wherever it stands; protected rows stay as they are."""
-    names = tool_names(rows)
+def offload(
+    rows: Sequence[Row],
+    desk: Desk,
+    pinned: frozenset[int] = frozenset(),
+    names: Mapping[str, str] | None = None,
+) -> Asking[list[Row]]:
+    """Every result over the limit becomes a pointer, wherever it stands; protected rows stay as they are.
+
+    `names` gives the tool of a call id, where the rows do not hold the calls themselves.
+    """
+    names = tool_names(rows) if names is None else names
     found = list(rows)
     for index, row in enumerate(rows):
         if index in pinned or row.tokens <= desk.large_result_tokens:
@@ -23,8 +31,10 @@ def offload(rows: Sequence[Row], desk: Desk, pinned: frozenset[int] = frozenset(
             if not isinstance(part, ToolResult) or not is_large(part.text, desk):
                 continue
             name = part.name or names.get(part.call_id, "tool")
-            pointer = yield from offloaded(part.text, name, part.call_id, desk)
-            message = with_result_text(message, place, pointer)
+            text = part.text
+            pointer = yield from offloaded(text, name, part.call_id, desk)
+            if pointer is not text:
+                message = with_result_text(message, place, pointer)
         if message is not row.message:
             found[index] = desk.row(message, "offloaded")
     return found
@@ -38,7 +48,7 @@ def is_large(text: str, desk: Desk) -> bool:
 
 
 def offloaded(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[str]:
-    """The pointer that stands for a text, after the text is durable in the archive."""
+    """The pointer that stands for a text, after the text is durable in the archive; the text, if that is shorter."""
     path = yield Store(text, tool_name, tool_call_id)
     shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
     tokens = desk.count_text(text)
@@ -47,6 +57,8 @@ def offloaded(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Askin
         f"{POINTER_OPENS}the output of {desk.redact(tool_name)} is in {path}: {tokens:,} tokens, {lines:,} lines. "
         f'Read it with read_file("{path}"), search it with grep("...", "{path}"). It begins:]\n{shown}'
     )
+    if desk.count_text(pointer) >= tokens:
+        return text
     yield Emit(
         Offload(
             tool_name=tool_name,

@@ -73,7 +73,8 @@ def _shrunk(message: Message, desk: Desk, names: Mapping[str, str], bound: bool)
                 continue
             name = part.name or names.get(part.call_id, "tool")
             pointer = yield from _pointer(text, f"the output of {name}", name, part.call_id, desk)
-            changed = with_result_text(changed, place, pointer)
+            if pointer is not text:
+                changed = with_result_text(changed, place, pointer)
         elif isinstance(part, ToolCall) and not bound and part.name in desk.write_tools:
             arguments = yield from _shrunk_arguments(part, desk)
             if arguments is not None:
@@ -94,7 +95,7 @@ def _shrunk_arguments(call: ToolCall, desk: Desk) -> Asking[dict[str, Any] | Non
         if isinstance(value, str) and _is_bulky(value, desk):
             what = f"the {key} that {call.name} wrote"
             arguments[key] = yield from _pointer(value, what, call.name, call.id, desk)
-            changed = True
+            changed = changed or arguments[key] is not value
     return arguments if changed else None
 
 
@@ -108,6 +109,8 @@ def _pointer(text: str, what: str, tool_name: str, call_id: str, desk: Desk) -> 
     head = fitting_head(desk.redact(text[:400]), _PREVIEW_TOKENS, desk.count_text)
     shown = " ".join(head.split())
     pointer = f"{POINTER_OPENS}{desk.redact(what)} is in {path}, {tokens:,} tokens] {shown} ..."
+    if desk.count_text(pointer) >= tokens:
+        return text
     yield Emit(
         CallsShrunk(
             tool_name=tool_name,

@@ -1,0 +1,258 @@
+"""Ranked search in archives of real sessions: is the passage found by the words around what is looked for?
+
+The first half of each session is archived. Out of it identifiers are picked, with a fixed seed: paths, names in
+snake_case and camelCase, hexadecimal ids, numbers with a unit. Each is asked for by up to twelve words around it, from
+its line and the two lines on either side, never by itself. It counts as found when one of the first five passages holds
+it. Sizes and rules of the search were chosen on one half of the sessions; the other half is the measurement.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from bench import Figure, best_of
+from compact.archive import Archive, MemoryStore
+from compact.archive.passages import split
+from compact.archive.search import SearchIndex
+from compact.events import Ids, Recorder
+from compact.redaction import Redactor
+
+KINDS = {
+    "path": r"(?<![\w./:-])(?:[\w.@-]*/)?(?:[\w.@-]+/)+[\w@-]+(?:\.\w+)*",
+    "snake_case": r"(?<![\w./-])[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?![\w/])",
+    "camelCase": r"(?<![\w./-])(?:[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,})(?![\w/])",
+    "hex id": r"(?<![\w./-])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}(?![\w/])",
+    "number": r"(?<![\w./-])\$?\d[\d,]*(?:\.\d+)?\s?"
+    r"(?:ms|s|sec|seconds|minutes|hours|days|[kKMG]i?[bB]|bytes|tokens|lines|px|%|USD|dollars)(?![\w/])",
+}
+WORDS_AROUND = 12
+FEWEST_WORDS = 4
+FIRST = 5
+_REPO = Path(__file__).resolve().parents[1]
+_STORED_FROM_CHARS = 8_000
+"""Tool outputs from this size on are stored as outputs of their own, as an agent's large outputs are."""
+_LARGE = 50
+"""Passages: of fewer, five would be more than a tenth."""
+_NEAR_CHARS = 2_000
+_EDGES = ".,;:()[]{}<>\"'`*=|→#!?"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An identifier that stands in a file of a session, and the question for it."""
+
+    session: str
+    kind: str
+    name: str
+    query: str
+
+
+def bench_found_by_surrounding_words() -> Iterator[Figure]:
+    """500 identifiers each, asked for without themselves: share whose passage is among the first five."""
+    archive, large = _large_sessions()
+    for label, sessions in (("tuning half", large[::2]), ("measured half", large[1::2])):
+        wanted = pick(archive, sessions, 500)
+        about = f"{label}: {len(sessions)} sessions"
+        yield Figure(
+            f"{about}, by 12 words (any five: {chance(archive, wanted):.2f})",
+            share_found(archive, wanted),
+            "",
+            0.75,
+            at_least=True,
+        )
+        yield Figure(
+            f"{about}, by 4 words of them", share_found(archive, fewer(wanted)), "", 0.75, at_least=True
+        )
+        plain = fewer(pick(archive, sessions, 500, plain=True))
+        yield Figure(f"{about}, by 4 plain words", share_found(archive, plain), "", 0.75, at_least=True)
+
+
+def bench_each_kind() -> Iterator[Figure]:
+    """The measured half by kind of identifier, by 12 words."""
+    archive, large = _large_sessions()
+    wanted = pick(archive, large[1::2], 500)
+    for kind in KINDS:
+        of_kind = [each for each in wanted if each.kind == kind]
+        yield Figure(f"{kind} ({len(of_kind)})", share_found(archive, of_kind), "", 0.75, at_least=True)
+
+
+def bench_only_new_records_are_read() -> Iterator[Figure]:
+    """Files read by a search after one record was added to a session of many, and what searches cost."""
+    archive, large = _large_sessions()
+    session = max(large, key=lambda each: sum(info.size for info in archive.files(each)))
+    texts = [archive.read_text(session, info.path) for info in archive.files(session)]
+    copy = CountingArchive()
+    for number, text in enumerate(texts):
+        copy.put_output("copy", text, tool_name="bash", tool_call_id=f"call_{number}")
+    seconds = best_of(1, partial(SearchIndex(copy, "copy").search, "warm up"))
+    size = sum(map(len, texts))
+    index = SearchIndex(copy, "copy")
+    copy.put_output("copy", "one more output, about zebras", tool_name="bash", tool_call_id="call_new")
+    copy.texts_read.clear()
+    hits = index.search("zebra")
+    new = len(copy.texts_read) - len({hit.path for hit in hits})
+    yield Figure(f"files read to index, of {len(texts) + 1}", new, "", 1)
+    yield Figure(f"first search, {size / 1e6:.1f} MB", seconds / (size / 1e6), "s/MB", 2)
+    yield Figure("a search when nothing is new", best_of(5, partial(index.search, "zebra")) * 1e3, "ms", 200)
+
+
+class CountingArchive(Archive):
+    """An archive in memory that notes which files are read."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            MemoryStore(), Redactor(), Recorder(lambda: datetime(2026, 1, 1, tzinfo=UTC), Ids("bench"))
+        )
+        self.texts_read: list[str] = []
+
+    def read_text(self, session_id: str, path: str) -> str:
+        self.texts_read.append(path)
+        return super().read_text(session_id, path)
+
+
+def archive_first_halves(sessions: Sequence[dict[str, Any]]) -> Archive:
+    """An archive in memory with one step of each session: its first half, large outputs stored for themselves."""
+    archive = CountingArchive()
+    for session in sessions:
+        messages = session["messages"][: len(session["messages"]) // 2]
+        kept = [_with_output_stored(archive, session["id"], message) for message in messages]
+        with archive.begin(session["id"], kept, dialect="chat", after=0) as attempt:
+            attempt.commit(summary={}, state={})
+    return archive
+
+
+def pick(
+    archive: Archive, sessions: Sequence[str], count: int, *, seed: int = 1, plain: bool = False
+) -> list[Wanted]:
+    """Different identifiers, of each kind in turn, from sessions by chance; with `plain` asked for by words of letters."""
+    chance = random.Random(seed)
+    places = {kind: _places(archive, sessions, re.compile(pattern)) for kind, pattern in KINDS.items()}
+    picked: dict[tuple[str, str], Wanted] = {}
+    kinds = [kind for kind in KINDS if places[kind]]
+    for turn in range(count * 20):
+        kind = kinds[turn % len(kinds)]
+        session = chance.choice(sorted(places[kind]))
+        path, line, start, end = chance.choice(places[kind][session])
+        lines = _lines(archive, session, path)
+        name = lines[line][start:end]
+        words = _words_around(lines, line, start, end, _accepts(name, plain))
+        if len(words) >= FEWEST_WORDS:
+            picked.setdefault((session, name), Wanted(session, kind, name, " ".join(words)))
+        if len(picked) == count:
+            break
+    return list(picked.values())
+
+
+def fewer(wanted: Sequence[Wanted], count: int = 4, seed: int = 2) -> list[Wanted]:
+    """The same identifiers, asked for by a few of the words."""
+    chance = random.Random(seed)
+    found = []
+    for each in wanted:
+        words = list(dict.fromkeys(each.query.split()))
+        chance.shuffle(words)
+        found.append(replace(each, query=" ".join(words[:count])))
+    return found
+
+
+def share_found(archive: Archive, wanted: Sequence[Wanted]) -> float:
+    """The share whose identifier stands in one of the first five passages."""
+    indexes = {each.session: SearchIndex(archive, each.session) for each in wanted}
+    found = [
+        any(each.name in hit.text for hit in indexes[each.session].search(each.query, FIRST))
+        for each in wanted
+    ]
+    return sum(found) / len(found)
+
+
+def chance(archive: Archive, wanted: Sequence[Wanted]) -> float:
+    """The same share for five passages taken by chance, exactly."""
+    total = 0.0
+    for each in wanted:
+        passages = _passages(archive, each.session)
+        without = sum(each.name not in passage for passage in passages)
+        misses = 1.0
+        for taken in range(min(FIRST, len(passages))):
+            misses *= max(0, without - taken) / (len(passages) - taken)
+        total += 1 - misses
+    return total / len(wanted)
+
+
+@cache
+def _large_sessions() -> tuple[Archive, tuple[str, ...]]:
+    """The archive, and its large sessions in an order by chance."""
+    files = sorted((_REPO.parent / "shared" / "data" / "transcripts").glob("*.jsonl.gz"))
+    files = files or [_REPO / "tests" / "fixtures" / "transcripts" / "sessions.jsonl.gz"]
+    sessions = [
+        json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()
+    ]
+    archive = archive_first_halves(sessions)
+    ids = sorted(session["id"] for session in sessions)
+    random.Random(7).shuffle(ids)
+    return archive, tuple(each for each in ids if len(_passages(archive, each)) >= _LARGE)
+
+
+def _with_output_stored(archive: Archive, session: str, message: dict[str, Any]) -> dict[str, Any]:
+    text = message.get("content")
+    if message["role"] != "tool" or not isinstance(text, str) or len(text) < _STORED_FROM_CHARS:
+        return message
+    stored = archive.put_output(session, text, tool_name="tool", tool_call_id=message["tool_call_id"])
+    return {**message, "content": f"The output is at {stored.path}"}
+
+
+def _places(
+    archive: Archive, sessions: Sequence[str], pattern: re.Pattern[str]
+) -> dict[str, list[tuple[str, int, int, int]]]:
+    found: dict[str, list[tuple[str, int, int, int]]] = {}
+    for session in sessions:
+        for info in archive.files(session):
+            for number, line in enumerate(_lines(archive, session, info.path)):
+                for match in pattern.finditer(line):
+                    found.setdefault(session, []).append((info.path, number, match.start(), match.end()))
+    return found
+
+
+def _words_around(
+    lines: Sequence[str], line: int, start: int, end: int, accept: Callable[[str], bool]
+) -> list[str]:
+    before = _words(lines[line][max(0, start - _NEAR_CHARS) : start], accept)
+    after = _words(lines[line][end : end + _NEAR_CHARS], accept)
+    for above in lines[max(0, line - 2) : line][::-1]:
+        if len(before) < WORDS_AROUND // 2:
+            before = _words(above[-_NEAR_CHARS:], accept) + before
+    for below in lines[line + 1 : line + 3]:
+        if len(after) < WORDS_AROUND // 2:
+            after += _words(below[:_NEAR_CHARS], accept)
+    before = before[-(WORDS_AROUND // 2) :]
+    return before + after[: WORDS_AROUND - len(before)]
+
+
+def _words(text: str, accept: Callable[[str], bool]) -> list[str]:
+    return [word for piece in text.split() if accept(word := piece.strip(_EDGES))]
+
+
+def _accepts(name: str, plain: bool) -> Callable[[str], bool]:
+    lower = name.lower()
+    if plain:
+        return lambda word: word.isalpha() and lower not in word.lower()
+    return lambda word: any(map(str.isalnum, word)) and lower not in word.lower()
+
+
+@cache
+def _lines(archive: Archive, session: str, path: str) -> list[str]:
+    return archive.read_text(session, path).split("\n")
+
+
+@cache
+def _passages(archive: Archive, session: str) -> frozenset[str]:
+    files = [info.path for info in archive.files(session)]
+    texts = [(path, archive.read_text(session, path)) for path in files]
+    return frozenset(text[part.start : part.end] for path, text in texts for part in split(text, path))

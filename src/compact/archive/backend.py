@@ -1,0 +1,132 @@
+"""An archive on a host's own filesystem: any object with `write_file(path, content)`.
+
+Records lie in memory. What an agent may read is given to the host's filesystem too, under the path that the agent is
+told, and counts as stored only after the host has taken it: an error of the host is an ArchiveError, and the text stays in
+the context.
+
+    /tool_outputs/{tool}_{call}_{sha12}.txt
+    /conversation_history/step-001.md               the conversation before a step, as a page
+    /conversation_history/step-001_{sha12}.jsonl    the same, message for message; never overwritten, as its name is its hash
+
+The paths carry no session, so the conversations of one backend are those of one session.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from compact.archive import keys
+from compact.archive.archive import Archive
+from compact.archive.log import Listener
+from compact.archive.memory import MemoryStore
+from compact.archive.protocol import Created, Redactor
+from compact.archive.records import Record, read_state
+from compact.archive.steps import moves
+from compact.errors import ArchiveError
+from compact.events import Ids, Recorder
+from compact.redaction import Redactor as DefaultRedactor
+
+
+class Backend(Protocol):
+    """A host's filesystem. It says that a write failed by raising, or by an answer that is False or carries an error."""
+
+    def write_file(self, path: str, content: str) -> Any:
+        """Stores a text under an absolute path, in the place of what is there."""
+        ...
+
+
+def backend_archive(
+    backend: Backend,
+    redactor: Redactor | None = None,
+    recorder: Recorder | None = None,
+    listener: Listener | None = None,
+) -> Archive:
+    """An archive for `CompactManager(archive=...)` whose readable files lie in a host's filesystem."""
+    recorder = recorder or Recorder(lambda: datetime.now(UTC), Ids("compact"))
+    return Archive(BackendStore(backend), redactor or DefaultRedactor(), recorder, listener=listener)
+
+
+class BackendStore(MemoryStore):
+    """Records in a dict, and every file that an agent may read in the host's filesystem as well."""
+
+    adapter = "backend"
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__()
+        self._backend = backend
+        self._writing = threading.Lock()
+        self._owner: str | None = None
+
+    def create(self, key: str, record: Record) -> Created:
+        """See `Store.create`. A step is created only after its conversation is with the host.
+
+        Raises:
+            ArchiveError: the host did not take a file; nothing is stored.
+        """
+        folder, _, name = key.partition("/")
+        with self._writing:
+            if self.read(key) is None:
+                if _is_readable(name):
+                    self._write(f"/{name}", record.data)
+                elif (keys.step_of(name) or ("", 0))[0] == "state":
+                    self._write_conversation(folder, record)
+            return super().create(key, record)
+
+    def address(self, key: str) -> str:
+        """The path in the host's filesystem; of other records a name for people."""
+        name = key.partition("/")[2]
+        return f"/{name}" if _is_readable(name) else super().address(key)
+
+    def _write_conversation(self, folder: str, state: Record) -> None:
+        """The step's conversation, while it can still be refused: once the state is created, the step is made."""
+        if self._owner not in (None, folder):
+            raise ArchiveError(
+                f"the conversations of {self._owner} are in this backend; those of {folder} would replace them",
+                hint="Give every session a backend of its own",
+                key=folder,
+                reason="taken",
+            )
+        step = read_state(state.data)
+        staged = {final: source for source, final in moves(folder, step)}
+        transcript, page = step.files["transcript"], step.files["history"]
+        exact = f"{page.name.removesuffix('.md')}_{transcript.sha256[:12]}.jsonl"
+        for ref, name in ((transcript, exact), (page, page.name)):
+            self._write(f"/{name}", self.read(staged[f"{folder}/{ref.name}"]) or b"")
+        self._owner = folder
+
+    def _write(self, path: str, data: bytes) -> None:
+        try:
+            answer = self._backend.write_file(path, data.decode("utf-8", "replace"))
+        except Exception as problem:
+            raise _refused(path, type(problem).__name__) from problem
+        if inspect.iscoroutine(answer):
+            answer.close()
+            raise _refused(path, "its write_file is async, and a plain function is needed")
+        if answer is False or _says_error(answer):
+            raise _refused(path, "its answer is an error")
+
+
+def _is_readable(name: str) -> bool:
+    """Whether an agent may read a record of that name."""
+    return name.startswith((f"{keys.OUTPUTS}/", f"{keys.HISTORY}/")) and not keys.is_hidden(name)
+
+
+def _says_error(answer: Any) -> bool:
+    # Hosts whose tools answer a model do not raise: they return a text, or an object with an error in it.
+    if isinstance(answer, str):
+        return answer.lower().startswith("error")
+    error = answer.get("error") if isinstance(answer, Mapping) else getattr(answer, "error", None)
+    return bool(error)
+
+
+def _refused(path: str, why: str) -> ArchiveError:
+    return ArchiveError(
+        f"the host's filesystem did not take {path}: {why}",
+        hint="Nothing left the context; look at the object that was given as archive or filesystem_backend",
+        key=path,
+        reason="backend",
+    )

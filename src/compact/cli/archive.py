@@ -1,0 +1,265 @@
+"""`compact archive`: what lies in an archive, reading it back, checking it, thinning it out."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from compact.archive import Archive, Removed, open_archive
+from compact.archive.grep import Pattern
+from compact.archive.records import to_line
+from compact.archive.search import SearchIndex
+from compact.cli import archive_report as report
+from compact.cli.shared import JsonOption, console, counted, print_json
+from compact.config import CompactConfig
+from compact.errors import ArchiveError
+from compact.events import Ids, Recorder
+from compact.redaction import Redactor, rules_from_config
+
+app = typer.Typer(
+    help="Look into an archive, restore from it, check it, thin it out.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+RootOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--root", metavar="FOLDER", help="The archive's folder. Else: the configured archive."),
+]
+SessionArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
+MaybeSession: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="[SESSION]", help="Only this session; else all of them.")
+]
+
+_DURATION = re.compile(r"(\d{1,5})\s*([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_NEAR_NAMES = 5
+
+
+@app.command("ls", epilog="Example: compact archive ls")
+def list_sessions(root: RootOption = None, as_json: JsonOption = False) -> None:
+    """List the sessions: their steps, their stored outputs, how much that is."""
+    with _opened(root) as archive:
+        rows = [report.session_row(archive, session_id) for session_id in archive.sessions()]
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    else:
+        report.print_sessions(console(), rows)
+
+
+@app.command("show", epilog="Example: compact archive show my-session")
+def show(session: SessionArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Show one session: every step, and every file that its agent can read."""
+    with _opened(root) as archive:
+        _check_known(archive, session)
+        found = report.session_details(archive, session)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        report.print_details(console(), found)
+
+
+@app.command("restore", epilog="Example: compact archive restore my-session --step 2 -o before.jsonl")
+def restore(
+    session: SessionArgument,
+    step: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="As it was before this step; else the newest.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there; else print it.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give back the transcript as it was before a step, redacted: one message a line, or one object with --json."""
+    with _opened(root) as archive:
+        _check_known(archive, session)
+        restored = archive.restore(session, step)
+    data = to_line(asdict(restored)) if as_json else b"".join(map(to_line, restored.messages))
+    if output is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    _write(output, data, force)
+    messages = counted(len(restored.messages), "message")
+    sys.stderr.write(f"{messages} of {session} before step {restored.step}: {output}\n")
+
+
+@app.command("grep", epilog="Example: compact archive grep 'timeout=\\d+' my-session")
+def grep(
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A regular expression in RE2 syntax.")],
+    session: MaybeSession = None,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", "-i", help="Capital letters do not matter.")
+    ] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find lines in outputs and conversations. Exit code 1 when there are none."""
+    try:
+        compiled = Pattern(pattern, ignore_case=ignore_case)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    with _opened(root) as archive:
+        if session is not None:
+            _check_known(archive, session)
+        sessions = archive.sessions() if session is None else [session]
+        found = report.matching_lines(archive, sessions, compiled)
+        if as_json:
+            lines = [asdict(line) for line in found]
+            print_json(lines)
+            any_found = bool(lines)
+        else:
+            any_found = report.print_lines(found)
+    if not any_found:
+        raise typer.Exit(1)
+
+
+@app.command("search", epilog="Example: compact archive search 'why the login failed' my-session")
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
+    session: SessionArgument,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Passages at most.")] = 5,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find passages of a session by words, best first. Exit code 1 when there are none."""
+    with _opened(root) as archive:
+        _check_known(archive, session)
+        hits = SearchIndex(archive, session).search(query, limit)
+    if as_json:
+        print_json([asdict(hit) for hit in hits])
+    else:
+        report.print_hits(hits)
+    if not hits:
+        raise typer.Exit(1)
+
+
+@app.command("verify", epilog="Example: compact archive verify")
+def verify(session: MaybeSession = None, root: RootOption = None, as_json: JsonOption = False) -> None:
+    """Read everything and list what is not as it was written. Exit code 1 when something is not."""
+    with _opened(root) as archive:
+        if session is not None:
+            _check_known(archive, session)
+        checked = len(archive.sessions()) if session is None else 1
+        problems = archive.verify(session)
+    if as_json:
+        print_json({"sessions": checked, "problems": [asdict(problem) for problem in problems]})
+    else:
+        report.print_problems(console(), checked, problems)
+    if problems:
+        raise typer.Exit(1)
+
+
+@app.command("prune", epilog="Example: compact archive prune --older-than 30d --dry-run")
+def prune(
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="TIME", help="30d, 12h, 2w: older records are removed.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove the records of old steps and outputs that nothing refers to; never a session's newest step.
+
+    A session that cannot be read is left as it is, and the exit code is 1.
+    """
+    age = _duration(older_than)
+    with _opened(root) as archive:
+        removed, refused = _pruned(archive, age, dry_run)
+    if as_json:
+        rows = [asdict(each) for each in removed]
+        print_json({"dry_run": dry_run, "removed": rows, "refused": refused})
+    else:
+        report.print_removed(console(), removed, refused, dry_run)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _pruned(archive: Archive, age: timedelta, dry_run: bool) -> tuple[list[Removed], dict[str, str]]:
+    """What was removed, and the sessions that could not be read, with the reason."""
+    try:
+        planned = archive.prune(age, dry_run=True)
+    except ArchiveError:
+        pass  # a session is damaged: one by one, so that it does not stop the others
+    else:
+        return (planned if dry_run else archive.prune(age)), {}
+    removed: list[Removed] = []
+    refused: dict[str, str] = {}
+    for session in archive.sessions():
+        try:
+            removed += archive.prune(age, dry_run=dry_run, session_id=session)
+        except ArchiveError as problem:
+            refused[session] = str(problem)
+    return removed, refused
+
+
+@contextmanager
+def _opened(root: Path | None) -> Iterator[Archive]:
+    """The archive in a folder, or the configured one."""
+    config = CompactConfig.load()
+    settings: dict[str, Any] = config.archive.model_dump()
+    if root is not None:
+        settings |= {"adapter": "fs", "root": root}
+    if settings["adapter"] == "fs" and not Path(settings["root"]).is_dir():
+        raise ArchiveError(
+            f"there is no archive at {settings['root']}",
+            hint="Name its folder with --root, or go to the folder where the agent runs",
+            key=str(settings["root"]),
+            reason="missing",
+        )
+    rules = config.redaction
+    redactor = Redactor(rules_from_config(rules.rules, rules.extra)) if rules.enabled else Redactor.disabled()
+    recorder = Recorder(lambda: datetime.now(UTC), Ids("compact archive"))
+    with closing(open_archive(redactor, recorder, **settings)) as archive:
+        yield archive
+
+
+def _check_known(archive: Archive, session_id: str) -> None:
+    if archive.session_in(archive.folder(session_id)) is not None:
+        return
+    known = archive.sessions()
+    near = get_close_matches(session_id, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
+    rest = f" and {len(known) - len(near)} more" if len(near) < len(known) else ""
+    raise ArchiveError(
+        f"there is no session {session_id!r:.150}",
+        hint=f"There are: {', '.join(near)}{rest}" if known else "The archive is empty",
+        key=session_id,
+        reason="missing",
+    )
+
+
+def _duration(text: str) -> timedelta:
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise typer.BadParameter(f"{text!r:.40} is no time: write 30d, 12h, 90m or 2w")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def _write(file: Path, data: bytes, force: bool) -> None:
+    """A file that only its owner can read, whole or not at all; an old one is replaced only by force."""
+    if file.exists() and not force:
+        raise ArchiveError(
+            f"{file} exists already", hint="Name another file, or overwrite it with --force", reason="taken"
+        )
+    new = file.with_name(f".{file.name}.{os.getpid()}") if force else file
+    # Exclusive: what stands there is not even opened.
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        try:
+            stream.write(data)
+            stream.flush()
+            new.replace(file)
+        except BaseException:
+            new.unlink()
+            raise

@@ -1,0 +1,143 @@
+"""The promises, on generated sessions in every dialect, with tiny windows, and on real sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support_data import bundled_sessions
+from support_dialects import CONVERTERS
+from support_engine import Clock
+from support_strategies import SESSIONS
+
+from compact import CompactConfig, CompactManager, InsufficientBudget
+from compact.checks import violations
+from compact.dialects import read
+
+DIALECTS = ["chat", "responses", "anthropic", "ai_sdk"]
+
+
+def tiny_manager(window: int, **policy: Any) -> CompactManager:
+    return CompactManager(
+        CompactConfig(
+            model="gpt-4o",
+            max_context_tokens=window,
+            policy={"hard_cap_buffer": 20, **policy},
+            guard={"min_context_tokens": 50, "warn_context_tokens": 50},
+            offload={"large_result_tokens": 60, "preview_tokens": 20},
+            archive={"adapter": "memory"},
+        ),
+        clock=Clock(),
+    )
+
+
+def pinned(items: list[Any], dialect: str) -> list[Any]:
+    _, messages = read(items, dialect)
+    return [
+        i for i, m in zip(items, messages, strict=True) if m.protected or m.role in ("system", "developer")
+    ]
+
+
+def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **policy: Any) -> None:
+    made = tiny_manager(window, **policy)
+    untouched = copy.deepcopy(items)
+    before = made.estimate(items).total if dialect == "chat" else None
+    act = made.manual_compact if manual else made.preflight
+    try:
+        after = act("s", items, dialect=dialect)
+    except InsufficientBudget:
+        assert items == untouched
+        return
+    finally:
+        made.close()
+    meter = made._meter("gpt-4o")
+    total = meter.estimate(after, dialect=dialect, max_tokens=window).total
+    assert violations(after, dialect) == [], "illegal"
+    assert total <= window - 20, "over budget"
+    assert items == untouched, "the host's messages were changed"
+    kept = [id(item) for item in after]
+    places = [kept.index(id(item)) for item in pinned(items, dialect)]
+    assert places == sorted(places), "protected messages changed or moved"
+    if before is not None:
+        assert total <= before, "larger than before"
+    assert after is items or total < meter.estimate(items, dialect=dialect, max_tokens=window).total
+    again = made.preflight("s", after, dialect=dialect)
+    assert again is after or list(again) == list(after), "a second preflight changed something"
+    assert list(made.preflight("s", items, dialect=dialect)) == list(after), (
+        "a host with the full history sees something else"
+    )
+    twin = tiny_manager(window, **policy)
+    twin_act = twin.manual_compact if manual else twin.preflight
+    assert twin_act("s", copy.deepcopy(items), dialect=dialect) == after, "not deterministic"
+    if after is not items and made.archive.steps("s"):
+        restored = made.archive.restore("s", 1)
+        assert restored.dialect == dialect
+        assert len(restored.messages) == len(items)
+
+
+WINDOWS = st.integers(80, 900)
+
+
+def run_generated(dialect: str, data: st.DataObject) -> None:
+    items = data.draw(SESSIONS[dialect])
+    check_promises(
+        items,
+        dialect,
+        data.draw(WINDOWS),
+        data.draw(st.booleans()),
+        keep_recent_turns=data.draw(st.integers(1, 3)),
+        keep_tool_io_pairs=data.draw(st.integers(0, 2)),
+        layout=data.draw(st.sampled_from(["layered", "selective"])),
+        retention_window=data.draw(st.integers(0, 3)),
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_promises_hold_for_any_session(dialect: str, data: st.DataObject) -> None:
+    run_generated(dialect, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", DIALECTS)
+@settings(max_examples=25_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_promises_hold_for_a_hundred_thousand_sessions(dialect: str, data: st.DataObject) -> None:
+    run_generated(dialect, data)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("window", [2500, 6000])
+def test_the_promises_hold_on_real_sessions(dialect: str, window: int) -> None:
+    for session in bundled_sessions():
+        items = CONVERTERS[dialect](session["messages"])
+        check_promises(items, dialect, window, manual=False)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_sync_and_async_give_identical_bytes(dialect: str) -> None:
+    for session in bundled_sessions()[:6]:
+        items = CONVERTERS[dialect](session["messages"])
+        outcomes: list[Any] = []
+        for runs_async in (False, True):
+            made = tiny_manager(3000)
+            try:
+                after = (
+                    asyncio.run(made.apreflight("s", items, dialect=dialect))
+                    if runs_async
+                    else made.preflight("s", items, dialect=dialect)
+                )
+            except InsufficientBudget as error:
+                after = str(error)
+            made.flush()
+            outcomes.append((after, [event.to_json()["properties"] for event in made.archive.events("s")]))
+        strip = [
+            [{k: v for k, v in e.items() if k != "duration_ms"} for e in events] for _, events in outcomes
+        ]
+        assert outcomes[0][0] == outcomes[1][0]
+        assert strip[0] == strip[1]
