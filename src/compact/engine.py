@@ -104,6 +104,8 @@ class Line:
     policy: Policy
     desk: Callable[[Dialect], Desk]
     verified: Verified
+    moved: dict[int, tuple[Any, Any]]
+    """Results that went to the archive, by their place in the host's list, and what stands for them."""
     now: Callable[[], float]
     """Seconds, for durations."""
 
@@ -177,30 +179,36 @@ class Line:
     def _offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
         """A huge result goes to the archive when it is first seen, whatever the total."""
         desk = self.desk(dialect)
-        threshold = desk.large_result_tokens
-        large = [
-            n
-            for n, item in enumerate(working.items[seen:], seen)
-            if self.meter.count_item(item, dialect) > threshold
-        ]
-        if not large:
-            return working
-        items, sources, moved_any = list(working.items), list(working.sources), False
-        for n in large:
+        items, sources = list(working.items), list(working.sources)
+        changed = self._moved_before(items, sources)
+        for n in range(seen, len(items)):
+            if self.meter.count_item(items[n], dialect) <= desk.large_result_tokens:
+                continue
             message = dialect.read(items[n])
             if message.protected or not any(is_large(result.text, desk) for result in message.results):
                 continue
-            row = Row(message, threshold + 1, sources[n])
+            row = Row(message, desk.large_result_tokens + 1, sources[n])
             try:
-                (moved,) = yield from offload(
-                    [row], desk, names=_callers(working.items[:n], dialect, message)
-                )
+                (moved,) = yield from offload([row], desk, names=_callers(items[:n], dialect, message))
             except ArchiveError as problem:
                 yield Emit(_failed(problem, "none"))
                 continue
             if moved is not row:
-                items[n], sources[n], moved_any = dialect.write(moved.message), None, True
-        return Working(items, sources) if moved_any else working
+                pointer, source = dialect.write(moved.message), sources[n]
+                if source is not None:
+                    self.moved[source] = (items[n], pointer)
+                items[n], sources[n], changed = pointer, None, True
+        return Working(items, sources) if changed else working
+
+    def _moved_before(self, items: list[Any], sources: list[int | None]) -> bool:
+        """A host that passes its full history shows us a moved result again: the same pointer takes its place."""
+        changed = False
+        if self.moved:
+            for n, source in enumerate(sources):
+                before = self.moved.get(source) if source is not None else None
+                if before is not None and items[n] == before[0]:
+                    items[n], sources[n], changed = before[1], None, True
+        return changed
 
     def _decide(
         self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate

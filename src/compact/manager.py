@@ -81,6 +81,7 @@ class _Session:
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: SessionState = field(default_factory=SessionState)
     verified: Verified = field(default_factory=Verified)
+    moved: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     attempt: Attempt | None = None
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
@@ -254,6 +255,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             policy=policy_for(config),
             desk=lambda dialect: self._desk(dialect, meter),
             verified=session.verified,
+            moved=session.moved,
             now=time.perf_counter,
         )
 

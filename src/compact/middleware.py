@@ -167,7 +167,7 @@ class ContextManagementMiddleware:
             ArchiveError: the conversation does not fit, and could not be stored.
         """
         limit = self.get_context_limit(model)
-        if _size(messages, model) < share_of(limit, self.config.summarization_threshold):
+        if self._size(messages, model) < share_of(limit, self.config.summarization_threshold):
             return messages
         with self._noting(messages, model):
             return await self._manager.summary(messages, model, summarization_agent)
@@ -206,6 +206,9 @@ class ContextManagementMiddleware:
         """Ends what runs in the background."""
         self._manager.close()
 
+    def _size(self, messages: list[Any], model: str) -> int:
+        return tokens.estimate(messages, model=model or self._meter.model).total
+
     @contextmanager
     def _noting(self, messages: list[Any], model: str) -> Iterator[None]:
         """Adds what the manager did meanwhile to the history."""
@@ -219,7 +222,7 @@ class ContextManagementMiddleware:
         if not gains:
             return
         files = self._new_files()
-        size = _size(messages, model)
+        size = self._size(messages, model)
         for strategy, gain in gains.items():
             created = files.get(strategy, self._conversation())
             self.history.append(CompactionResult(size, size - gain, gain, strategy, created))
@@ -315,10 +318,6 @@ def _settings(config: ContextConfig, model: str) -> CompactConfig:
         summary={"model": summarizer.get("model"), "base_url": summarizer.get("base_url")},
         guard={"min_context_tokens": 0, "warn_context_tokens": 0},  # the host chose the limits itself
     )
-
-
-def _size(messages: list[Any], model: str) -> int:
-    return tokens.estimate(messages, model=model).total
 
 
 def _model_counted_by(tokenizer: str) -> str:

@@ -89,6 +89,17 @@ def test_of_two_workers_one_gets_the_step_and_the_other_sees_it(
     assert one.verify() == []
 
 
+def test_an_attempt_survives_that_another_worker_begins_and_gives_up(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
+    one, two = archive_on(store), archive_on(reopen())
+    with one.begin("s1", conversation(3), dialect="chat", after=0) as first:
+        two.begin("s1", conversation(1), dialect="chat", after=0).abandon()
+        assert isinstance(commit(first), Step)
+    assert two.restore("s1").messages == conversation(3)
+    assert two.verify() == []
+
+
 def test_threads_on_one_session_leave_no_gap_and_overwrite_nothing(store: Store) -> None:
     archive = archive_on(store)
     won: list[tuple[int, int]] = []

@@ -451,3 +451,95 @@ def test_threads_may_share_an_archive(tmp_path: Path) -> None:
         assert len(archive.files(session)) == 4
         assert sum(isinstance(e.properties, Started) for e in archive.events(session)) == 12
     assert archive.verify() == []
+
+
+# --- corners ---------------------------------------------------------------------------------------------------------
+
+
+def test_names_that_were_given_already_are_passed_over(tmp_path: Path) -> None:
+    """Two processes may finish the same step at the same time."""
+    store = FsStore(tmp_path)
+    store.stage("s/.attempt-x-transcript", record("staged"))
+    os.link(tmp_path / "s" / ".attempt-x-transcript", tmp_path / "s" / "final")
+    store.publish([("s/.attempt-x-transcript", "s/final")])
+    store.publish([("s/.attempt-x-transcript", "s/final")])
+    assert [entry.key for entry in store.entries("s")] == ["s/final"]
+    with pytest.raises(ArchiveError, match="ENOENT"):
+        store.publish([("s/.attempt-y-transcript", "s/other")])
+
+
+def test_a_folder_that_is_removed_under_a_running_archive_is_made_again(tmp_path: Path) -> None:
+    store = FsStore(tmp_path / "archive")
+    store.create("s/x", record())
+    shutil.rmtree(tmp_path / "archive")
+    assert store.read("s/x") is None
+    assert store.entries("s") == []
+    assert store.folders() == []
+    store.delete(["s/x", "t/y"])
+    with pytest.raises(ArchiveError, match="the folder was removed meanwhile"):
+        store.create("s/x", record())
+    assert store.create("s/x", record()) == "created"
+    store.sync("s/no-log-yet")
+
+
+@pytest.mark.parametrize("key", ["../x", "s/../x", "s//x", "/s/x", "s/.", "s/a\0b", ""])
+def test_a_key_that_is_no_key_is_refused(tmp_path: Path, key: str) -> None:
+    store = FsStore(tmp_path / "archive")
+    with pytest.raises(ArchiveError, match="not a key of the archive"):
+        store.read(key)
+    with pytest.raises(ArchiveError, match="not a key of the archive"):
+        store.create(key, record())
+    assert not list(tmp_path.iterdir())
+
+
+def test_verify_names_what_does_not_belong(tmp_path: Path) -> None:
+    archive = fs_archive(tmp_path)
+    add_step(archive, "one")
+    add_step(archive, "two")
+    (tmp_path / ".odd folder").mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "one" / "tool_outputs").mkdir()
+    (tmp_path / "one" / "tool_outputs" / "note.txt").write_text("by hand")
+    shutil.copy(tmp_path / "two" / "state-001.json", tmp_path / "one" / "state-001.json")
+    (tmp_path / "two" / "session.json").write_text("[]")
+    found = {(p.session_id, p.key, p.code) for p in archive.verify()}
+    assert {
+        (".odd folder", ".odd folder", "orphan"),
+        ("one", "one/tool_outputs/note.txt", "orphan"),
+        ("one", "one/state-001.json", "misplaced"),
+        ("two", "two/session.json", "damaged"),
+    } <= found
+    assert not any(session == "empty" for session, _, _ in found)
+    assert archive.sessions() == ["one", "two"]
+
+
+def test_a_session_record_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    fs_archive(tmp_path).put_output("s", "text", tool_name="t", tool_call_id="c")
+    (tmp_path / "s" / "session.json").write_text("{")
+    with pytest.raises(ArchiveError, match=r"its session\.json cannot be read"):
+        fs_archive(tmp_path).put_output("s", "text", tool_name="t", tool_call_id="c")
+
+
+def test_where_the_start_of_a_process_is_unknown_its_number_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, *_ = owners.current().split("-")
+    assert not owners.is_gone(f"{machine}-{os.getpid()}-0-1")
+    assert owners.is_gone(f"{machine}-{2**22 + 1}-0-1")
+    assert owners.is_gone(f"{machine}-{os.getpid()}-1-1"), "the number was used again"
+    assert not owners.is_gone("00000000-1-1-1")
+
+    def forbidden(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", forbidden)
+    assert not owners.is_gone(f"{machine}-1-0-1")
+
+
+def test_an_archive_forgets_sessions_it_has_not_seen_lately(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("compact.archive.recent.SESSIONS", 3)
+    archive = fs_archive(tmp_path, redactor=NoRedactor())
+    for number in range(6):
+        archive.put_output(f"s{number}", "text", tool_name="t", tool_call_id="c")
+    assert len(archive._entered) == len(archive._outputs) == 3
+    assert not archive.put_output("s0", "text", tool_name="t", tool_call_id="c").new

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from support_archive import SECRET, NoRedactor, add_step, archive_on, conversation, recorder
@@ -117,7 +117,8 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@given(st.lists(st.dictionaries(st.text(), JSON, max_size=5), max_size=6))
+@settings(max_examples=40)
+@given(st.lists(st.dictionaries(st.text(), JSON, max_size=3), max_size=4))
 def test_a_transcript_comes_back_exactly_lone_surrogates_and_all(messages: list[dict[str, Any]]) -> None:
     archive = archive_on(MemoryStore(), redactor=NoRedactor())
     with archive.begin("s", messages, dialect="chat", after=0) as attempt:

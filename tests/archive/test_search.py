@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.search import archive_first_halves, pick, share_found
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support_archive import (
@@ -29,6 +28,7 @@ from support_archive import (
 )
 from support_data import bundled_sessions
 
+from bench.search import archive_first_halves, pick, share_found
 from compact.archive import Archive, MemoryStore, Store, search
 from compact.archive.fs import FsStore
 from compact.archive.passages import OVERLAP_CHARS, PASSAGE_CHARS, split
@@ -97,6 +97,10 @@ def test_scripts_without_spaces_give_characters_and_pairs() -> None:
 
 def test_a_word_behind_an_escaped_line_break_is_found() -> None:
     assert "cat" in terms('{"command": "ls\\ncat notes"}')
+
+
+def test_a_coloured_word_is_found() -> None:
+    assert terms("\x1b[1;31mFAILED\x1b[0m test") == ["failed", "test"]
 
 
 def test_encoded_data_is_not_taken_apart() -> None:

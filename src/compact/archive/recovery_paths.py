@@ -74,12 +74,9 @@ def _nothing_at(path: str, files: list[FileInfo]) -> Refused:
     why = f"there is no {quoted(path)} in this session's archive"
     if not files:
         return Refused(f"{why}: nothing was archived yet")
-    names = {info.path.rpartition("/")[2]: info for info in files}
-    near = get_close_matches(path.rpartition("/")[2][:200], names, n=3, cutoff=0.6)
-    if near:
-        all_files = counted(len(files), "file")
-        return Refused(f"{why}. Of its {all_files} these are near", [described(names[name]) for name in near])
-    return Refused(f"{why}. It holds", _listing(files))
+    by_name = {info.path.rpartition("/")[2]: info for info in files}
+    near = [by_name[name] for name in get_close_matches(path.rpartition("/")[2][:200], by_name)]
+    return Refused(f"{why}. It holds", _listing([*near, *(info for info in files if info not in near)]))
 
 
 def _listing(files: list[FileInfo]) -> list[str]:

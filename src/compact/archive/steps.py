@@ -36,6 +36,9 @@ from compact.archive.records import CleanMessages, Record, Session
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 
+_active: set[str] = set()
+"""The attempts of this process that may still commit, whichever archive they belong to."""
+
 _STUCK_S = 600.0
 """After this long, a step that is committed but lacks its file names is finished by whoever sees it."""
 
@@ -59,7 +62,6 @@ class Steps:
         self.clock = clock
         self.attempt_ttl_s = attempt_ttl_s
         self._attempt_ids = attempt_ids
-        self._active: set[str] = set()
         self._tidy_at: Recent[int] = Recent()
 
     def begin(self, session: Session, messages: Sequence[Any], dialect: str, after: int) -> Attempt:
@@ -69,7 +71,7 @@ class Steps:
             self.tidy(session)
             self._tidy_at[session.folder] = after
         attempt_id = self._attempt_ids()
-        self._active.add(attempt_id)
+        _active.add(attempt_id)
         attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean)
         try:
             attempt.stage("transcript", session.scribe.transcript(clean))
@@ -80,7 +82,7 @@ class Steps:
 
     def ended(self, attempt_id: str) -> None:
         """The attempt will not write again."""
-        self._active.discard(attempt_id)
+        _active.discard(attempt_id)
 
     def tidied(self, folder: str, step: int) -> None:
         """All steps up to this one are known to be finished."""
@@ -113,7 +115,7 @@ class Steps:
 
     def _may_finish(self, attempt: str, age: float) -> bool:
         """Whether nobody else is about to: our own attempts that ended, and those whose process is gone or stuck."""
-        if attempt in self._active:
+        if attempt in _active:
             return False
         known = owners.attempt_in(f".attempt-{attempt}-")
         is_ours = attempt.startswith(f"{owners.current()}-")
@@ -124,7 +126,7 @@ class Steps:
         attempt = owners.attempt_in(entry.key)
         if attempt is None:
             return age > self.attempt_ttl_s
-        if attempt in self._active or age < self.store.settle_s:
+        if attempt in _active or age < self.store.settle_s:
             return False
         is_temporary = entry.key.rpartition("/")[2].startswith(".tmp-")
         ours_and_ended = attempt.startswith(f"{owners.current()}-") and not is_temporary

@@ -16,6 +16,8 @@ _NAME = re.compile(r"\w+(?:[-./:\\]\w+)*")
 _WORD = re.compile(r"\w+")
 _ESCAPED = re.compile(r"\\[nrt](\w+)")
 """In JSON text a line break is `\\n`: the word behind it would carry that letter."""
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What tools send to a terminal: it would stick to the word behind it."""
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -32,6 +34,8 @@ def terms(text: str) -> list[str]:
     """The terms of a text, repeated as often as they occur. They hold no ASCII character but letters and digits."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
+    if "\x1b" in text:
+        text = _COLOUR.sub(" ", text)
     found: list[str] = []
     for name in _NAME.findall(text):
         found.extend(_of_name(name))

@@ -157,5 +157,8 @@ def _in_code(found: Candidate, value: Value) -> bool:
     """Whether the two stand in an expression, where a bare word is a variable."""
     if found.key.startswith(("self.", "this.", "cls.")):
         return True
-    before = found.text[max(0, found.key_start - 3) : found.key_start].rstrip()[-1:]
+    text = found.text
+    before = text[max(0, found.key_start - 3) : found.key_start].rstrip()[-1:]
+    if value.follower == ";" and (before == ";" or text[value.end + 1 : value.end + 2].isalpha()):
+        return False  # a connection string: `Server=db;Password=...;Database=x`
     return not value.alone and (before in tuple("(,{.|") or value.follower in tuple("),};|="))

@@ -76,7 +76,12 @@ class Engine:
         return False
 
     def _worth_trying(self, text: str, shadow: bytes) -> Sequence[int]:
-        places = self._locator_for(len(shadow)).which(shadow)
+        locator = self._locator_for(len(shadow))
+        try:
+            places = locator.which(shadow)
+        except Exception:
+            # Hyperscan gave up (no memory, a scratch in use): the keywords always answer.
+            places = self._keywords.which(shadow)
         exact = self._exact_places(text)
         return sorted({*places, *exact}) if exact else places
 

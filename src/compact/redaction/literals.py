@@ -24,7 +24,8 @@ _ANNOTATION = re.compile(
 )
 _REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
 _BLANKS = re.compile(r"[ \t]{0,200}")
-_NEXT_LINE = re.compile(r"[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
+_BLOCK_SCALAR = re.compile(r"[|>][-+]?[ \t]*\r?\n")
+_NEXT_LINE = re.compile(r"[ \t]*(?:[|>][-+]?)?[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
 _CELL = re.compile(r"[ \t]*[`*]{0,2}([^|\n]{1,400}?)[`*]{0,2}[ \t]*\|")
 _BLANKS_AND_BOLD = re.compile(r"\*{0,2}[ \t]{0,200}\*{0,2}")
 _LINE_HEAD = re.compile(
@@ -114,7 +115,7 @@ def _closing(text: str, opener: re.Match[str]) -> int:
 def _bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
     limit = min(len(text), start + _LONGEST_BARE)
     whole = _TO_SPACE.match(text, start, limit)
-    if whole is None:
+    if whole is None or _BLOCK_SCALAR.match(text, start):
         return None
     alone = _is_alone(text, name_start, whole.end())
     if alone or word:

@@ -7,7 +7,11 @@ from typing import Any, Protocol
 
 from compact.dialects._wire import plain, rebuilt
 from compact.redaction.candidates import MASK, Span
-from compact.redaction.structure import Masker, mask_value
+from compact.redaction.data import mask_value
+from compact.redaction.structure import Masker
+
+_DEEPEST_BLOCKS = 6
+"""Blocks inside a result inside a message are two levels; more than a few is no message."""
 
 
 class SeamMasker(Masker, Protocol):
@@ -26,13 +30,13 @@ def mask_message(item: Any, masker: SeamMasker) -> Any:
         data: Any = plain(item)
     except ValueError:
         return mask_value(item, masker)
-    masked = mask_value(_without_split_secrets(data, masker), masker)
+    masked = mask_value(_without_split_secrets(data, masker, _DEEPEST_BLOCKS), masker)
     return item if masked is data else rebuilt(item, masked)
 
 
-def _without_split_secrets(data: Any, masker: SeamMasker) -> Any:
+def _without_split_secrets(data: Any, masker: SeamMasker, levels: int) -> Any:
     """The message with secrets masked that run over from one text block into the next."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, Mapping) or not levels:
         return data
     changed = {}
     for name, value in data.items():
@@ -41,7 +45,7 @@ def _without_split_secrets(data: Any, masker: SeamMasker) -> Any:
             if joined is not None:
                 changed[name] = joined
         if isinstance(value, list | tuple):
-            inner = [_without_split_secrets(entry, masker) for entry in changed.get(name, value)]
+            inner = [_without_split_secrets(entry, masker, levels - 1) for entry in changed.get(name, value)]
             if any(new is not old for new, old in zip(inner, value, strict=True)):
                 changed[name] = inner
     return {**data, **changed} if changed else data

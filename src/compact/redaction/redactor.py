@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from compact.redaction.candidates import Span, merged
+from compact.redaction.data import mask_value
 from compact.redaction.engine import Engine, LocatorName, engine_for
+from compact.redaction.json_text import looks_like_json, mask_json
 from compact.redaction.messages import mask_message
 from compact.redaction.rules import Rule, RuleSource
 from compact.redaction.sets import rules_of
-from compact.redaction.structure import looks_like_json, mask_json, mask_value
 
 T = TypeVar("T")
 

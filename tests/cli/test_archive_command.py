@@ -1,0 +1,284 @@
+"""`compact archive`, called in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from support_archive import SECRET, SettableClock, add_step, conversation, fs_archive, recorder
+
+from compact.archive import Archive
+from compact.cli.app import run
+
+Call: TypeAlias = Callable[..., tuple[int, str, str]]
+COMMANDS = ["ls", "show", "restore", "grep", "search", "verify", "prune"]
+
+
+@pytest.fixture
+def called(capsysbinary: pytest.CaptureFixture[bytes]) -> Call:
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run(["archive", *map(str, arguments)])
+        printed = capsysbinary.readouterr()
+        return code, printed.out.decode(), printed.err.decode()
+
+    return call
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The configured root: two sessions, `alpha` with steps of 60 days ago and of today and one output."""
+    root = tmp_path / ".compact" / "archive"
+    clock = SettableClock(datetime.now(UTC) - timedelta(days=60))
+    archive = fs_archive(root, recorder=recorder(clock))
+    add_step(archive, "alpha", [{"role": "user", "content": f"old words, {SECRET}"}])
+    clock.now = datetime.now(UTC)
+    add_step(archive, "alpha", conversation(3))
+    archive.put_output("alpha", "the zebra\neats \x1b[31mgrass\n", tool_name="bash", tool_call_id="c1")
+    add_step(archive, "beta", conversation(1))
+    return root
+
+
+def opened(root: Path) -> Archive:
+    return fs_archive(root)
+
+
+def damage(root: Path, name: str = "state-001.json", session: str = "alpha") -> None:
+    file = root / session / name
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+# --- ls, show
+
+
+def test_ls_lists_sessions(called: Call, root: Path) -> None:
+    code, out, err = called("ls")
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["session", "alpha", "beta"]
+    assert (rows[1][1], rows[1][3]) == ("2", "1")
+    found = json.loads(called("ls", "--json")[1])
+    assert [(row["session_id"], row["steps"], row["outputs"]) for row in found] == [
+        ("alpha", 2, 1),
+        ("beta", 1, 0),
+    ]
+
+
+def test_ls_of_an_empty_archive_says_so(called: Call, tmp_path: Path) -> None:
+    assert called("ls", "--root", tmp_path) == (0, "The archive is empty\n", "")
+    assert json.loads(called("ls", "--root", tmp_path, "--json")[1]) == []
+
+
+def test_show_gives_steps_and_files(called: Call, root: Path) -> None:
+    code, out, err = called("show", "alpha")
+    assert (code, err) == (0, "")
+    assert out.startswith("Session alpha: 2 steps, 3 files, ")
+    assert "/conversation_history/step-002.md" in out
+    found = json.loads(called("show", "alpha", "--json")[1])
+    assert [(row["step"], row["dialect"], row["messages"]) for row in found["steps"]] == [
+        (1, "chat", 1),
+        (2, "chat", 13),
+    ]
+    assert [info["path"] for info in found["files"]] == [info.path for info in opened(root).files("alpha")]
+
+
+def test_damaged_records_are_shown_as_such(called: Call, root: Path) -> None:
+    damage(root, "state-002.json")
+    for arguments in (("ls",), ("show", "alpha")):
+        code, out, err = called(*arguments)
+        assert (code, err) == (0, "")
+        assert "state-002.json cannot be read" in out
+        assert "beta" in called("ls")[1]
+
+
+# --- restore
+
+
+def test_restore_gives_the_bytes_of_the_transcript(called: Call, root: Path) -> None:
+    code, out, err = called("restore", "alpha")
+    assert (code, err) == (0, "")
+    assert out.encode() == (root / "alpha" / "transcript-pre-compact-002.jsonl").read_bytes()
+    assert [json.loads(line) for line in out.splitlines()] == conversation(3)
+    first = called("restore", "alpha", "--step", "1")[1]
+    assert first.encode() == (root / "alpha" / "transcript-pre-compact-001.jsonl").read_bytes()
+    assert SECRET not in first
+    as_json = json.loads(called("restore", "alpha", "--json")[1])
+    assert (as_json["session_id"], as_json["step"], as_json["dialect"]) == ("alpha", 2, "chat")
+    assert as_json["messages"] == conversation(3)
+
+
+def test_restore_writes_a_private_file_and_never_over_another(
+    called: Call, root: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "out.jsonl"
+    code, out, err = called("restore", "alpha", "-o", file)
+    assert (code, out, err) == (0, "", f"13 messages of alpha before step 2: {file}\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+    whole = file.read_bytes()
+    code, _, err = called("restore", "alpha", "--step", "1", "-o", file)
+    assert (code, file.read_bytes()) == (2, whole)
+    assert "exists already. Name another file, or overwrite it with --force" in err
+    assert called("restore", "alpha", "--step", "1", "-o", file, "--force")[0] == 0
+    assert file.read_bytes() == (root / "alpha" / "transcript-pre-compact-001.jsonl").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".compact", "out.jsonl"]
+
+
+def test_restore_does_not_write_through_a_dangling_link(called: Call, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    code, _, err = called("restore", "alpha", "-o", tmp_path / "link")
+    assert (code, "exists" in err) == (2, True)
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("restore", "alpha", "--step", "9"), "has no step 9: it has 1 to 2"),
+        (("restore", "alpha", "--step", "0"), "Invalid value for '--step'"),
+        (("restore", "alpha", "-o", "missing/folder/x"), "No such file"),
+        (("show", "alpah"), "there is no session 'alpah'. There are: alpha"),
+        (("search", "x", "gamma"), "there is no session 'gamma'"),
+        (("verify", "../alpha"), "there is no session '../alpha'"),
+        (("grep", "("), "RE2 does not accept the pattern"),
+        (("prune",), "--older-than"),
+        (("prune", "--older-than", "30"), "'30' is no time: write 30d, 12h, 90m or 2w"),
+        (("prune", "--older-than", "-3d"), "is no time"),
+        (("ls", "--root", "nowhere"), "there is no archive at nowhere. Name its folder with --root"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    called: Call, root: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    code, out, err = called(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.startswith("compact: ")
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_transcript_is_not_restored(called: Call, root: Path) -> None:
+    damage(root, "transcript-pre-compact-002.jsonl")
+    code, out, err = called("restore", "alpha")
+    assert (code, out) == (2, "")
+    assert "is not what was written" in err
+
+
+# --- grep, search
+
+
+def test_grep_looks_into_all_sessions_or_one(called: Call, root: Path) -> None:
+    code, out, _ = called("grep", "file number 0")
+    assert code == 0
+    assert [line.partition("/")[0] for line in out.splitlines()] == ["alpha", "beta"]
+    code, out, _ = called("grep", "FILE NUMBER", "beta", "-i")
+    assert (code, len(out.splitlines())) == (0, 1)
+    (found,) = json.loads(called("grep", "zebra", "--json")[1])
+    assert (found["session_id"], found["line"], found["column"], found["text"]) == (
+        "alpha",
+        1,
+        4,
+        "the zebra",
+    )
+    assert called("grep", "no such words") == (1, "", "")
+    assert called("grep", "no such words", "--json") == (1, "[]\n", "")
+
+
+def test_search_prints_passages_with_their_places(called: Call, root: Path) -> None:
+    code, out, err = called("search", "zebra", "alpha")
+    assert (code, err) == (0, "")
+    assert out.startswith("1. /tool_outputs/bash_c1_")
+    assert ":1-2\n   the zebra\n" in out
+    (found,) = json.loads(called("search", "zebra", "alpha", "--json")[1])
+    assert (found["first_line"], found["last_line"], found["text"][:9]) == (1, 2, "the zebra")
+    assert called("search", "giraffe", "alpha") == (1, "Nothing holds any of these words\n", "")
+
+
+def test_what_is_printed_cannot_steer_a_terminal(called: Call, root: Path) -> None:
+    for arguments in (("grep", "grass"), ("search", "grass", "alpha")):
+        out = called(*arguments)[1]
+        assert "grass" in out
+        assert "\x1b" not in out
+
+
+# --- verify, prune
+
+
+def test_verify_says_what_is_wrong(called: Call, root: Path) -> None:
+    assert called("verify") == (0, "2 sessions: everything is as it was written\n", "")
+    assert json.loads(called("verify", "--json")[1]) == {"sessions": 2, "problems": []}
+    damage(root)
+    damage(root, "conversation_history/step-002.md")
+    code, out, _ = called("verify")
+    assert (code, out.splitlines()[0]) == (1, "2 sessions: 2 problems")
+    code, out, _ = called("verify", "alpha", "--json")
+    problems = json.loads(out)["problems"]
+    assert (code, sorted(problem["code"] for problem in problems)) == (1, ["changed", "damaged"])
+    assert called("verify", "beta")[0] == 0
+
+
+def files_of(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_prune_removes_old_steps_and_never_the_newest(called: Call, root: Path) -> None:
+    before = files_of(root)
+    code, out, err = called("prune", "--older-than", "30d", "--dry-run")
+    assert (code, err) == (0, "")
+    assert out.startswith("Would remove 3 records, ")
+    assert files_of(root) == before
+    planned = json.loads(called("prune", "--older-than", "30d", "--dry-run", "--json")[1])
+    done = json.loads(called("prune", "--older-than", "30d", "--json")[1])
+    assert done == {**planned, "dry_run": False}
+    assert before - files_of(root) == {key for each in done["removed"] for key in each["keys"]}
+    assert called("prune", "--older-than", "0s")[1].startswith("Removed 0 records")
+    assert called("restore", "alpha")[0] == called("restore", "beta")[0] == 0
+    assert called("verify")[0] == 0
+    assert "pruned" in called("show", "alpha")[1]
+    assert "was pruned at" in called("restore", "alpha", "--step", "1")[2]
+
+
+def test_prune_leaves_a_damaged_session_and_goes_on_with_the_others(called: Call, root: Path) -> None:
+    clock = SettableClock(datetime.now(UTC) - timedelta(days=50))
+    archive = fs_archive(root, recorder=recorder(clock))
+    add_step(archive, "gamma", conversation())
+    add_step(archive, "gamma", conversation())
+    damage(root)
+    code, out, _ = called("prune", "--older-than", "4w", "--json")
+    found: dict[str, Any] = json.loads(out)
+    assert code == 1
+    assert [(each["session_id"], each["step"]) for each in found["removed"]] == [("gamma", 1)]
+    assert list(found["refused"]) == ["alpha"]
+    assert "was left as it is" in called("prune", "--older-than", "4w")[1]
+
+
+# --- all of them
+
+
+def test_the_configured_root_is_the_default(called: Call, root: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    root.rename(moved)
+    assert called("ls")[0] == 2
+    (tmp_path / "compact.yaml").write_text("archive: {root: elsewhere}\n")
+    assert "alpha" in called("ls")[1]
+    assert called("ls", "--root", root)[0] == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_what_it_does_and_shows_an_example(called: Call, command: str) -> None:
+    code, out, _ = called(command, "--help")
+    assert code == 0
+    assert f"Example: compact archive {command}" in out
+    assert "--root" in out
+    assert "--json" in out
+
+
+def test_a_masked_session_id_is_found_by_its_real_one(called: Call, root: Path) -> None:
+    archive = opened(root)
+    add_step(archive, f"user {SECRET}", conversation(1))
+    code, out, _ = called("show", f"user {SECRET}")
+    assert code == 0
+    assert out.startswith("Session user ")
+    assert SECRET not in called("ls")[1]

@@ -1,0 +1,132 @@
+"""The context compaction PRD's features, each by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support_engine import assert_good, events, manager, pair, says, turns, user
+
+from compact import CompactConfig, CompactManager
+from compact.testing import ScriptedSummarizer
+
+
+def selective(window: int = 128_000, summarizer: Any = None, **policy: Any) -> CompactManager:
+    settings = {"layout": "selective", "retention_window": 1, **policy}
+    return manager(window, summarizer=summarizer, policy=settings)
+
+
+def example() -> list[dict[str, Any]]:
+    """The PRD's example: a debugging session with two tool calls."""
+    return [
+        user("Can you debug this code?"),
+        {**pair("c1", "def f():\n    return 1 / 0\n" * 30)[0], "content": "Let me take a look."},
+        pair("c1", "def f():\n    return 1 / 0\n" * 30)[1],
+        says("I found the issue: a division by zero. " * 10),
+        {**pair("c2", "ok", name="patch")[0], "content": "Let me fix it."},
+        pair("c2", "patched")[1],
+        says("The fix is applied. Here is what I changed. " * 5),
+        user("Can you explain why that fixed it?"),
+    ]
+
+
+def test_example_scenario() -> None:
+    made = selective(summarizer=ScriptedSummarizer("I found a division by zero and patched it."))
+    items = example()
+    after = made.manual_compact("s", items)
+    assert [message["role"] for message in after] == ["user", "assistant", "user"]
+    assert after[0] is items[0]
+    assert after[2] is items[7]
+    assert "I found a division by zero and patched it." in after[1]["content"]
+
+
+def test_the_default_retention_window_covers_the_whole_example() -> None:
+    made = selective(retention_window=6)
+    items = example()
+    assert made.manual_compact("s", items) is items
+
+
+def test_selective_compression() -> None:
+    """Only assistant messages and tool results are compressed; user inputs stay, as the same objects."""
+    made = selective(8000)
+    items = [
+        m
+        for n in range(30)
+        for m in (user(f"Question {n} " * 20), *pair(f"c{n}", "data " * 60), says("Reply " * 40))
+    ]
+    after = made.preflight("s", items)
+    assert_good(made, items, after)
+    people = [item for item in items if item["role"] == "user"]
+    assert [item for item in after if item["role"] == "user"] == people
+    assert all(any(a is b for b in after) for a in people)
+
+
+def test_flow_coherence() -> None:
+    """A call is never parted from its result, and the newest batch in flight is never touched."""
+    made = selective(8000, retention_window=3)
+    items = [user("go"), *(m for n in range(60) for m in pair(f"c{n}", "line " * 80)), *pair("open", "")[:1]]
+    after = made.preflight("s", items)
+    assert_good(made, items, after)
+    assert after[-1] is items[-1]
+
+
+def test_incremental_approach() -> None:
+    """The earliest run is compressed first, and only as many as it takes."""
+    summarizer = ScriptedSummarizer("short")
+    made = selective(16_000, summarizer=summarizer)
+    items = [
+        m for n in range(12) for m in (user(f"Q{n}"), says(f"first {n} " * 200), says(f"second {n} " * 200))
+    ]
+    after = made.preflight("s", items)
+    firsts = [request.messages[0].text[:8].strip() for request in summarizer.requests]
+    assert firsts == [f"first {n}" for n in range(len(firsts))]
+    assert 0 < len(firsts) < 12
+    assert after[-1] is items[-1]
+
+
+def test_recency_preservation() -> None:
+    made = selective(8000, retention_window=9)
+    items = [user("go"), *(says(f"thought {n} " * 60) for n in range(60))]
+    after = made.preflight("s", items)
+    assert all(a is b for a, b in zip(after[-9:], items[-9:], strict=True))
+
+
+def test_flexible_triggers() -> None:
+    for policy, reason in (
+        ({"token_threshold": 1000}, "token_threshold"),
+        ({"message_threshold": 20}, "message_threshold"),
+        ({"turn_threshold": 5}, "turn_threshold"),
+    ):
+        made = selective(**policy)
+        items = [m for n in range(10) for m in (user(f"Q{n} " * 10), says("a " * 80), says("b " * 80))]
+        after = made.preflight("s", items)
+        assert len(after) < len(items), reason
+        assert events(made, name="trigger_decision")[0]["properties"]["reason"] == reason
+        again = made.preflight("s", after)
+        assert again is after, "count-based thresholds must not fire again without growth"
+
+
+def test_reduced_token_usage_30_to_50_percent() -> None:
+    """Over a whole session, at the PRD's own settings, at least 30% fewer input tokens are sent."""
+    made = CompactManager(
+        CompactConfig.preset(
+            "selective", model="gpt-4o", archive={"adapter": "memory"}, policy={"token_threshold": 10_000}
+        )
+    )
+    history: list[dict[str, Any]] = []
+    sent = plain = 0
+    raw: list[dict[str, Any]] = []
+    for n in range(60):
+        new = [user(f"Step {n}?"), *pair(f"c{n}", f"row {n} of data " * 80), says(f"Step {n} is done. " * 20)]
+        raw += new
+        history = list(made.preflight("s", [*history, *new]))
+        sent += made.estimate(history).total
+        plain += made.estimate(raw).total
+    assert sent <= 0.7 * plain
+
+
+def test_process_repeats_as_needed_during_conversation() -> None:
+    made = selective(8000)
+    history: list[dict[str, Any]] = []
+    for turn in turns(60, words=60):
+        history = list(made.preflight("s", [*history, turn, says("more " * 50)]))
+    assert len(made.archive.steps("s")) > 1

@@ -1,0 +1,209 @@
+"""Every built-in rule: something it masks, and something close that it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+from support_redaction import letters, matching
+
+from compact.errors import RedactionError
+from compact.redaction import MASK, Redactor, Rule, rules_from_config
+from compact.redaction.sets import named_sets
+
+HEX = "0123456789abcdef"
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{letters('pem', 64)}\n{letters('pem2', 40)}==\n-----END RSA PRIVATE KEY-----"
+JWT = f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiI{letters('jwt', 12)}.{letters('sig', 43)}"
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    # rule: (what it masks, what it must leave alone)
+    "private-key": (PEM, "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----"),
+    "putty-key": (f"Private-Lines: 2\n{letters('ppk', 64)}\n{letters('ppk2', 40)}\n", "Private-Lines: 2"),
+    "jwt": (JWT, f"eyJub3QganNvbg.{letters('x', 20)}.{letters('y', 20)}"),
+    "azure-client-secret": (f"x={letters('a', 3)}8Q~{letters('az', 34)}", "a~b 8Q~ short"),
+    "signed-url": (f"https://x/y?sig={letters('sas', 43)}%3D", "https://x/y?sig=signature-value-here"),
+    "password-hash": (f"root:$6$salt1234${letters('hash', 86)}:19000", "price: $6$ each"),
+    "url-login": ("postgres://bob:S3cr3t99@db/x", "postgres://bob:${PASSWORD}@db/x"),
+    "authorization": (f"Authorization: Token {letters('t', 40, HEX)}", "Authorization: Token <token>"),
+    "bearer": (f"bearer {letters('b', 40)}", "bearer authentication-is-required"),
+    "cookie": (f"Cookie: theme=dark; sid={letters('c', 32)}", "Cookie: theme=dark; lang=english"),
+    "basic-auth-encoded": (f"basic {letters('basic', 40)}==", "basic understanding of arithmetic"),
+    "npm-auth": (f"//npm.example/:_authToken={letters('npm', 36)}", "//npm.example/:_authToken=${NPM_TOKEN}"),
+    "command-login": ("curl -u bob:S3cr3t99 http://x", "curl -u $USER:$PASS http://x"),
+    "mysql-password": ("mysql -uroot -pS3cr3t99 db", "mysql -uroot -p db"),
+    "command-password": ("sshpass -p S3cr3t99 ssh x", "sshpass -p $PASS ssh x"),
+    "sql-password": ("CREATE USER x IDENTIFIED BY 'S3cr3t99'", "CREATE USER x IDENTIFIED BY '<password>'"),
+    "netrc": ("machine x login bob password S3cr3t99", "machine x login bob password <password>"),
+    "discord-bot": (
+        f"MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.{letters('d', 27)}",
+        "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ",
+    ),
+    # names of fields
+    "password": ("db_password = hunter2", "password_length = hunter2"),
+    "api-key": ("apiKey: 'abc9'", "api_key_name: 'abc9'"),
+    "secret": ("client_secret=S3cr3t99", "secret_name=db-credentials"),
+    "passphrase": ("DB_PASS=S3cr3t99", "compass=S3cr3t99"),
+    "password-abroad": ("密码: hunter2", "密码学: hunter2"),
+    "named-key": (f"signing_key: {letters('k', 24)}", "public_key: hunter2Aa!"),
+    "named-token": ("access_token=S3cr3t99", "access_token_type=S3cr3t99"),
+    "token": (f"GH_TOKEN={letters('tok', 24)}", f"next_page_token={letters('tok', 24)}"),
+    "telling-part": (f"my_password_secure='{letters('p', 20)}'", f"password_url='{letters('p', 20)}'"),
+    "key": (f"ACME_KEY={letters('kk', 32)}", f"cache_key={letters('kk', 32)}"),
+    "credential": (f"credentials: {letters('cr', 32)}", "credentials: include"),
+    # personal data
+    "email": ("write to ann.b@example.org now", "user@localhost and @decorator"),
+    "payment-card": ("card 4111 1111 1111 1111", "card 4111 1111 1111 1112"),
+    "us-ssn": ("ssn 123-45-6789", "part 123-45-67890"),
+    "us-ssn-spelled": ("social security number 123456789", "order number 123456789"),
+    "iban": ("GB82 WEST 1234 5698 7654 32", "GB83 WEST 1234 5698 7654 32"),
+    "phone": ("call +1 (555) 123-4567", "on 2024-05-15 at 10:30"),
+    "cn-resident-id": ("11010519491231002X", "110105194912310021"),
+    "es-dni": ("12345678Z", "12345678A"),
+    "br-cpf": ("529.982.247-25", "529.982.247-24"),
+    "in-aadhaar": ("2341 2341 2346", "2341 2341 2341"),
+    "fr-nir": ("2 55 08 14 168 025 38", "2 55 08 14 168 025 39"),
+    "uk-nino": ("AB 12 34 56 C", "AB 12 34 56 X"),
+    "it-codice-fiscale": ("RSSMRA85T10A562S", "RSSMRA85T10A5622"),
+    "kr-rrn": ("900101-1234567", "901301-12345"),
+    "identity-document": ("passport no X12345678", "order no X12345678"),
+    "digits": ("no. 123-45-6789!", "12 of 34"),
+}
+ALL_RULES = {rule.id: rule for rules in named_sets().values() for rule in rules}
+
+
+def _example(rule: Rule) -> tuple[str, str]:
+    if rule.id in EXAMPLES:
+        return EXAMPLES[rule.id]
+    positive = matching(rule.pattern, rule.id)
+    start = next((word for word in rule.keywords if word in positive), positive[:3])
+    cut = positive[: positive.index(start) + len(start) + 2]
+    return f"see {positive} there", f"see {cut} there"
+
+
+@pytest.mark.parametrize("rule", ALL_RULES.values(), ids=ALL_RULES)
+def test_rule_masks_its_secret_and_spares_the_near_miss(rule: Rule) -> None:
+    alone = Redactor([rule])
+    positive, near_miss = _example(rule)
+    masked = alone.redact(positive)
+    assert MASK in masked
+    assert len(masked) < len(positive) + len(MASK)
+    assert alone.redact(near_miss) == near_miss
+
+
+@pytest.mark.parametrize("rule", named_sets()["default"], ids=lambda rule: rule.id)
+def test_rule_works_in_company(rule: Rule) -> None:
+    """What a rule masks alone is masked by the whole set too: no rule hides a secret from another."""
+    positive, _ = _example(rule)
+    alone = Redactor([rule]).redact(positive)
+    together = Redactor().redact(positive)
+    kept = alone.split(MASK)
+    assert MASK in together
+    assert all(piece in alone for piece in together.split(MASK)), (kept, together)
+
+
+def test_every_example_belongs_to_a_rule() -> None:
+    assert set(EXAMPLES) <= set(ALL_RULES)
+
+
+@pytest.mark.parametrize("prefix", ["ghp_", "glpat-", "hf_", "sk-proj-", "npm_", "dop_v1_"])
+def test_filler_in_a_known_format_is_no_secret(prefix: str) -> None:
+    text = f"token is {prefix}{'x' * 64}"
+    assert Redactor().redact(text) == text
+
+
+def test_truncated_key_block_is_masked_to_the_end_of_its_lines() -> None:
+    lines = "\n".join(letters(f"line{n}", 64) for n in range(5))
+    text = f"before\n-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\nThe file ends here, sorry."
+    assert Redactor().redact(text) == f"before\n{MASK}\nThe file ends here, sorry."
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"id": "x", "pattern": "("}, "missing )"),
+        ({"id": "x", "pattern": "(?=a)b"}, "(?="),
+        ({"id": "x", "pattern": r"(a)\1"}, "invalid escape sequence"),
+        ({"id": "x", "pattern": "a*"}, "matches the empty text"),
+        ({"id": "x", "pattern": "a" * 5_000}, "5000 characters"),
+        ({"id": "x", "pattern": "(((a{100}){100}){100})"}, "RE2 does not accept"),
+        ({"id": "x", "pattern": r"[\p{L}]{900}\w{900}"}, "steps"),
+        ({"id": "x", "pattern": "\ud800"}, "lone surrogate"),
+        ({"id": "x", "pattern": ""}, "non-empty"),
+        ({"id": "x"}, "no pattern"),
+        ({"id": "X Y", "pattern": "a"}, "id must be"),
+        ({"id": "x", "pattern": "a", "colour": "red"}, "unknown keys colour"),
+        ({"id": "x", "pattern": "a", "validator": "nope"}, "no validator 'nope'"),
+        ({"id": "x", "pattern": "a", "scope": "page"}, "scope must be one of text, key"),
+        ({"id": "x", "pattern": "a", "keywords": [""]}, "keywords"),
+        ({"id": "x", "pattern": "a", "replacement": 5}, "replacement must be a string"),
+        ({"id": "x", "pattern": "RED"}, "matches its own replacement"),
+    ],
+)
+def test_bad_rule_is_refused_at_load_with_its_name_and_the_reason(
+    entry: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(RedactionError) as refused:
+        rules_from_config("default", [entry])
+    assert refused.value.rule == entry["id"]
+    assert reason in str(refused.value)
+
+
+def test_unknown_name_is_refused_and_the_sets_are_listed() -> None:
+    with pytest.raises(RedactionError, match="Sets: default, pii, digits") as refused:
+        Redactor("defualt")
+    assert refused.value.rule == "defualt"
+
+
+def test_rule_of_another_type_is_refused() -> None:
+    with pytest.raises(RedactionError, match="got int"):
+        Redactor([5])  # type: ignore[list-item]
+
+
+def test_extra_rule_from_settings_is_added_and_replaces_its_namesake() -> None:
+    extra = [
+        {"id": "ticket", "pattern": r"TICKET-\d+", "keywords": ["TICKET-"], "replacement": "<TICKET>"},
+        {"id": "digits", "pattern": r"\d{6,}"},
+        "digits",
+    ]
+    redactor = Redactor(rules_from_config("default", extra[:2]))
+    assert redactor.redact("TICKET-42, password=hunter2, 1234567") == f"<TICKET>, password={MASK}, {MASK}"
+    again = Redactor(rules_from_config(["digits"], extra[:2]))
+    assert again.redact("12345 and 1234567") == f"12345 and {MASK}"
+
+
+def test_rules_can_be_named_singly_and_mixed_with_sets() -> None:
+    redactor = Redactor(["github", "pii", Rule("beta", "beta-[0-9]+")])
+    text = f"{matching(r'ghp_[A-Za-z0-9]{36}', 'g')} ann@example.org beta-7 password=hunter2"
+    assert redactor.redact(text) == f"{MASK} {MASK} {MASK} password=hunter2"
+
+
+def test_validator_can_be_a_function_and_one_that_fails_masks() -> None:
+    def even(text: str) -> bool:
+        return int(text) % 2 == 0
+
+    redactor = Redactor([Rule("even", r"\b\w+\b", validator=even)])
+    assert redactor.redact("2 3") == f"{MASK} 3"
+    assert redactor.redact("three 4") == f"{MASK} {MASK}"
+
+
+def test_key_rule_masks_what_stands_under_the_name_in_text_and_in_data() -> None:
+    redactor = Redactor([Rule("staff", "employee_id", ("employee",), scope="key")])
+    assert redactor.redact("employeeId: ab, other: ab") == f"employeeId: {MASK}, other: ab"
+    assert redactor.redact('{"employee-id": 7, "n": 7}') == f'{{"employee-id": "{MASK}", "n": 7}}'
+    assert redactor.redact_value({"EmployeeID": "ab"}) == {"EmployeeID": MASK}
+
+
+def test_key_rule_without_keywords_sees_every_name() -> None:
+    redactor = Redactor([Rule("any", "^colour$", scope="key", validator="literal")])
+    assert redactor.redact("colour=blue9 shade=dark9") == f"colour={MASK} shade=dark9"
+
+
+def test_pattern_outside_ascii_is_matched_on_the_real_characters() -> None:
+    redactor = Redactor([Rule("umlaut", r"Grüße-\d+"), Rule("script", r"\p{Han}{2}号")])
+    assert redactor.redact("é Grüße-12 ok 我们号 é") == f"é {MASK} ok {MASK} é"
+    assert redactor.redact("a\ud800b Grüße-12") == f"a\ud800b {MASK}"
+
+
+def test_keywords_keep_their_case_unless_the_pattern_ignores_it() -> None:
+    exact = Redactor([Rule("a", "KEY[0-9]", ("KEY",))])
+    loose = Redactor([Rule("a", "(?i)KEY[0-9]", ("KEY",))])
+    assert exact.redact("key1 KEY1") == f"key1 {MASK}"
+    assert loose.redact("key1 KEY1") == f"{MASK} {MASK}"

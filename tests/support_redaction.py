@@ -1,0 +1,117 @@
+"""For the redaction tests: values made to fit a pattern, without a real-looking secret standing in the repo."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import random
+import re
+import string
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from support_data import SHARED
+
+from compact.redaction import MASK
+
+_PARSER: Any = re._parser  # type: ignore[attr-defined]
+_WORD = string.ascii_letters + string.digits + "_"
+_CATEGORIES = {"CATEGORY_DIGIT": string.digits, "CATEGORY_WORD": _WORD, "CATEGORY_SPACE": " "}
+_OPEN_ENDED = 400
+
+
+def dice(seed: str) -> random.Random:
+    """A source of chance that is the same in every run."""
+    return random.Random(hashlib.sha256(seed.encode()).digest())
+
+
+def letters(seed: str, count: int, alphabet: str = string.ascii_letters + string.digits) -> str:
+    """Random characters, the same for the same seed."""
+    chance = dice(seed)
+    return "".join(chance.choice(alphabet) for _ in range(count))
+
+
+def matching(pattern: str, seed: str) -> str:
+    """A text that the pattern matches: every class by chance, every repetition at its least."""
+    return "".join(_written(_PARSER.parse(pattern), dice(seed)))
+
+
+def _written(parsed: Sequence[Any], chance: random.Random) -> Iterator[str]:
+    for operation, argument in parsed:
+        kind = str(operation)
+        if kind == "LITERAL":
+            yield chr(argument)
+        elif kind == "IN":
+            yield chance.choice(_class(argument))
+        elif kind in ("MAX_REPEAT", "MIN_REPEAT"):
+            least, _, inner = argument
+            for _ in range(least):
+                yield from _written(inner, chance)
+        elif kind == "SUBPATTERN":
+            yield from _written(argument[3], chance)
+        elif kind == "BRANCH":
+            # The first alternative of an optional edge is "the start of the text", which needs no character.
+            yield from _written(argument[1][0], chance)
+        elif kind == "NOT_LITERAL":
+            yield "z"
+        elif kind != "AT":
+            raise NotImplementedError(kind)
+
+
+def _class(items: Sequence[Any]) -> str:
+    if str(items[0][0]) == "NEGATE":
+        excluded = _class(items[1:])
+        return "".join(char for char in _WORD if char not in excluded)
+    found = ""
+    for operation, argument in items:
+        kind = str(operation)
+        if kind == "LITERAL":
+            found += chr(argument)
+        elif kind == "RANGE":
+            found += "".join(map(chr, range(argument[0], argument[1] + 1)))
+        else:
+            found += _CATEGORIES[str(argument)]
+    return found
+
+
+def labelled(name: str) -> list[dict[str, Any]]:
+    """The rows of one of the shared redaction files; empty where they are absent."""
+    path = SHARED / "data" / "redaction" / f"{name}.jsonl.gz"
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def is_found(text: str, masked: str, secrets: Sequence[str]) -> bool:
+    """Whether every labelled value is masked for at least three quarters, wherever it stands."""
+    hidden = _hidden(text, masked)
+    for secret in filter(None, secrets):
+        if hidden is None or secret not in text:
+            if secret in masked:
+                return False
+            continue
+        for place in re.finditer(re.escape(secret), text):
+            if sum(hidden[place.start() : place.end()]) < 0.75 * len(secret):
+                return False
+    return True
+
+
+def _hidden(text: str, masked: str) -> list[bool] | None:
+    """For each character of the text whether it is gone; None where JSON was written anew."""
+    hidden = [True] * len(text)
+    position = 0
+    for piece in masked.split(MASK):
+        at = text.find(piece, position)
+        if at < 0:
+            return None
+        hidden[at : at + len(piece)] = [False] * len(piece)
+        position = at + len(piece)
+    return hidden
+
+
+def repo_fixture(*parts: str) -> Path:
+    """A file under tests/fixtures/redaction."""
+    return Path(__file__).resolve().parent.joinpath("fixtures", "redaction", *parts)
