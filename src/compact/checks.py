@@ -30,6 +30,7 @@ __all__ = [
     "id_problem",
     "structure_violations",
     "violations",
+    "violations_in",
 ]
 
 NAME_RULE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -79,12 +80,17 @@ def violations(
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
+    return violations_in(neutral, known, in_flight)
+
+
+def violations_in(messages: Sequence[Message], dialect: Dialect, in_flight: bool = True) -> list[Violation]:
+    """`violations` of messages that were read already."""
     found: list[Violation] = []
-    if known.NAME == "harness":
+    if dialect.NAME == "harness":
         return found
-    for index, message in enumerate(neutral):
-        found += _message_rules(index, message, messages[index], known)
-    found += structure_violations(neutral, known, in_flight)
+    for index, message in enumerate(messages):
+        found += _message_rules(index, message, dialect)
+    found += structure_violations(messages, dialect, in_flight)
     return sorted(found, key=lambda violation: violation.index)
 
 
@@ -124,14 +130,14 @@ def _is_content(part: Part, dialect: Dialect) -> bool:
     return True
 
 
-def _message_rules(index: int, message: Message, item: Any, dialect: Dialect) -> list[Violation]:
+def _message_rules(index: int, message: Message, dialect: Dialect) -> list[Violation]:
     found = []
     if message.role not in ROLES[dialect.NAME]:
         allowed = ", ".join(sorted(ROLES[dialect.NAME]))
         found.append(Violation(index, "unknown_role", f"the role {message.role!r} is not one of {allowed}"))
     if message.role in ("user", "assistant") and not has_content(message, dialect):
         found.append(Violation(index, "empty_content", f"the {message.role} message has no content"))
-    for piece in dialect.pieces(item):
+    for piece in dialect.pieces(message.origin):
         problem = bad_text(piece) if isinstance(piece, str) else None
         if problem:
             found.append(Violation(index, "invalid_text", f"the message contains {problem}"))

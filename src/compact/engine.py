@@ -119,7 +119,7 @@ class Line:
         """
         working, state = yield from self._resolved(call, state)
         seen, known = self._dialect(call, working.items)
-        working = yield from self._clean(working, known)
+        working = yield from self._clean(working, known, seen)
         working = yield from self._offloaded(working, known, seen)
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=known, max_tokens=self.limits.window
@@ -159,8 +159,8 @@ class Line:
             return 0, dialects.detect(items)
         return seen, known
 
-    def _clean(self, working: Working, dialect: Dialect) -> Asking[Working]:
-        if self.policy.max_turns is None and self.verified.is_legal(working.items, dialect):
+    def _clean(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
+        if self.policy.max_turns is None and self.verified.is_legal(working.items, dialect, seen):
             return working
         report = hygiene.clean_report(working.items, self.policy.max_turns, dialect.NAME)
         if report.messages is working.items:
@@ -179,11 +179,16 @@ class Line:
     def _offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
         """A huge result goes to the archive when it is first seen, whatever the total."""
         desk = self.desk(dialect)
+        large = [
+            n
+            for n in range(seen, len(working.items))
+            if self.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
+        ]
+        if not large and not self.moved:
+            return working
         items, sources = list(working.items), list(working.sources)
         changed = self._moved_before(items, sources)
-        for n in range(seen, len(items)):
-            if self.meter.count_item(items[n], dialect) <= desk.large_result_tokens:
-                continue
+        for n in large:
             message = dialect.read(items[n])
             if message.protected or not any(is_large(result.text, desk) for result in message.results):
                 continue
@@ -203,11 +208,10 @@ class Line:
     def _moved_before(self, items: list[Any], sources: list[int | None]) -> bool:
         """A host that passes its full history shows us a moved result again: the same pointer takes its place."""
         changed = False
-        if self.moved:
-            for n, source in enumerate(sources):
-                before = self.moved.get(source) if source is not None else None
-                if before is not None and items[n] == before[0]:
-                    items[n], sources[n], changed = before[1], None, True
+        for n, source in enumerate(sources):
+            before = self.moved.get(source) if source is not None else None
+            if before is not None and items[n] == before[0]:
+                items[n], sources[n], changed = before[1], None, True
         return changed
 
     def _decide(

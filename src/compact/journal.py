@@ -44,7 +44,10 @@ class Journal:
         """Takes an event. Costs an append to a list."""
         self._waiting.append(event)
         if not self._working:
-            self._start()
+            try:
+                self._start()
+            except RuntimeError:  # the interpreter is shutting down and starts no threads any more
+                self.flush()
         if len(self._waiting) >= _LIMIT:
             self.flush()
 
@@ -68,8 +71,9 @@ class Journal:
     def _start(self) -> None:
         with self._starting:
             if not self._working:
+                # Not a daemon: a process that ends waits the moment it takes to write the last events.
+                threading.Thread(target=self._work, name="compact-journal").start()
                 self._working = True
-                threading.Thread(target=self._work, name="compact-journal", daemon=True).start()
 
     def _work(self) -> None:
         """Writes until nothing waits. A journal that nobody uses any more has no thread that would keep it."""

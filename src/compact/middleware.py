@@ -22,12 +22,14 @@ from compact.archive import keys
 from compact.archive.backend import Backend, backend_archive
 from compact.config import CompactConfig, share_of
 from compact.dialects import get
+from compact.drivers import drive
 from compact.engine import Call, Line
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Offload
-from compact.manager import DEFAULT_SESSION, CompactManager, _agent_summarizer, drive
+from compact.manager import DEFAULT_SESSION, CompactManager
 from compact.stages.base import Need, Store
 from compact.stages.offload import offloaded
+from compact.summarizers.agent import agent_summarizer
 from compact.tokens import Meter
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.models import PROFILES
@@ -184,15 +186,7 @@ class ContextManagementMiddleware:
 
     def get_compaction_stats(self) -> dict[str, Any]:
         """Tokens saved in all, how many operations, and how much each kind saved."""
-        by_strategy: dict[str, int] = {}
-        for result in self.history:
-            saved = by_strategy.get(result.strategy_used, 0) + result.tokens_saved
-            by_strategy[result.strategy_used] = saved
-        return {
-            "total_tokens_saved": sum(by_strategy.values()),
-            "compaction_events": len(self.history),
-            "by_strategy": by_strategy,
-        }
+        return self._manager.get_compaction_stats()
 
     def get_system_prompt_segment(self) -> str:
         """Text for the agent's system prompt: what happens to its context, and how to get things back."""
@@ -282,7 +276,8 @@ class _Manager(CompactManager):
     async def summary(self, messages: list[Any], model: str, agent: Any) -> list[Any]:
         """Everything folded that is older than the recent share."""
         call = Call(messages=messages, manual=True, note="summarize_conversation")
-        folded: list[Any] = await self._arun(DEFAULT_SESSION, call, model, _agent_summarizer(agent))
+        summarizer = None if agent is None else agent_summarizer(agent)
+        folded: list[Any] = await self._arun(DEFAULT_SESSION, call, model, summarizer)
         return folded
 
     def _line(self, session: Any, model: str | None) -> Line:

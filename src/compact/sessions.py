@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,7 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
 
 def _begins_with(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
     """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
-    return len(messages) >= len(prefix) and list(messages[: len(prefix)]) == list(prefix)
+    return len(messages) >= len(prefix) and list(messages[: len(prefix)]) == prefix
 
 
 def recalled(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
@@ -116,18 +116,18 @@ def remembered(
         "tokens_after": tokens_after,
         "ineffective": ineffective,
     }
-    return state, {"replaced": fingerprint(messages), "standing": fingerprint(items)}
+    known: dict[int, bytes] = {}
+    return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
 
 
-def fingerprint(messages: Sequence[Any]) -> str:
-    """A hash of messages that is the same for equal ones, in any process."""
+def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) -> str:
+    """A hash of messages that is the same for equal ones, in any process. `known` holds those of objects in hand."""
+    known = {} if known is None else known
     found = hashlib.sha256()
     for item in messages:
-        text = json.dumps(_data(item), sort_keys=True, ensure_ascii=False, default=str)
-        found.update(text.encode("utf-8", "surrogatepass"))
-        found.update(b"\n")
+        digest = known.get(id(item))
+        if digest is None:
+            text = json.dumps(plain(item), sort_keys=True, ensure_ascii=False, default=str)
+            digest = known[id(item)] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        found.update(digest)
     return found.hexdigest()
-
-
-def _data(item: Any) -> Mapping[str, Any]:
-    return plain(item)

@@ -179,6 +179,7 @@ def test_every_error_at_every_system_call(
     calls = trace_of(tmp_path / "trace", faulty)
     places = [n for n, name in enumerate(calls) if name == "write" or not half_writes]
     fail_each(tmp_path, faulty, before, ((n, error) for n in places for error in ERRNOS))
+    print(len(calls), "system calls", len(places) * len(ERRNOS), "failures")  # noqa: T201
 
 
 def test_a_disk_that_fills_up_in_the_middle_of_a_write_leaves_nothing_half(

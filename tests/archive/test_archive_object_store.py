@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,6 +180,41 @@ def test_errors_say_what_to_check(opened: Callable[..., ObjectStore], faults: Fa
     ):
         with pytest.raises(ArchiveError, match=r"no answer within 0\.2 s"):
             read()
+
+
+def test_a_bucket_that_does_not_exist_takes_nothing(moto: str) -> None:
+    store = open_s3(bucket="no-such-bucket", endpoint_url=moto)
+    for work in (
+        lambda: store.create("s/x", record()),
+        lambda: store.stage("s/.attempt-1-x", record()),
+        lambda: store.replace("s/x", record()),
+    ):
+        with pytest.raises(ArchiveError, match="Check that the bucket exists"):
+            work()
+    for look in (lambda: store.append("s/events.jsonl", record()), lambda: store.entries("s"), store.folders):
+        with pytest.raises(ArchiveError, match="404 Not Found"):
+            look()
+    assert store.read("s/x") is None
+    store.close()
+
+
+def test_closing_ends_a_call_that_is_under_way(opened: Callable[..., ObjectStore], faults: Faults) -> None:
+    store = opened(step_timeout_s=30.0)
+    faults.always("hang")
+    ended: list[str] = []
+
+    def read() -> None:
+        with pytest.raises(ArchiveError) as caught:
+            store.read("s/x")
+        ended.append(caught.value.reason)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while not faults.seen:
+        time.sleep(0.01)
+    store.close()
+    thread.join(5)
+    assert ended == ["closed"]
 
 
 def test_a_call_ends_within_its_limit_whatever_the_server_does(

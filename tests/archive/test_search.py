@@ -348,6 +348,7 @@ BROKEN: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],
     "a bit flipped": lambda data: data[:-100] + bytes([data[-100] ^ 1]) + data[-99:],
+    "a word changed": lambda data: data.replace(b"zebra", b"zebru"),
     "another version": lambda data: data.replace(b"index 1", b"index 0", 1),
     "noise": lambda data: os.urandom(5000),
     "noise with a fitting hash": lambda data: _sealed(b"no database" * 500),

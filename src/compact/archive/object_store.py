@@ -17,18 +17,17 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from compact.archive import keys
 from compact.archive.protocol import Appended, Created, Entry
+from compact.archive.recent import Recent
 from compact.archive.records import Record
 from compact.archive.timed import Timed
 from compact.errors import ArchiveError, ConfigError, MissingExtra
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
-
-T = TypeVar("T")
 
 _PUT_SHARE = 0.7  # of the limit; the rest is for reading back after an error
 _SEGMENT = re.compile(r".*/(\d{8,})\.jsonl", re.ASCII)
@@ -107,7 +106,7 @@ class ObjectStore:
         self._timeout_s = timeout_s
         self._step_timeout_s = step_timeout_s
         self._timed = Timed()
-        self._next_segment: dict[str, int] = {}
+        self._next_segment: Recent[int] = Recent()
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`. Large records go up in parts."""
@@ -146,8 +145,8 @@ class ObjectStore:
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
-        data = self._call(key, "read", lambda: self._get(key), self._step_timeout_s)
-        return None if data is _MISSING else data
+        data: bytes | None = self._look(key, lambda: self._get(key), self._step_timeout_s)
+        return data
 
     def read_log(self, log: str) -> bytes:
         """See `Store.read_log`: the segments, one after another."""
@@ -202,7 +201,7 @@ class ObjectStore:
             )
 
     def address(self, key: str) -> str:
-        """The URL of a record; of a log, that of its first segment's folder."""
+        """The URL of a record."""
         return f"{self._url}/{key}"
 
     def close(self) -> None:
@@ -213,13 +212,11 @@ class ObjectStore:
         """Whether the record was put; False when the key is taken."""
         limit = self._limit(key)
         give_up = time.monotonic() + limit
+        work = lambda: self._obstore.put_async(self._client, key, record.data, mode=mode)  # noqa: E731
         try:
-            result = self._call(
-                key,
-                "write",
-                lambda: self._obstore.put_async(self._client, key, record.data, mode=mode),
-                limit * _PUT_SHARE,
-            )
+            self._call(key, "write", work, limit * _PUT_SHARE)
+        except self._obstore.exceptions.AlreadyExistsError:
+            return False
         except ArchiveError:
             try:
                 present = self._hash_of(key, give_up - time.monotonic())
@@ -227,8 +224,7 @@ class ObjectStore:
                 present = None
             if present != record.sha256:
                 raise
-            return True
-        return result is not _TAKEN
+        return True
 
     def _hash_of(self, key: str, limit: float) -> str | None:
         async def read() -> str:
@@ -238,8 +234,8 @@ class ObjectStore:
                 seen.update(piece)
             return seen.hexdigest()
 
-        result = self._call(key, "read", read, limit)
-        return None if result is _MISSING else result
+        found: str | None = self._look(key, read, limit)
+        return found
 
     async def _get(self, key: str) -> bytes:
         found = await self._obstore.get_async(self._client, key)
@@ -247,12 +243,16 @@ class ObjectStore:
 
     def _copy(self, source: str, target: str) -> bool:
         """Whether there was something to copy."""
-        work = lambda: self._obstore.copy_async(self._client, source, target)  # noqa: E731
-        return self._call(target, "copy", work, self._step_timeout_s) is not _MISSING
+
+        async def copy() -> bool:
+            await self._obstore.copy_async(self._client, source, target)
+            return True
+
+        return bool(self._look(target, copy, self._step_timeout_s))
 
     def _exists(self, key: str) -> bool:
         work = lambda: self._obstore.head_async(self._client, key)  # noqa: E731
-        return self._call(key, "read", work, self._step_timeout_s) is not _MISSING
+        return self._look(key, work, self._step_timeout_s) is not None
 
     def _segments(self, log: str) -> list[str]:
         folder = log.partition("/")[0]
@@ -266,8 +266,16 @@ class ObjectStore:
     def _limit(self, key: str) -> float:
         return self._timeout_s if _QUICK.fullmatch(key) else self._step_timeout_s
 
+    def _look(self, key: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
+        """What is under a key, or None when there is nothing."""
+        try:
+            return self._call(key, "read", work, limit)
+        except ArchiveError as problem:
+            if problem.details.get("reason") == "missing":
+                return None
+            raise
+
     def _call(self, key: str, action: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
-        """The answer, `_MISSING` or `_TAKEN`."""
         exceptions = self._obstore.exceptions
 
         async def waited() -> Any:
@@ -275,12 +283,13 @@ class ObjectStore:
 
         try:
             return self._timed.run(waited, max(limit, 0.01))
-        except (exceptions.NotFoundError, FileNotFoundError):
-            return _MISSING
         except exceptions.AlreadyExistsError:
-            return _TAKEN
+            raise
+        except (exceptions.NotFoundError, FileNotFoundError) as problem:
+            raise _failed(action, key, problem, "Check that the bucket exists", "missing") from problem
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as problem:
-            raise _failed(action, key, problem, "Check the credentials and the bucket's policy") from problem
+            hint = "Check the credentials and the bucket's policy"
+            raise _failed(action, key, problem, hint, "refused") from problem
         except TimeoutError as problem:
             raise ArchiveError(
                 f"could not {action} {self.address(key)}: no answer within {limit:.1f} s",
@@ -289,11 +298,8 @@ class ObjectStore:
                 reason="timeout",
             ) from problem
         except exceptions.BaseError as problem:
-            raise _failed(action, key, problem, "The object store refused or is unreachable") from problem
-
-
-_MISSING: Any = object()
-_TAKEN: Any = object()
+            hint = "The object store refused or is unreachable"
+            raise _failed(action, key, problem, hint, "store") from problem
 
 
 def segment_key(log: str, number: int) -> str:
@@ -301,12 +307,12 @@ def segment_key(log: str, number: int) -> str:
     return f"{log.removesuffix('.jsonl')}/{number:08d}.jsonl"
 
 
-def _failed(action: str, key: str, problem: Exception, hint: str) -> ArchiveError:
+def _failed(action: str, key: str, problem: Exception, hint: str, reason: str) -> ArchiveError:
     return ArchiveError(
         f"could not {action} {key or 'the archive'}: {_first_line(problem)}",
         hint=hint,
         key=key,
-        reason="store",
+        reason=reason,
     )
 
 

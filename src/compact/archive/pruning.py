@@ -38,7 +38,9 @@ class Pruner:
         steps = [self.reader.step_in(folder, number) for number in numbers]
         newest = steps.pop()
         entries = {entry.key: entry for entry in self.store.entries(folder)}
-        old = [step for step in steps if step.pruned_at or moment(step.committed_at) < self.before]
+        kept, old = [newest], list[Step]()
+        for step in steps:
+            (old if step.pruned_at or moment(step.committed_at) < self.before else kept).append(step)
         for step in old:
             found = [
                 entries[key] for ref in step.files.values() if (key := f"{folder}/{ref.name}") in entries
@@ -49,7 +51,6 @@ class Pruner:
                     f"{folder}/{keys.state_name(step.step)}", Scribe(self.redactor, session_id).state(stub)
                 )
             yield from self._remove(session_id, step.step, found)
-        kept = [step for step in steps if step not in old] + [newest]
         loose = self._unreferenced(folder, kept, list(entries.values()))
         yield from self._remove(session_id, None, loose)
         if (old or loose) and not self.dry_run:
@@ -67,7 +68,7 @@ class Pruner:
 
         One that is newer than the newest step may be pointed to by a context that no step has seen yet: it stays.
         """
-        before = min(self.before, moment(kept[-1].committed_at))
+        before = min(self.before, moment(kept[0].committed_at))
         old = [
             entry
             for entry in entries

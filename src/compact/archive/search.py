@@ -87,7 +87,7 @@ class SearchIndex:
                 self._image = self._saved()
             try:
                 return self._answer(query, limit)
-            except (sqlite3.Error, _StaleError):
+            except (sqlite3.Error, _UnusableError):
                 self._image = b""
                 return self._answer(query, limit)
 
@@ -103,7 +103,7 @@ class SearchIndex:
         present = {info.path: info.size for info in self._archive.files(self._session_id)}
         known: dict[str, int] = dict(database.execute("SELECT path, size FROM files"))
         if any(present.get(path) != size for path, size in known.items()):
-            raise _StaleError  # records never change: files were pruned, or it is the index of another archive
+            raise _UnusableError  # records never change: files were pruned, or it is the index of another archive
         new = [path for path in present if path not in known]
         for path in new:
             text = self._text(path)
@@ -163,8 +163,8 @@ class SearchIndex:
                 store.replace(self._key(), already_stored(_head(image) + b"\n" + image))
 
 
-class _StaleError(Exception):
-    """The index speaks of files that are not there."""
+class _UnusableError(Exception):
+    """The index is damaged, or speaks of files that are not there."""
 
 
 def _opened(image: bytes) -> sqlite3.Connection:
@@ -175,10 +175,10 @@ def _opened(image: bytes) -> sqlite3.Connection:
             database.deserialize(image)
         else:
             database.executescript(_SCHEMA)
-    except (sqlite3.OperationalError, AttributeError) as problem:
+    except (sqlite3.Error, AttributeError) as problem:
         database.close()
         if image:
-            raise sqlite3.DatabaseError(str(problem)) from problem
+            raise _UnusableError from problem
         raise ArchiveError(
             f"ranked search is not possible: {problem}",
             hint="It needs a Python whose SQLite has FTS5; grep finds exact words without it",

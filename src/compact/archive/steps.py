@@ -108,9 +108,8 @@ class Steps:
         if missing:
             self.log.archived(session, step.step, missing, None)
             self.log.sync(session)
-        with suppress(
-            ArchiveError
-        ):  # it stays readable under the attempt's names; the next writer tries again
+        # If this fails it stays readable under the attempt's names, and the next writer tries again.
+        with suppress(ArchiveError):
             self.store.publish(moves(session.folder, step))
 
     def _may_finish(self, attempt: str, age: float) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from compact.errors import ArchiveError
@@ -28,24 +29,30 @@ class Timed:
 
         Raises:
             TimeoutError: it took longer than `limit_s`; it was cancelled.
-            ArchiveError: this process was forked after the network client was started.
+            ArchiveError: this process was forked after the network client was started, or `close` was called meanwhile.
         """
         _check_not_forked()
 
         async def limited() -> T:
             return await asyncio.wait_for(work(), limit_s)
 
-        return asyncio.run_coroutine_threadsafe(limited(), self._running()).result()
+        future = asyncio.run_coroutine_threadsafe(limited(), self._running())
+        try:
+            return future.result()
+        except CancelledError:
+            raise ArchiveError("the archive was closed during a call", reason="closed") from None
 
     def close(self) -> None:
-        """Stops the thread. May be called twice."""
+        """Cancels what runs and stops the thread. May be called twice."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
-        if loop is not None and thread is not None and thread.is_alive():
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+        if loop is None or thread is None or not thread.is_alive():
+            return
+        asyncio.run_coroutine_threadsafe(_cancel_others(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -56,6 +63,13 @@ class Timed:
                 )
                 self._thread.start()
             return self._loop
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _check_not_forked() -> None:

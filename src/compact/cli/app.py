@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from compact.cli import archive, check, config, count, demo
+from compact.cli import apply, archive, check, config, count, demo
 from compact.errors import CompactError
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
@@ -24,7 +24,7 @@ _CLOSED_PIPE = 141
 
 app = typer.Typer(
     name="compact",
-    help="Long LLM-agent sessions: count their tokens, check that a provider would take them, look at settings.",
+    help="Long LLM-agent sessions: count their tokens, check that a provider would take them, compact them.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 app.command("count", epilog=count.EXAMPLE)(count.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
+app.command("apply", epilog=apply.EXAMPLE)(apply.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)

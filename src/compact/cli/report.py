@@ -1,14 +1,15 @@
-"""A measured session on the screen."""
+"""A measured session, and what a compaction did to one, on the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
 from compact.checks import Violation
+from compact.cli.compaction import LEVELS, Compaction, Size
 from compact.cli.measure import Measured, ToolShare
 from compact.cli.shared import counted, label, number, one_line, print_table, prose, table
 
@@ -16,6 +17,21 @@ TOOLS_SHOWN = 12
 BEGINNING_CHARS = 44
 ID_CHARS = 40
 TOOL_CHARS = 32
+MOVED_SHOWN = 5
+FILES = {
+    "transcript-": "the session as it was, message for message",
+    "conversation_history/": "the same as a page, for reading and grep",
+    "summary-": "what was folded, and into which words",
+    "state-": "what the next call needs",
+}
+"""What a step writes, by how the names begin."""
+STAGES = {
+    "offload": "large tool outputs moved to files",
+    "compact": "old tool outputs and written texts became pointers",
+    "summarize": "the oldest part became a summary",
+    "truncate": "oversized messages cut, the oldest left out",
+}
+"""What each stage of a compaction does."""
 
 
 def print_measured(out: Console, measured: Measured) -> None:
@@ -74,6 +90,90 @@ def print_violations(out: Console, session: str, messages: int, found: Sequence[
 def measured_json(measured: Measured) -> dict[str, Any]:
     """The report for programs."""
     return {**asdict(measured), "usage_pct": round(measured.usage, 6)}
+
+
+def print_compaction(out: Console, done: Compaction) -> None:
+    """What was done: before and after, what each stage saved, what stands now, and what went where."""
+    out.print(f"Session {one_line(done.session, 60)}: {done.dialect}, for {done.model}")
+    out.print(outcome_words(done) + "\n")
+    print_sizes(out, {"before": done.before, "after": done.after} if done.changed else {"": done.before})
+    if done.changed:
+        print_stages(out, done)
+        print_levels(out, done)
+        print_places(out, done)
+
+
+def outcome_words(done: Compaction) -> str:
+    """In a sentence: what happened, or why nothing did."""
+    start = f"compaction starts at {done.trigger:,} of {done.window:,} tokens"
+    if done.applied_again:
+        return f"Step {done.step} in the archive is about this session: it was applied again"
+    if done.step is not None:
+        return f"Compacted, as step {done.step}; {start}"
+    if done.changed:
+        return f"Put in order, not compacted; {start}"
+    if done.before.tokens < done.trigger:
+        return f"Nothing to do: {start}"
+    return "Nothing could be saved: all of it is recent or protected"
+
+
+def print_sizes(out: Console, sizes: Mapping[str, Size]) -> None:
+    """A row for each state of a session."""
+    rows = table(label(""), *map(number, ("messages", "tokens", "of window")), label("a provider would"))
+    for name, size in sizes.items():
+        verdict = f"refuse it: {counted(size.violations, 'reason')}" if size.violations else "take it"
+        rows.add_row(name, f"{size.messages:,}", f"{size.tokens:,}", f"{size.usage_pct:.1%}", verdict)
+    print_table(out, rows)
+
+
+def print_stages(out: Console, done: Compaction) -> None:
+    """What each stage saved."""
+    if not done.saved:
+        return
+    rows = table(label("stage"), number("saved"), prose("how"))
+    for stage, tokens in done.saved.items():
+        rows.add_row(stage, f"{tokens:,}", STAGES.get(stage, ""))
+    print_table(out, rows, "What each stage saved, in tokens")
+
+
+def print_levels(out: Console, done: Compaction) -> None:
+    """How much of the messages still stands."""
+    rows = table(label("level"), *map(number, ("messages", "tokens")), prose("what stands"))
+    for share in done.levels:
+        rows.add_row(share.level, f"{share.messages:,}", f"{share.tokens:,}", LEVELS[share.level])
+    standing = sum(share.messages for share in done.levels if share.level not in ("summary", "marker"))
+    if standing < done.before.messages:
+        gone = done.before.messages - standing
+        rows.add_row("gone", f"{gone:,}", "0", "nothing: folded into the summary, or only in the archive")
+    print_table(out, rows, "What stands in the context")
+
+
+def print_places(out: Console, done: Compaction) -> None:
+    """Where everything lies that left the context."""
+    if not done.files:
+        return
+    where = "" if done.archive.startswith("memory:") else f", in {done.archive}"
+    rows = table(label("file"), prose("what"))
+    for name in done.files:
+        what = next((words for start, words in FILES.items() if name.startswith(start)), None)
+        if what is not None:
+            rows.add_row(name, what)
+    if done.moved:
+        tokens = sum(moved.tokens_before for moved in done.moved)
+        largest = "" if len(done.moved) <= MOVED_SHOWN else "; the largest:"
+        rows.add_row("tool_outputs/", f"{counted(len(done.moved), 'text')}, {tokens:,} tokens{largest}")
+    print_table(out, rows, f"What went where{where}")
+    rows = table(number(""), prose(""))
+    for moved in sorted(done.moved, key=lambda moved: (-moved.tokens_before, moved.path))[:MOVED_SHOWN]:
+        rows.add_row(f"{moved.tokens_before:,}", moved.path)
+    rows.show_header = False
+    print_table(out, rows)
+
+
+def compaction_json(done: Compaction) -> dict[str, Any]:
+    """The report for programs, without the messages."""
+    found = {key: value for key, value in asdict(done).items() if key != "messages"}
+    return {**found, "saved": dict(done.saved)}
 
 
 def _print_roles(out: Console, measured: Measured) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compact import dialects
-from compact.checks import violations
+from compact.checks import violations_in
 from compact.dialects import Dialect
 
 
@@ -22,34 +22,38 @@ class Verified:
     def seen(self, items: Sequence[Any]) -> tuple[int, Dialect | None]:
         """How many of the first messages were found legal before, and in which dialect."""
         known = len(self._items)
-        if known and len(items) >= known and list(items[:known]) == self._items:
+        if known and len(items) >= known and _first(items, known) == self._items:
             return known, self._dialect
         return 0, None
 
-    def is_legal(self, items: Sequence[Any], dialect: Dialect) -> bool:
-        """Whether `violations` would find nothing. Messages that were changed in place since are not looked at again.
+    def is_legal(self, items: Sequence[Any], dialect: Dialect, known: int) -> bool:
+        """Whether `violations` would find nothing. The first `known` messages (see `seen`) are not looked at again.
 
         Raises:
             MessageError: an entry is not a message.
         """
-        known, before = self.seen(items)
-        if dialect is not before:
+        if not known or dialect is not self._dialect:
             self._items, self._calls, self._resume, known = [], set(), 0, 0
         start = self._resume
-        found = violations(items[start:], dialect.NAME)
-        # A list that goes on need not begin like a whole one.
-        if any(violation.rule != "first_not_user" or violation.index or not start for violation in found):
+        _, fresh = dialects.read(items[start:], dialect)
+        found = violations_in(fresh, dialect)
+        # The message before the reply was found legal where it stands; alone at the beginning it may not look so.
+        if any(violation.index or not start for violation in found):
             self._items = []
             return False
-        _, fresh = dialects.read(items[start:], dialect)
         new_calls = [call.id for message in fresh[known - start :] for call in message.calls if call.id]
         if not self._calls.isdisjoint(new_calls):
             self._items = []
             return False
         self._calls.update(new_calls)
-        self._items, self._dialect = list(items), dialect
+        self._items[known:] = items[known:]
+        self._dialect = dialect
         self._resume = start + _last_reply(fresh)
         return True
+
+
+def _first(items: Sequence[Any], count: int) -> Sequence[Any]:
+    return items[:count] if isinstance(items, list) else list(items[:count])
 
 
 def _last_reply(messages: Sequence[Any]) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from compact.errors import MissingExtra
@@ -33,7 +36,8 @@ class Engine:
     def __init__(self, rules: Iterable[Rule], locator: LocatorName = "auto") -> None:
         self.rules = tuple(rules)
         self.fields = Fields(rule for rule in self.rules if rule.scope == "key")
-        self.masks = frozenset({MASK, *(rule.replacement for rule in self.rules)})
+        masks = sorted({MASK, *(rule.replacement for rule in self.rules)} - {""}, key=len, reverse=True)
+        self._masks = re.compile("|".join(map(re.escape, masks)))
         detectors = [_text_detector(rule) for rule in self.rules if rule.scope == "text"]
         detectors += [
             _field_detector(number, *entry)
@@ -59,7 +63,7 @@ class Engine:
         for place in self._worth_trying(text, shadow):
             found += self._found_by(self._detectors[place], text, shadow)
         found.sort()
-        return found
+        return self._without_masks(text, found) if found else found
 
     def may_match(self, text: str) -> bool:
         """Whether a field's name or another secret could stand anywhere in JSON text.
@@ -121,22 +125,36 @@ class Engine:
             except Exception:
                 # A check that fails says nothing about the text: mask what the pattern found.
                 span = Span(start, end, detector.id, MASK)
-            if span is not None and span.start < span.end and self._is_new(text, span):
+            if span is not None and span.start < span.end:
                 found.append(span)
                 masked_to = span.end
         if next(matches, None) is not None:
             found.append(Span(masked_to, len(text), detector.id, MASK))
         return found
 
-    def _is_new(self, text: str, span: Span) -> bool:
-        """Whether anything but masks stands in a span: what is masked is never masked again."""
-        inside = text[span.start : span.end]
-        if "<" not in inside and inside not in self.masks:
-            return True
-        for mask in self.masks:
-            if mask:
-                inside = inside.replace(mask, "")
-        return any(char.isalnum() for char in inside)
+    def _without_masks(self, text: str, spans: list[Span]) -> list[Span]:
+        """What is masked is never masked again: spans in a mask go, and those that cut into one take it whole."""
+        masked = [match.span() for match in self._masks.finditer(text)]
+        if not masked:
+            return spans
+        kept = []
+        for span in spans:
+            start, end = _widened(span, masked)
+            rest = self._masks.sub("", text[start:end])
+            if any(char.isalnum() for char in rest):
+                kept.append(span._replace(start=start, end=end))
+        return sorted(kept)
+
+
+def _widened(span: Span, masked: list[tuple[int, int]]) -> tuple[int, int]:
+    start, end = span.start, span.end
+    first = bisect_right(masked, start, key=itemgetter(0)) - 1
+    if first >= 0 and masked[first][1] > start:
+        start = masked[first][0]
+    last = bisect_left(masked, end, key=itemgetter(0)) - 1
+    if last >= 0 and masked[last][1] > end:
+        end = masked[last][1]
+    return start, end
 
 
 @lru_cache(maxsize=32)

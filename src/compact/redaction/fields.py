@@ -117,8 +117,8 @@ def _is_bare_literal(kind: str, text: str, value: Value, in_code: bool) -> bool:
     words = words_of(text)
     if len(words) > 1 and not has_digit(text):
         return False
-    if any(word in _TELLING_WORDS for word in words) and surprise(text) < 0.3:
-        return False
+    if any(word in _TELLING_WORDS for word in words):
+        return value.alone and has_digit(text)
     return not in_code or has_digit(text)
 
 

@@ -79,7 +79,7 @@ class SessionRedactor(Redactor):
         literal = literal.strip()
         if not _SHORTEST <= len(literal) <= _LONGEST or literal in self._literals or MASK in literal:
             return
-        if not (looks_random(literal) or surprise(literal) >= 0.25):
+        if not (looks_random(literal) or surprise(literal) >= 0.3):
             return
         if len(self._literals) >= MAX_LITERALS:
             self._literals.pop(next(iter(self._literals)))

@@ -138,7 +138,7 @@ _TALK_AND_WORK: tuple[Row, ...] = (
         "",
         r"webhook\.office\.com/webhookb2/(?P<secret>[\w@-]{30,}/IncomingWebhook/[\w/-]{30,})",
     ),
-    ("zapier-webhook", "", r"hooks\.zapier\.com/hooks/catch/(?P<secret>\d+/\w+)"),
+    ("zapier-webhook", "", r"hooks\.zapier\.com/hooks/catch/(?P<secret>\d{4,}/\w{5,})"),
     (
         "discord-bot",
         "",

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from compact.dialects import Dialect
 from compact.events import Properties
+from compact.markers import is_pointer
 from compact.messages import Message, Text, ToolResult
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class SummaryRequest:
     """Wanted: a summary of these messages, in at most so many tokens. The answer is its text."""
 
     messages: Sequence[Message]
+    dialect: str
     strategy: str
     max_tokens: int
     previous: str = ""
@@ -129,8 +131,16 @@ class Desk:
 
     def row(self, message: Message, level: Level) -> Row:
         """The row of a message that was changed."""
-        written = self.rewrite(message)
+        written = message if _is_ours(message) else self.rewrite(message)
         return Row(written, self.count(written), None, level)
+
+
+def _is_ours(message: Message) -> bool:
+    """Whether compact wrote all of it: a result that is nothing but a pointer is masked already."""
+    if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
+        return False
+    content = message.parts[0].content
+    return len(content) == 1 and isinstance(content[0], Text) and is_pointer(content[0].text)
 
 
 def total(rows: Sequence[Row]) -> int:

@@ -57,12 +57,13 @@ def fold(
         kept = _instructions(rows, previous, room // _INSTRUCTION_SHARE, desk)
     request = SummaryRequest(
         messages=[row.message for row in rows],
+        dialect=desk.dialect.NAME,
         strategy=strategy,
         max_tokens=max(1, room - desk.count_text(kept)),
         previous=without_instructions(previous),
         positions=positions,
     )
-    body = (yield request).strip()
+    body = desk.redact((yield request).strip())
     text = _frame(step, "\n\n".join(piece for piece in (kept, body) if piece), where)
     message = Message("assistant", (summary_part(text, rows, desk.dialect),))
     return Fold(

@@ -1,0 +1,126 @@
+"""The line before a model call, and one whole compaction, against plain tiktoken on the same text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterator
+from functools import cache, partial
+from importlib.resources import files
+from itertools import count
+from typing import Any
+
+from bench import Figure, best_of, ratio
+from compact import CompactConfig, CompactManager
+from compact.stages.base import Begin, Commit, Load, Store
+from compact.tokens.counter import counter_for
+
+Item = dict[str, Any]
+
+
+def bench_preflight_under_the_threshold() -> Iterator[Figure]:
+    """A warm preflight of 1,000 messages of 128k tokens with one new message, events on, against a recount."""
+    made, session = _manager(1_000_000), _session(1_000)
+    made.preflight("s", session)
+    grown = _growing(session)
+    cost = ratio(40, lambda: made.preflight("s", next(grown)), partial(_recount, session))
+    tokens = made.estimate(session).total
+    yield Figure(f"times faster ({tokens} tokens)", 1 / cost, "x", 100, at_least=True)
+    made.close()
+
+
+def bench_preflight_growth() -> Iterator[Figure]:
+    """A warm preflight of 10,000 messages against one of 1,000."""
+    made = _manager(100_000_000)
+    few, many = _session(1_000), _session(10_000)
+    made.preflight("few", few)
+    made.preflight("many", many)
+    cost = ratio(20, partial(made.preflight, "many", many), partial(made.preflight, "few", few))
+    yield Figure("times the cost", cost, "x", 12)
+    made.close()
+
+
+def bench_one_compaction() -> Iterator[Figure]:
+    """One compaction of a real 136k-token session that was watched while it grew, against one cold tiktoken count."""
+    session = _real_session()
+    for label, policy, limit in (
+        ("reversible stages", {"target_pct": 0.6}, 0.5),
+        ("with the extractive summary", {"target_pct": 0.15}, 2.0),
+    ):
+        runs = [_Watched(session, policy) for _ in range(6)]
+        reference = best_of(6, partial(_recount, session))
+        seconds = min(run.compact() for run in runs)
+        stages = ", ".join(runs[0].made.get_compaction_stats()["by_strategy"])
+        yield Figure(f"times the cost, {label} ({stages})", seconds / reference, "x", limit)
+
+
+class _Watched:
+    """A session that has grown to just below its threshold; the next message makes it compact."""
+
+    def __init__(self, session: list[Item], policy: dict[str, Any]) -> None:
+        size = _manager(1_000_000).estimate(session).total
+        self.made = _manager(int(size / 0.85), policy={**policy, "hard_cap_buffer": 0})
+        self.session = session
+        self.archiving = 0.0
+        self.made.preflight("s", session[:-1])
+        serve = self.made._serve
+
+        def timed(session: Any, need: Any, meter: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return serve(session, need, meter)
+            finally:
+                if isinstance(need, Begin | Commit | Store | Load):
+                    self.archiving += time.perf_counter() - started
+
+        self.made._serve = timed  # type: ignore[method-assign]
+
+    def compact(self) -> float:
+        """Seconds, without those that the archive took."""
+        started = time.perf_counter()
+        self.made.preflight("s", self.session)
+        seconds = time.perf_counter() - started - self.archiving
+        self.made.close()
+        return seconds
+
+
+def _manager(window: int, **settings: Any) -> CompactManager:
+    config = CompactConfig(
+        model="gpt-4o", max_context_tokens=window, archive={"adapter": "memory"}, **settings
+    )
+    return CompactManager(config)
+
+
+@cache
+def _real_session() -> list[Item]:
+    packed = files("compact.cli").joinpath("demo_session.jsonl.gz").read_bytes()
+    lines = [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
+    messages: list[Item] = lines[0].get("messages", lines)
+    return messages
+
+
+def _session(messages: int) -> list[Item]:
+    """A conversation of about 128 tokens a message, every message different."""
+    texts = [str(item.get("content") or "") for item in _real_session()]
+    pool = " ".join(texts).split(" ")
+    found = []
+    for n in range(messages):
+        start = (n * 37) % (len(pool) - 100)
+        text = f"{n}: {' '.join(pool[start : start + 58])}"
+        found.append({"role": "assistant" if n % 2 else "user", "content": text})
+    return found
+
+
+def _growing(session: list[Item]) -> Iterator[list[Item]]:
+    grown = list(session)
+    for n in count():
+        grown.append({"role": "assistant" if len(grown) % 2 else "user", "content": f"and now number {n}"})
+        yield grown
+
+
+def _recount(messages: list[Item]) -> int:
+    plain = counter_for("o200k_base", fast=False)
+    return sum(
+        plain.count(str(item.get("content") or "") + str(item.get("tool_calls") or "")) for item in messages
+    )

@@ -1,0 +1,200 @@
+"""`compact apply`: a transcript compacted, and what that did."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compact.archive.records import to_line
+from compact.cli.compaction import Compaction, compact_session
+from compact.cli.report import compaction_json, print_compaction
+from compact.cli.shared import (
+    FileArgument,
+    JsonOption,
+    LenientOption,
+    console,
+    named,
+    print_json,
+    sessions_of,
+)
+from compact.config import CompactConfig
+from compact.errors import CompactError, ConfigError, MessageError, MissingExtra, TranscriptError
+from compact.manager import CompactManager
+from compact.transcripts import Session
+
+EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
+
+_NAMES_SHOWN = 5
+_UNITS = {"k": 1_000, "m": 1_000_000}
+
+
+def command(
+    file: FileArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Where the result goes: .json, .jsonl, and .gz of each."
+        ),
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Which session, if the file has several.")
+    ] = None,
+    window: Annotated[
+        str | None, typer.Option(metavar="TOKENS", help="The context window: 32k, 32000. Else the model's.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="For this model. Else: the transcript's, the configured one."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="compact.yaml, .yml or .json with the settings.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="layered, selective or progressive, instead of a file.")
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The archive's folder. Else: the configured archive."),
+    ] = None,
+    manual: Annotated[
+        bool, typer.Option("--manual", help="Fold everything that may be folded, whatever the size.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    as_json: JsonOption = False,
+    lenient: LenientOption = False,
+) -> None:
+    """Compact a session of a transcript, and say what went where.
+
+    Without -o it is a trial: nothing is written, neither a result nor an archive. Exit code 1 when the session cannot be
+    made to fit.
+    """
+    _check_output(output, force)
+    chosen = _chosen(file, session, lenient)
+    settings: dict[str, Any] = {}
+    if model or chosen.model:
+        settings["model"] = model or chosen.model
+    if window is not None:
+        settings["max_context_tokens"] = _tokens(window)
+    if output is None:
+        settings["archive"] = {"adapter": "memory"}
+    elif root is not None:
+        settings["archive"] = {"adapter": "fs", "root": str(root)}
+    done = _compacted(_config(config, preset, settings), chosen, manual)
+    if output is not None:
+        _write(output, _encoded(done.messages, output), force)
+    _report(done, file, output, as_json)
+
+
+def _compacted(config: CompactConfig, session: Session, manual: bool) -> Compaction:
+    with CompactManager(config) as manager:
+        try:
+            return compact_session(manager, session, manual)
+        except MessageError as error:
+            raise named(session, error) from error
+        except (ConfigError, MissingExtra):
+            raise
+        except CompactError as error:
+            sys.stderr.write(f"compact: session {session.id}: {error}\n")
+            raise typer.Exit(1) from error
+
+
+def _report(done: Compaction, file: Path, output: Path | None, as_json: bool) -> None:
+    if as_json:
+        out = None if output is None else str(output)
+        print_json({"file": str(file), "output": out, **compaction_json(done)})
+        return
+    print_compaction(console(), done)
+    if output is not None:
+        console().print(f"\nWritten to {output}", soft_wrap=True)
+    elif done.changed:
+        console().print("\nThis was a trial: nothing was written. Add -o OUT to write the result.")
+
+
+def _chosen(file: Path, wanted: str | None, lenient: bool) -> Session:
+    """The session of that id, or the only one.
+
+    Raises:
+        TranscriptError: the file has no such session, or several and none was named.
+    """
+    ids: list[str] = []
+    only: Session | None = None
+    for found in sessions_of(file, lenient):
+        if found.id == wanted:
+            return found
+        ids.append(found.id)
+        only = found if len(ids) == 1 else None
+    if wanted is None and only is not None:
+        return only
+    names = ", ".join(ids[:_NAMES_SHOWN])
+    more = f" and {len(ids) - _NAMES_SHOWN} more" if len(ids) > _NAMES_SHOWN else ""
+    if wanted is None:
+        what, hint = f"{file} has {len(ids)} sessions", f"Choose one with --session: {names}{more}"
+    else:
+        what, hint = f"{file} has no session {wanted!r:.100}", f"It has: {names}{more}"
+    raise TranscriptError(what, hint=hint, path=str(file))
+
+
+def _config(file: Path | None, preset: str | None, settings: dict[str, Any]) -> CompactConfig:
+    if file is not None and preset is not None:
+        raise typer.BadParameter("--config and --preset cannot stand together: give one of them")
+    return (
+        CompactConfig.load(file, **settings) if preset is None else CompactConfig.preset(preset, **settings)
+    )
+
+
+def _tokens(text: str) -> int:
+    number, unit = text.strip().lower().replace("_", "").replace(",", ""), 1
+    if number[-1:] in _UNITS:
+        number, unit = number[:-1], _UNITS[number[-1]]
+    if not number.isascii() or not number.isdigit() or int(number) == 0:
+        raise typer.BadParameter(f"--window must be a number of tokens like 32k or 32000, got {text!r:.40}")
+    return int(number) * unit
+
+
+def _encoded(messages: Sequence[Any], file: Path) -> bytes:
+    """A JSON list with one message a line, or bare lines; packed if the name says so."""
+    lines = [to_line(message) for message in messages]
+    name = file.name.lower()
+    if name.removesuffix(".gz").endswith(".jsonl"):
+        data = b"".join(lines)
+    else:
+        data = b"[\n" + b",\n".join(line.rstrip(b"\n") for line in lines) + b"\n]\n"
+    return gzip.compress(data, mtime=0) if name.endswith(".gz") else data
+
+
+def _check_output(file: Path | None, force: bool) -> None:
+    if file is None:
+        return
+    if str(file) == "-":
+        raise typer.BadParameter("-o needs the name of a file: the report goes to standard output")
+    if file.exists() and not force:
+        raise _taken(file)
+    if not file.parent.is_dir():
+        raise TranscriptError(f"cannot write {file}: there is no folder {file.parent}", path=str(file))
+
+
+def _write(file: Path, data: bytes, force: bool) -> None:
+    """The whole file or none; what came into its place meanwhile is overwritten only by force."""
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(data)
+        if force:
+            new.replace(file)
+        else:
+            file.hardlink_to(new)
+    except FileExistsError:
+        raise _taken(file) from None
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _taken(file: Path) -> TranscriptError:
+    hint = "Name another file, or overwrite it with --force"
+    return TranscriptError(f"{file} exists already", hint=hint, path=str(file))

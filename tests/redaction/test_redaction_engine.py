@@ -1,0 +1,215 @@
+"""The engine: both locators give the same result, and time grows with the text, whatever the text and the rules."""
+
+from __future__ import annotations
+
+import builtins
+import string
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support_redaction import labelled, letters, matching
+
+from compact.errors import MissingExtra
+from compact.redaction import MASK, Redactor, Rule
+from compact.redaction import engine as engine_module
+from compact.redaction.engine import Engine
+from compact.redaction.sets import named_sets
+
+EVERYTHING = ["default", "pii"]
+PLAIN = Redactor(EVERYTHING, locator="re2")
+
+
+@pytest.fixture(scope="module")
+def fast() -> Redactor:
+    pytest.importorskip("hyperscan", reason="the extra `fast` is not installed")
+    return Redactor(EVERYTHING, locator="hyperscan")
+
+
+def _samples() -> list[str]:
+    rules = [rule for rule in named_sets()["default"] if rule.scope == "text"]
+    made = [f"see {matching(rule.pattern, rule.id)} é there" for rule in rules]
+    found = [
+        row["text"] for name in ("gitleaks", "detect_secrets", "secretlint", "pii") for row in labelled(name)
+    ]
+    return made + found
+
+
+def test_hyperscan_and_re2_mask_the_same(fast: Redactor) -> None:
+    samples = _samples()
+    for text in [*samples, *("\n".join(samples[at : at + 40]) for at in range(0, len(samples), 40))]:
+        assert fast.redact(text) == PLAIN.redact(text)
+
+
+PIECES = st.sampled_from(
+    [
+        "password",
+        "=",
+        ": ",
+        '"',
+        "'",
+        "token",
+        "<REDACTED>",
+        "\n",
+        " ",
+        "sk-",
+        "ghp_",
+        letters("p", 36),
+        "é",
+        "{",
+        "}",
+    ]
+    + [
+        "[",
+        "]",
+        ",",
+        "://",
+        "@",
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJ",
+        "123-45-6789",
+        "\\",
+        "--",
+        "\ud800",
+        "is ",
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=6), max_size=24).map("".join))
+@settings(max_examples=300)
+def test_a_second_pass_changes_nothing(text: str) -> None:
+    once = PLAIN.redact(text)
+    assert PLAIN.redact(once) == once
+
+
+@given(st.lists(PIECES, max_size=20).map("".join))
+@settings(max_examples=200)
+def test_locators_agree_on_anything(text: str) -> None:
+    pytest.importorskip("hyperscan", reason="the extra `fast` is not installed")
+    assert Redactor(EVERYTHING, locator="hyperscan").redact(text) == PLAIN.redact(text)
+
+
+def test_hyperscan_takes_over_once_there_is_enough_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("hyperscan", reason="the extra `fast` is not installed")
+    monkeypatch.setattr(engine_module, "_BYTES_BEFORE_HYPERSCAN", 1_000)
+    engine = Engine(named_sets()["digits"] + named_sets()["pii"])
+    before = engine.find("a@b.example " * 10)
+    assert engine._fast is None
+    engine.find("x" * 2_000)
+    assert engine._fast is not None
+    assert engine.find("a@b.example " * 10) == before
+
+
+def test_without_the_extra_re2_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_import = builtins.__import__
+
+    def no_hyperscan(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "hyperscan":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_hyperscan)
+    monkeypatch.setattr(engine_module, "_BYTES_BEFORE_HYPERSCAN", 10)
+    engine = Engine(named_sets()["digits"])
+    assert len(engine.find("number 12345 in a longer text")) == 1
+    assert len(engine.find("number 12345 in a longer text")) == 1
+    with pytest.raises(MissingExtra, match="fast"):
+        Engine(named_sets()["digits"], "hyperscan")
+
+
+def test_pattern_that_hyperscan_refuses_is_left_to_re2() -> None:
+    pytest.importorskip("hyperscan", reason="the extra `fast` is not installed")
+    rules = [Rule("wide", r"(?:ab){1,400}[cd]{300,900}e", ("ab",)), Rule("plain", "beta[0-9]")]
+    redactor = Redactor(rules, locator="hyperscan")
+    assert redactor.redact(f"ab{'c' * 300}e beta7") == f"{MASK} {MASK}"
+
+
+def test_locator_that_fails_is_replaced_by_the_keywords() -> None:
+    class Broken:
+        def which(self, shadow: bytes) -> list[int]:
+            raise RuntimeError("no scratch")
+
+    engine = Engine(named_sets()["default"], "re2")
+    engine._fast = Broken()
+    assert [span.rule for span in engine.find("password=hunter2")] == ["password"]
+
+
+def test_threads_share_one_redactor(fast: Redactor) -> None:
+    text = "\n".join(_samples()[:60])
+    expected = PLAIN.redact(text)
+    results: list[str] = []
+    threads = [threading.Thread(target=lambda: results.append(fast.redact(text))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 8
+
+
+def test_too_many_matches_mask_the_rest_of_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "MAX_MATCHES", 5)
+    assert Redactor([Rule("a", "a")]).redact("a b " * 5 + "a tail") == f"{MASK} b " * 4 + MASK
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    best = float("inf")
+    for _ in range(3):
+        started = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+HOSTILE = {
+    "aaaa": "a",
+    "equals": "=",
+    "quotes": '"',
+    "braces": "{",
+    "brackets": "[",
+    "hex": "deadbeef0123456789",
+    "names": "password=",
+    "open quotes": 'password="',
+    "curly quotes": "password=“",
+    "escapes": '\\"password\\":\\"',
+    "key headers": "-----BEGIN PRIVATE KEY-----\n",
+    "logins": "http://u:p@",
+    "web tokens": "eyJhbGciOi.",
+    "objects": '{"password":',
+    "flags": "--password ",
+    "commands": "mysql -p",
+    "cookies": "cookie: a=b;",
+    "prose": "password is ",
+    "tables": "| password ",
+    "numbers": "1-",
+    "mails": "a.b@c.",
+    "wide": "密码: ",
+}
+
+
+@pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
+def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
+    """Four times the text takes at most about four times as long; quadratic work would take sixteen."""
+    short, long = (unit * (size // len(unit)) for size in (20_000, 80_000))
+    first = max(_seconds(lambda: PLAIN.redact(short)), 0.002)
+    assert _seconds(lambda: PLAIN.redact(long)) < first * 9
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*a){12}b", "(a|aa)+$"])
+def test_hostile_user_pattern_is_linear(pattern: str) -> None:
+    redactor = Redactor([Rule("hostile", pattern)])
+    short, long = "a" * 100_000 + "!", "a" * 400_000 + "!"
+    first = max(_seconds(lambda: redactor.redact(short)), 0.002)
+    assert _seconds(lambda: redactor.redact(long)) < first * 9
+
+
+def test_a_million_characters_of_anything_is_quick_enough_to_bear() -> None:
+    chance = string.ascii_letters + string.digits + " =:\"'{}[](),.;-_/\\\n"
+    text = letters("million", 1_000_000, chance)
+    started = time.perf_counter()
+    PLAIN.redact(text)
+    assert time.perf_counter() - started < 30

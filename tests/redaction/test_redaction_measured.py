@@ -1,0 +1,52 @@
+"""How much is found and how much is masked by mistake, on other projects' labelled samples and on real transcripts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support_data import all_sessions
+from support_redaction import is_found, labelled
+
+from compact.redaction import Redactor
+
+REDACTOR = Redactor()
+
+
+def _rows(*names: str) -> list[dict[str, Any]]:
+    rows = [row for name in names for row in labelled(name)]
+    if not rows:
+        pytest.skip("the shared redaction samples are not beside the repo")
+    return rows
+
+
+def test_secrets_of_other_projects_samples_are_found() -> None:
+    rows = _rows("gitleaks", "detect_secrets", "secretlint")
+    with_secrets = [row for row in rows if row["secrets"]]
+    found = sum(is_found(row["text"], REDACTOR.redact(row["text"]), row["secrets"]) for row in with_secrets)
+    mistaken = sum(REDACTOR.redact(row["text"]) != row["text"] for row in rows if not row["secrets"])
+    assert found / len(with_secrets) >= 0.93
+    assert found / (found + mistaken) >= 0.85
+
+
+def test_personal_data_of_the_samples_is_found() -> None:
+    pii = Redactor("pii")
+    covered = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "EMAIL_ADDRESS"}
+    rows = _rows("pii")
+    ours = [row for row in rows if row["secrets"] and set(row["types"]) <= covered]
+    clean = [row for row in rows if not row["secrets"]]
+    found = sum(is_found(row["text"], pii.redact(row["text"]), row["secrets"]) for row in ours)
+    mistaken = sum(pii.redact(row["text"]) != row["text"] for row in clean)
+    assert found / len(ours) >= 0.97
+    assert mistaken / len(clean) <= 0.08
+
+
+def test_real_transcripts_are_hardly_touched() -> None:
+    """Fewer than two masks in a megabyte of agent sessions full of code that speaks of tokens and passwords."""
+    size = count = 0
+    for session in all_sessions()[:120]:
+        text = json.dumps(session["messages"])
+        size += len(text)
+        count += REDACTOR.scan(text).count
+    assert count / size * 1_000_000 < 2

@@ -1,0 +1,83 @@
+"""A session remembers what was secret in it, and nothing else ever learns that memory."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from support_redaction import letters
+
+from compact.redaction import MASK, Redactor, SessionRedactor
+from compact.redaction import session as session_module
+
+SECRET = letters("session", 24)
+
+
+def test_what_was_found_once_is_masked_from_then_on() -> None:
+    redactor = Redactor()
+    session = redactor.session()
+    assert session.redact(f"see {SECRET}") == f"see {SECRET}"
+    assert session.redact(f"api_key={SECRET}") == f"api_key={MASK}"
+    assert session.redact(f"see {SECRET}!") == f"see {MASK}!"
+    assert session.scan(f"see {SECRET}!").by_rule == {"seen-before": 1}
+    assert redactor.redact(f"see {SECRET}!") == f"see {SECRET}!"
+    assert redactor.session().redact(f"see {SECRET}!") == f"see {SECRET}!"
+
+
+def test_it_works_backwards_within_one_text_one_object_and_one_list() -> None:
+    assert Redactor().session().redact(f"{SECRET} password={SECRET}") == f"{MASK} password={MASK}"
+    assert Redactor().session().redact_value([SECRET, {"password": SECRET}]) == [MASK, {"password": MASK}]
+    first, second = {"role": "user", "content": SECRET}, {"role": "user", "content": f"token: {SECRET}"}
+    masked = Redactor().session().redact_messages([first, second])
+    assert [message["content"] for message in masked] == [MASK, f"token: {MASK}"]
+
+
+def test_it_is_found_inside_json_and_data() -> None:
+    session = Redactor().session()
+    session.redact(f"api_key={SECRET}")
+    assert session.redact(f'{{"note": "{SECRET}"}}') == f'{{"note": "{MASK}"}}'
+    assert session.redact_value({"note": [f"a {SECRET} b"]}) == {"note": [f"a {MASK} b"]}
+    message = {"role": "user", "content": f"a {SECRET}"}
+    assert session.redact_message(message) == {"role": "user", "content": f"a {MASK}"}
+
+
+@pytest.mark.parametrize("word", ["test", "password1", "letmein", "opensesame"])
+def test_common_words_are_masked_in_place_but_not_remembered(word: str) -> None:
+    session = Redactor().session()
+    assert session.redact(f"password={word}") == f"password={MASK}"
+    assert session.redact(f"a {word} run") == f"a {word} run"
+
+
+def test_non_ascii_secret_is_remembered() -> None:
+    session = Redactor().session()
+    secret = "Zx9é8Qw7ü6Er5"
+    session.redact(f'password="{secret}"')
+    assert session.redact(f"é {secret} é") == f"é {MASK} é"
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "MAX_LITERALS", 10)
+    session = Redactor().session()
+    secrets = [letters(f"s{n}", 20) for n in range(30)]
+    for secret in secrets:
+        session.redact(f"api_key={secret}")
+    text = " ".join(secrets)
+    assert session.scan(text).count == 10
+    assert session.redact(secrets[-1]) == MASK
+
+
+def test_memory_is_not_shown_and_not_stored() -> None:
+    session = Redactor().session()
+    session.redact(f"api_key={SECRET}")
+    stored = pickle.dumps(session)
+    assert SECRET not in repr(session) + str(session)
+    assert SECRET.encode() not in stored
+    woken = pickle.loads(stored)
+    assert isinstance(woken, SessionRedactor)
+    assert woken.redact(SECRET) == SECRET
+    assert woken.redact(f"api_key={SECRET}") == f"api_key={MASK}"
+
+
+def test_redactors_survive_pickling() -> None:
+    assert pickle.loads(pickle.dumps(Redactor())).redact("password=hunter2") == f"password={MASK}"
+    assert pickle.loads(pickle.dumps(Redactor.disabled())).enabled is False

@@ -1,0 +1,220 @@
+"""Secrets in text are masked, the name before them stays, and ordinary code is left alone."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support_redaction import letters
+
+from compact.redaction import MASK, Redactor
+
+REDACTOR = Redactor()
+GENERATED = letters("value", 24)
+
+
+def test_scenario_redaction_before_archival_masks_api_keys_and_passwords() -> None:
+    """Compaction specification, "Redaction before archival": its two patterns, and its mask."""
+    assert MASK == "<REDACTED>"
+    assert REDACTOR.redact("api_key=sk-abc123") == "api_key=<REDACTED>"
+    assert REDACTOR.redact("Api-Key : sk-abc123") == "Api-Key : <REDACTED>"
+    assert REDACTOR.redact("PASSWORD= hunter2") == "PASSWORD= <REDACTED>"
+
+
+def test_scenario_default_redaction_covers_the_four_kinds() -> None:
+    """Compaction specification, "Security and Redaction": API keys, passwords, tokens, private keys, by default."""
+    key = f"-----BEGIN PRIVATE KEY-----\n{letters('k', 64)}\n-----END PRIVATE KEY-----"
+    text = f"api_key={GENERATED}\npassword: hunter2\ntoken={GENERATED}\n{key}"
+    assert Redactor().redact(text) == f"api_key={MASK}\npassword: {MASK}\ntoken={MASK}\n{MASK}"
+
+
+@given(
+    name=st.sampled_from(["api_key", "API-KEY", "apikey", "password", "Password", "db_password"]),
+    operator=st.sampled_from(["=", ":", " = ", ": ", " : "]),
+    value=st.text(string.ascii_letters + string.digits + "!#+@^~", min_size=6, max_size=40),
+)
+def test_the_two_patterns_of_the_specification_are_covered(name: str, operator: str, value: str) -> None:
+    """Whatever they match is masked, but for what the next tests show: code, references and placeholders."""
+    made_up = f"q{value}7Kq!"
+    assume(len(set(value)) > 3)
+    text = f"{name}{operator}{made_up}"
+    assert re.search(r"(?i)(?:api[_-]?key|password)\s*[:=]\s*\S+", text)
+    masked = REDACTOR.redact(text)
+    assert made_up not in masked
+    assert masked.startswith(f"{name}{operator}")
+
+
+FORMS = """\
+{name} = "{value}"
+{name}='{value}'
+"{name}": "{value}"
+{name}: {value}
+  - {name}: {value}
+{name}={value}
+export {name}={value}
+{name} := `{value}`
+{name} => '{value}'
+${name} = "{value}";
+const {name}: string = "{value}";
+{name}: str = "{value}"
+if {name} == "{value}":
+os.environ["{name}"] = "{value}"
+connect(user="x", {name}="{value}")
+System.setProperty("{name}", "{value}")
+{name}("{value}")
+--{name} {value}
+--{name}={value}
+-{name} '{value}'
+ENV {name} {value}
+<{name}>{value}</{name}>
+<add key="{name}" value="{value}"/>
+https://x.example/y?{name}={value}&z=1
+{{\\"{name}\\": \\"{value}\\"}}
+**{name}:** `{value}`
+| {name} | {value} |
+my {name} is {value}
+Server=db;{name}={value};Database=x"""
+
+
+@pytest.mark.parametrize("name", ["password", "apiKey", "CLIENT_SECRET", "auth_token", "db.passwd", "token"])
+@pytest.mark.parametrize("form", FORMS.split("\n"))
+def test_assignments_are_found_in_every_language(form: str, name: str) -> None:
+    text = form.format(name=name, value=GENERATED)
+    masked = REDACTOR.redact(text)
+    assert masked == text.replace(GENERATED, MASK)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ['- name: {name}\n  value: "{value}"', "{name}:\n{value}", "{name}: |\n  {value}\nnext: 1"],
+)
+def test_assignments_over_two_lines_are_found(form: str) -> None:
+    text = form.format(name="db_password", value=GENERATED)
+    assert REDACTOR.redact(text) == text.replace(GENERATED, MASK)
+
+
+CODE = r"""
+token = get_token()
+password: str
+password: str = ""
+password: Optional[str] = None
+api_key=os.environ["X"]
+api_key = os.getenv("OPENAI_API_KEY")
+apiKey: process.env.OPENAI_API_KEY,
+max_tokens: 2000
+tokens_before=123
+"max_tokens": 4096, "total_tokens": 1000
+api_key="YOUR_API_KEY"
+OPENAI_API_KEY=your-api-key-here
+password=${DB_PASSWORD}
+password: ${{ secrets.DB_PASSWORD }}
+token: $GITHUB_TOKEN
+password=%(password)s
+password: {{ vault_password }}
+self.password = password
+self._password = value
+def login(self, username: str, password: str) -> Token:
+client = OpenAI(api_key=api_key, base_url=base_url)
+const token = await getToken(user.id);
+if token == "": return None
+token_count = len(tokens)
+token: str = Field(..., description="The token")
+secret_name: my-secret
+<label for="password">Password:</label>
+password: "Enter your password"
+"password": {"type": "string", "description": "The password"}
+sort_key="created_at"
+cache_key = f"{user_id}:{page}"
+token := lexer.Next()
+Authorization: Bearer $TOKEN
+headers = {"Authorization": f"Bearer {token}"}
+headers: { Authorization: `Bearer ${token}` }
+docker run -u 1000:1000 image
+git push -u origin main:main
+git@github.com:user/repo.git
+commit 9fceb02d0ae598e95dc970b74767f19372d61af8
+sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+session_id: 550e8400-e29b-41d4-a716-446655440000
+"tool_call_id": "toolu_01BrzHwvp9pXCWkccrPABPuk"
+pad_token="<|endoftext|>"
+PASSWORD_MIN_LENGTH = 8
+from .auth import get_current_user, create_access_token
+SECRET_KEY = os.urandom(32)
+secret = secrets.token_hex(16)
+password: ********
+api_key: null
+The password is required
+passwords = passwords if passwords else []
+PWD=/home/user/project
+public_key = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQC7"
+private_key_path = "/etc/ssl/private/key.pem"
+credentials: include
+auth=HTTPBasicAuth(user, password)
+token_limit: 128000
+apiKey  string `json:"api_key"`
+password VARCHAR(255) NOT NULL
+password: z.string().min(8),
+password: await bcrypt.hash(password, 10),
+token = line.split()[0]
+token = "hello"
+{"token": "Hello", "logprob": -0.01}
+api_key=settings.OPENAI_API_KEY.get_secret_value()
+print(f"token: {token}")
+"Set API_KEY=" + key,
+arn:aws:secretsmanager:*:*:secret:marketplace-2024*
+"AWS::IAM::AccessKey": "72c2d9dd90025459"
+PrivateKey = Ed25519PrivateKey | Ed448PrivateKey | X25519PrivateKey
+jsonnet_token = r'[^\W\d]\w*'
+--max-tokens 4096
+--password-stdin
+"""
+
+
+@pytest.mark.parametrize("line", CODE.strip().split("\n"))
+def test_code_expressions_and_placeholders_are_no_secrets(line: str) -> None:
+    assert REDACTOR.redact(line) is line
+
+
+def test_text_without_secrets_comes_back_as_the_same_object() -> None:
+    text = "The quick brown fox. " * 500
+    assert REDACTOR.redact(text) is text
+
+
+def test_scan_counts_spans_and_names_the_rules() -> None:
+    found = REDACTOR.scan(f"api_key=sk-abc123 and password: hunter2 and password: {GENERATED}")
+    assert (found.count, dict(found.by_rule)) == (3, {"api-key": 1, "password": 2})
+    assert REDACTOR.scan("nothing here").count == 0
+
+
+def test_adjacent_and_overlapping_matches_are_one_mask() -> None:
+    token = f"ghp_{letters('gh', 36)}"
+    assert REDACTOR.redact(f"password={token}") == f"password={MASK}"
+    assert REDACTOR.scan(f"password={token}").count == 1
+
+
+def test_value_that_is_longer_than_what_is_read_is_masked_in_any_case() -> None:
+    long = letters("long", 3_000)
+    masked = REDACTOR.redact(f"api_key={long}")
+    assert len(masked) < 2_500
+
+
+@pytest.mark.parametrize("noise", ["\ud800", "\x00", "é", "密", "\u2028", "😀"])
+def test_strange_characters_do_not_shift_the_mask(noise: str) -> None:
+    text = f"{noise * 3} api_key=sk-abc123 {noise} password: hunter2 {noise}"
+    assert REDACTOR.redact(text) == f"{noise * 3} api_key={MASK} {noise} password: {MASK} {noise}"
+
+
+def test_disabled_redactor_gives_everything_back() -> None:
+    off = Redactor.disabled()
+    message = {"role": "user", "content": "password=hunter2"}
+    assert off.enabled is False
+    assert Redactor().enabled is True
+    assert off.redact("password=hunter2") == "password=hunter2"
+    assert off.scan("password=hunter2").count == 0
+    assert off.redact_message(message) is message
+    assert off.redact_messages([message]) == [message]
+    assert off.redact_value(message) is message
+    assert off.session().enabled is False
