@@ -64,7 +64,7 @@ class _Watched:
         self.session = session
         self.archiving = 0.0
         self.made.preflight("s", session[:-1])
-        serve = self.made._serve
+        serve = self.made._outside.serve
 
         def timed(session: Any, need: Any, meter: Any) -> Any:
             started = time.perf_counter()
@@ -74,7 +74,7 @@ class _Watched:
                 if isinstance(need, Begin | Commit | Store | Load):
                     self.archiving += time.perf_counter() - started
 
-        self.made._serve = timed  # type: ignore[method-assign]
+        self.made._outside.serve = timed  # type: ignore[method-assign]
 
     def compact(self) -> float:
         """Seconds, without those that the archive took."""

@@ -9,7 +9,6 @@ import random
 import re
 import string
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from support_data import SHARED
@@ -18,8 +17,12 @@ from compact.redaction import MASK
 
 _PARSER: Any = re._parser  # type: ignore[attr-defined]
 _WORD = string.ascii_letters + string.digits + "_"
-_CATEGORIES = {"CATEGORY_DIGIT": string.digits, "CATEGORY_WORD": _WORD, "CATEGORY_SPACE": " "}
-_OPEN_ENDED = 400
+_CATEGORIES = {
+    "CATEGORY_DIGIT": string.digits,
+    "CATEGORY_WORD": _WORD,
+    "CATEGORY_SPACE": " ",
+    "CATEGORY_NOT_SPACE": _WORD,
+}
 
 
 def dice(seed: str) -> random.Random:
@@ -110,8 +113,3 @@ def _hidden(text: str, masked: str) -> list[bool] | None:
         hidden[at : at + len(piece)] = [False] * len(piece)
         position = at + len(piece)
     return hidden
-
-
-def repo_fixture(*parts: str) -> Path:
-    """A file under tests/fixtures/redaction."""
-    return Path(__file__).resolve().parent.joinpath("fixtures", "redaction", *parts)

@@ -62,25 +62,22 @@ def test_a_missing_extra_says_the_install_line() -> None:
 def test_public_functions_have_docstrings_and_files_can_be_read_in_a_sitting(path: Path) -> None:
     text = path.read_text()
     assert text.count("\n") <= 500, "split it"
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(
-            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-        ) or node.name.startswith("_"):
+    tree = ast.parse(text)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inner = {id(child) for node in functions for child in ast.walk(node) if child is not node}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
-        if isinstance(node, ast.FunctionDef) and _is_nested(node, text):
+        if node.name.startswith("_") or id(node) in inner or _in_private_class(node, tree):
             continue
         assert ast.get_docstring(node), f"{node.name} (line {node.lineno}) has no docstring"
 
 
-def _is_nested(node: ast.FunctionDef, text: str) -> bool:
-    parents = {
-        child: parent for parent in ast.walk(ast.parse(text)) for child in ast.iter_child_nodes(parent)
-    }
-    return any(
-        isinstance(parent, ast.FunctionDef) and child.lineno == node.lineno
-        for child, parent in parents.items()
-        if isinstance(child, ast.FunctionDef)
-    )
+def _in_private_class(node: ast.AST, tree: ast.Module) -> bool:
+    private = [
+        each for each in ast.walk(tree) if isinstance(each, ast.ClassDef) and each.name.startswith("_")
+    ]
+    return any(child is node for each in private for child in ast.walk(each))
 
 
 def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:

@@ -18,6 +18,9 @@ from compact.messages import Message
 from compact.stages.base import Asking, Begun, Desk, Row, total
 from compact.stages.summarize import Fold, fold
 
+_POINTER_TOKENS = 100
+"""What a reduced result costs, roughly."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -74,6 +77,33 @@ class Folded:
     folds: tuple[Fold, ...] = ()
 
 
+def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> set[int]:
+    """Places of the units that will be folded even if everything else that may be reduced is: not worth reducing.
+
+    Folded whole, they also give the summarizer their own words instead of pointers.
+    """
+    if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
+        return set()
+    may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
+    size = sum(
+        min(rows[n].tokens, _POINTER_TOKENS) if free and rows[n].message.results else rows[n].tokens
+        for unit, free in zip(units, may_go, strict=True)
+        for n in range(unit.start, unit.stop)
+    )
+    reserve = _summary_room(rows, units, rules)
+    found: set[int] = set()
+    for place, (unit, free) in enumerate(zip(units, may_go, strict=True)):
+        if size + (reserve if found else 0) <= rules.goal:
+            break
+        if free:
+            found.add(place)
+            size -= sum(
+                min(rows[n].tokens, _POINTER_TOKENS) if rows[n].message.results else rows[n].tokens
+                for n in range(unit.start, unit.stop)
+            )
+    return found
+
+
 def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun) -> Asking[Folded]:
     """One summary in front of everything that is kept and not pinned. It takes an earlier summary in."""
     units = view.units(rows)
@@ -96,6 +126,8 @@ def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun)
     )
     if made.row.tokens >= cost:
         return Folded(rows)
+    if not rules.fold_all and rules.recent_tokens is None:
+        gone -= _spared(rows, units, gone, rules.goal - (total(rows) - cost + made.row.tokens))
     pinned = {n for unit in units if unit.pinned for n in range(unit.start, unit.stop)}
     kept = [n for n in range(len(rows)) if n not in gone]
     place = next((k for k, n in enumerate(kept) if n not in pinned), len(kept))
@@ -128,6 +160,19 @@ def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begu
         folds.append(made)
         rows = [*rows[: run.start], made.row, *rows[run.stop :]]
     return Folded(rows, tuple(folds))
+
+
+def _spared(rows: Sequence[Row], units: Sequence[Unit], gone: set[int], room: int) -> set[int]:
+    """The newest of what was folded, as far as a short summary left room for it: a context half empty has forgotten."""
+    found: set[int] = set()
+    for unit in reversed(units):
+        if unit.start not in gone or unit.kind == "summary":
+            continue
+        room -= sum(rows[n].tokens for n in range(unit.start, unit.stop))
+        if room < 0:
+            break
+        found.update(range(unit.start, unit.stop))
+    return found
 
 
 def _to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, reserve: int) -> set[int]:

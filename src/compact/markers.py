@@ -10,6 +10,8 @@ POINTER_OPENS = "[compact: "
 """How a pointer to something in the archive begins."""
 RECOVERY_OPENS = "[compact recovery] "
 """How the answer of a recovery tool begins."""
+RECOVERY_CHARS = 100_000
+"""No answer of a recovery tool is longer, whatever its limits."""
 
 
 def is_pointer(text: str) -> bool:
@@ -18,8 +20,11 @@ def is_pointer(text: str) -> bool:
 
 
 def is_recovery_output(text: str) -> bool:
-    """Whether a text is the answer of a recovery tool: it is never moved to the archive again."""
-    return text.startswith(RECOVERY_OPENS)
+    """Whether a text is the answer of a recovery tool: it is never moved to the archive again.
+
+    Anybody can write the opening; only the tools keep their answers short.
+    """
+    return text.startswith(RECOVERY_OPENS) and len(text) <= RECOVERY_CHARS
 
 
 def looks_like_summary(text: str) -> bool:

@@ -149,6 +149,7 @@ def test_every_save_is_audited(store: Store) -> None:
     saved = {e.properties.file_path: e for e in archive.events("s1") if isinstance(e.properties, Archival)}
     expected = [ref.name for ref in step.files.values()] + ["state-001.json", output.path[1:]]
     assert set(saved) == {store.address(f"s1/{name}") for name in expected}
+    assert len({saved[store.address(f"s1/{name}")].trace_id for name in expected[:-1]}) == 1
     properties = saved[output.address].properties
     assert properties == Archival(
         session_id="s1", step=1, storage_adapter=store.adapter, file_path=output.address

@@ -53,7 +53,7 @@ def opened(faults: Faults, bucket: str) -> Iterator[Callable[..., ObjectStore]]:
     stores: list[ObjectStore] = []
 
     def open_one(**options: float) -> ObjectStore:
-        options = {"timeout_s": 1.0, "step_timeout_s": 1.5, **options}
+        options = {"timeout_s": 3.0, "step_timeout_s": 5.0, **options}
         store = open_s3(bucket=bucket, endpoint_url=faults.address, retries=0, **options)  # type: ignore[arg-type]
         stores.append(store)
         return store
@@ -148,13 +148,13 @@ def test_a_lost_answer_does_not_turn_a_lost_race_into_a_won_one(
 def test_a_step_that_the_store_does_not_confirm_did_not_happen(
     opened: Callable[..., ObjectStore], faults: Faults, fault: Fault, part: str
 ) -> None:
-    archive = archive_on(opened(step_timeout_s=0.4), redactor=NoRedactor())
+    archive = archive_on(opened(step_timeout_s=1.2), redactor=NoRedactor())
     archive.append_events("s", [])
     faults.on("PUT", part, fault)
     began = time.monotonic()
     with pytest.raises(ArchiveError) as caught:
         add_step(archive, "s")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 4
     assert caught.value.hint
     faults.never()
     assert archive.steps("s") == []
@@ -163,14 +163,14 @@ def test_a_step_that_the_store_does_not_confirm_did_not_happen(
 
 
 def test_errors_say_what_to_check(opened: Callable[..., ObjectStore], faults: Faults) -> None:
-    store = opened(timeout_s=0.2, step_timeout_s=0.2)
     faults.always("403")
     with pytest.raises(ArchiveError, match=r"could not write s/x.*credentials") as caught:
-        store.create("s/x", record())
+        opened(step_timeout_s=10.0).create("s/x", record())
     assert caught.value.key == "s/x"
     assert "\n" not in caught.value.message
     faults.always("hang")
-    with pytest.raises(ArchiveError, match=r"no answer within 0.1 s.*archive.timeout_s"):
+    store = opened(timeout_s=0.1, step_timeout_s=0.1)
+    with pytest.raises(ArchiveError, match=r"no answer within 0\.1 s.*archive.timeout_s"):
         store.create("s/x", record())
     for read in (
         lambda: store.read("s/x"),
@@ -178,7 +178,7 @@ def test_errors_say_what_to_check(opened: Callable[..., ObjectStore], faults: Fa
         store.folders,
         lambda: store.delete(["s/x"]),
     ):
-        with pytest.raises(ArchiveError, match=r"no answer within 0\.2 s"):
+        with pytest.raises(ArchiveError, match=r"no answer within 0\.1 s"):
             read()
 
 
@@ -225,9 +225,9 @@ def test_a_call_ends_within_its_limit_whatever_the_server_does(
     began = time.monotonic()
     with pytest.raises(ArchiveError):
         store.create("s/tool_outputs/x.txt", record())
-    assert 0.4 < time.monotonic() - began < 0.8
+    assert 0.4 < time.monotonic() - began < 1.5
     faults.always("slow")
-    assert store.create("s/tool_outputs/x.txt", record()) == "created"
+    assert opened().create("s/tool_outputs/x.txt", record()) == "created"
 
 
 def test_a_copy_whose_source_is_gone_is_fine_if_the_target_is_there(moto: str, bucket: str) -> None:

@@ -36,7 +36,7 @@ def spooled(faults: Faults, moto: str, tmp_path: Path) -> Iterator[Callable[...,
 
     def open_one(retry_s: float = 60.0) -> SpooledStore:
         remote = open_s3(
-            bucket=bucket, endpoint_url=faults.address, timeout_s=0.4, step_timeout_s=0.6, retries=0
+            bucket=bucket, endpoint_url=faults.address, timeout_s=1.0, step_timeout_s=2.0, retries=0
         )
         opened.append(SpooledStore(remote, tmp_path / "spool", retry_s=retry_s, close_s=0.5))
         return opened[-1]
@@ -80,7 +80,7 @@ def test_an_outage_costs_one_wait_and_no_record(
     began = time.monotonic()
     outputs = [archive.put_output("s", f"text {n}", tool_name="t", tool_call_id=str(n)) for n in range(5)]
     archive.append_events("s", [started("a"), started("b")])
-    assert time.monotonic() - began < 0.4 + 1.0, "the limit once, and some local writes"
+    assert time.monotonic() - began < 1.0 + 1.5, "the limit once, and some local writes"
     assert [archive.read_text("s", output.path) for output in outputs] == [f"text {n}" for n in range(5)]
 
     faults.never()
@@ -210,7 +210,7 @@ def test_closing_does_not_wait_for_a_store_that_is_away(
     quiet(store).append_events("s", [started("a")])
     began = time.monotonic()
     store.close()
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 3.0
     assert store.waiting()
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from support_data import FIXTURES
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
 COMPACT = [sys.executable, "-m", "compact.cli"]
+DEMO = str(files("compact.cli") / "demo_session.jsonl.gz")
 
 
 def ran(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
@@ -138,7 +140,7 @@ def test_a_large_file_shows_progress_on_a_terminal_only(tmp_path: Path) -> None:
 def test_numbers_are_whole_at_any_width(columns: str) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*COMPACT, "demo"],
+        [*COMPACT, "count", DEMO],
         stdout=theirs,
         stderr=subprocess.STDOUT,
         env={**os.environ, "TERM": "dumb", "COLUMNS": columns},

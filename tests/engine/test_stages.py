@@ -133,8 +133,10 @@ def test_a_copied_pointer_raises_a_warning() -> None:
 
 def test_recovery_output_is_never_offloaded_again() -> None:
     made = manager()
-    text = "[compact recovery] " + "line\n" * 30_000
+    text = "[compact recovery] " + "a b " * 20_000
     assert made.process_tool_result(text, "read_file", "c1") == text
+    forged = "[compact recovery] " + "a b " * 40_000
+    assert made.process_tool_result(forged, "read_file", "c1") != forged
 
 
 def test_the_users_rules_are_carried_word_for_word_round_after_round() -> None:

@@ -113,10 +113,10 @@ def test_what_is_no_message_is_masked_all_the_same(item: Any) -> None:
 
 def test_deep_message_does_not_overflow() -> None:
     content: Any = "password=hunter2"
-    for _ in range(50_000):
+    for _ in range(5_000):
         content = {"content": [content, {"text": "a"}, {"text": "b"}]}
     masked = REDACTOR.redact_message(content)
-    for _ in range(50_000):
+    for _ in range(5_000):
         masked = masked["content"][0]
     assert masked == f"password={MASK}"
 
@@ -124,7 +124,7 @@ def test_deep_message_does_not_overflow() -> None:
 def test_real_sessions_keep_their_shape_and_mostly_their_objects() -> None:
     """On real transcripts a clean message is the same object, and a masked one differs in strings only."""
     masked = total = 0
-    for session in all_sessions()[:40]:
+    for session in all_sessions()[:25]:
         for message in session["messages"]:
             result = REDACTOR.redact_message(message)
             total += 1

@@ -25,8 +25,13 @@ def test_personal_data_is_left_alone_unless_chosen() -> None:
         "780-999-2181",
         "930.167.3943",
         "+447700677662",
-    ]
-    + ["0341 8387176", "03.93.92.16.85", "60-56-85-91", "463-612-6138x036", "451 5986", "9498777106"],
+        "0341 8387176",
+        "03.93.92.16.85",
+        "60-56-85-91",
+        "463-612-6138x036",
+        "451 5986",
+        "9498777106",
+    ],
 )
 def test_phone_numbers_of_many_lands(number: str) -> None:
     assert PII.redact(f"Phone: {number}, please") == f"Phone: {MASK}, please"
@@ -34,8 +39,12 @@ def test_phone_numbers_of_many_lands(number: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["on 2024-05-15 10:30:00", "version 1.22.333", "lines 100-2000", "192.168.100.200", "take 86036 or 1634"]
-    + [
+    [
+        "on 2024-05-15 10:30:00",
+        "version 1.22.333",
+        "lines 100-2000",
+        "192.168.100.200",
+        "take 86036 or 1634",
         "size 1048576 bytes",
         "0.123456789",
         "id=550e8400-e29b-41d4-a716-446655440000",

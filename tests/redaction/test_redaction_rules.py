@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "private-key": (PEM, "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----"),
     "putty-key": (f"Private-Lines: 2\n{letters('ppk', 64)}\n{letters('ppk2', 40)}\n", "Private-Lines: 2"),
     "jwt": (JWT, f"eyJub3QganNvbg.{letters('x', 20)}.{letters('y', 20)}"),
+    "jwt-encoded": (b64encode(JWT.encode()).decode(), f"ZXlK{letters('no', 80)}"),
     "azure-client-secret": (f"x={letters('a', 3)}8Q~{letters('az', 34)}", "a~b 8Q~ short"),
     "signed-url": (f"https://x/y?sig={letters('sas', 43)}%3D", "https://x/y?sig=signature-value-here"),
     "password-hash": (f"root:$6$salt1234${letters('hash', 86)}:19000", "price: $6$ each"),
@@ -138,6 +140,7 @@ def test_truncated_key_block_is_masked_to_the_end_of_its_lines() -> None:
         ({"id": "x", "pattern": "a", "validator": "nope"}, "no validator 'nope'"),
         ({"id": "x", "pattern": "a", "scope": "page"}, "scope must be one of text, key"),
         ({"id": "x", "pattern": "a", "keywords": [""]}, "keywords"),
+        ({"id": "x", "pattern": "a", "keywords": 5}, "keywords"),
         ({"id": "x", "pattern": "a", "replacement": 5}, "replacement must be a string"),
     ],
 )
@@ -194,8 +197,9 @@ def test_key_rule_masks_what_stands_under_the_name_in_text_and_in_data() -> None
     assert redactor.redact_value({"EmployeeID": "ab"}) == {"EmployeeID": MASK}
 
 
-def test_key_rule_without_keywords_sees_every_name() -> None:
-    redactor = Redactor([Rule("any", "^colour$", scope="key", validator="literal")])
+@pytest.mark.parametrize("pattern", ["^colour$", "colou?r", "(?:colour|shape)$", "colour|shape"])
+def test_key_rule_without_keywords_sees_every_name_it_fits(pattern: str) -> None:
+    redactor = Redactor([Rule("any", pattern, scope="key", validator="literal")])
     assert redactor.redact("colour=blue9 shade=dark9") == f"colour={MASK} shade=dark9"
 
 
@@ -205,6 +209,7 @@ def test_a_rule_that_fits_the_mask_itself_leaves_masks_alone() -> None:
     assert once == f"{MASK} and {MASK}"
     assert redactor.redact(once) == once
     assert redactor.redact(f"ABC{MASK}") == f"{MASK}{MASK}"
+    assert Redactor([Rule("marks", "!{3}")]).redact(f"{MASK} !!!") == f"{MASK} {MASK}"
 
 
 def test_pattern_outside_ascii_is_matched_on_the_real_characters() -> None:

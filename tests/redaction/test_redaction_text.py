@@ -189,6 +189,24 @@ def test_scan_counts_spans_and_names_the_rules() -> None:
     assert REDACTOR.scan("nothing here").count == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (
+            "git clone https://x-access-token:S3cr3t99@github.com/a/b",
+            "git clone https://x-access-token:{}@github.com/a/b",
+        ),
+        ("postgres://bob:p@ss:w0rd9@db.example/x", "postgres://bob:{}@db.example/x"),
+        ("redis://:S3cr3t99@cache:6379", "redis://:{}@cache:6379"),
+        (f"git+https://{GENERATED}:x-oauth-basic@github.com/a", "git+https://{}:x-oauth-basic@github.com/a"),
+        ("mongodb://username:password@localhost:27017", None),
+        ("http://localhost:3000/a@b and ssh git@host:22", None),
+    ],
+)
+def test_logins_in_addresses(text: str, masked: str | None) -> None:
+    assert REDACTOR.redact(text) == (masked or text).format(MASK)
+
+
 def test_adjacent_and_overlapping_matches_are_one_mask() -> None:
     token = f"ghp_{letters('gh', 36)}"
     assert REDACTOR.redact(f"password={token}") == f"password={MASK}"

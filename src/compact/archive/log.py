@@ -49,7 +49,8 @@ class EventLog:
             self._spooling.discard(session.folder)
 
     def archived(self, session: Session, step: int, names: Sequence[str], trace: Trace | None) -> None:
-        """Records that files were saved."""
+        """Records that files were saved, all in one trace."""
+        trace = trace or Trace(self._recorder.ids.trace_id())
         self.append(
             session,
             [

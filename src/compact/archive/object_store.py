@@ -71,8 +71,9 @@ def open_s3(
             prefix=prefix or None,
             client_options={
                 "allow_http": bool(endpoint_url and endpoint_url.startswith("http://")),
-                "connect_timeout": timedelta(seconds=min(_CONNECT_S, timeout_s)),
-                "timeout": timedelta(seconds=step_timeout_s),
+                # Behind our own limits, which know what waits for the call.
+                "connect_timeout": timedelta(seconds=_CONNECT_S),
+                "timeout": timedelta(seconds=step_timeout_s + _CONNECT_S),
             },
             retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=step_timeout_s)},
             **encryption,

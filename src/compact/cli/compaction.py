@@ -19,8 +19,8 @@ from compact.transcripts import Session
 
 LEVELS = {
     "whole": "as they were",
-    "offloaded": "a preview of the output, and where the whole is",
-    "shrunk": "where the output or the written text is, and its first words",
+    "offloaded": "a preview, and where the whole is",
+    "shrunk": "where the output or text is, and its first words",
     "cut": "head and tail",
     "summary": "in the place of everything that was folded",
     "marker": "so that user and assistant alternate",
@@ -74,7 +74,7 @@ class Compaction:
     """The step that was made, or the archive's own that was applied again; None when there is none."""
     applied_again: bool
     saved: Mapping[str, int]
-    """Tokens, by stage."""
+    """Tokens by stage, in sum the difference of the sizes; `other`: repairs, markers, steps that were made earlier."""
     levels: Sequence[LevelShare]
     moved: Sequence[Moved]
     archive: str
@@ -92,40 +92,35 @@ def compact_session(manager: CompactManager, session: Session, manual: bool = Fa
     Raises:
         CompactError: as `CompactManager.preflight` does.
     """
-    archive, given = manager.archive, session.messages
-    events_before = len(archive.events(session.id))
+    given = session.messages
+    events_before = len(manager.archive.events(session.id))
     saved_before = manager.get_compaction_stats()["by_strategy"]
-    if manual:
-        after = manager.manual_compact(session.id, given, "by hand", session.tools, dialect=session.dialect)
-    else:
-        after = manager.preflight(
-            session.id, given, session.tools, system=session.system, dialect=session.dialect
-        )
+    after = _sent_through(manager, session, manual)
     manager.flush()
-    facts = [event.properties for event in archive.events(session.id, events_before)]
-    folder = f"/{archive.folder(session.id)}/"
-    addresses = [fact.file_path for fact in facts if isinstance(fact, Archival)]
+    facts = [event.properties for event in manager.archive.events(session.id, events_before)]
     outcome = manager.last_outcome(session.id) if any(isinstance(f, PrunedMessages) for f in facts) else None
-    latest = archive.latest(session.id) if after is not given else None
+    latest = manager.archive.latest(session.id) if after is not given else None
     known = dialects.detect(given) if session.dialect is None else dialects.get(session.dialect)
     neutral = [known.read(item) for item in after]
     offloaded = {fact.tool_call_id for fact in facts if isinstance(fact, Offload)}
-    standing = _levels(given, neutral, outcome.rows if outcome else [], offloaded)
-    window = manager.estimate(given).max_tokens
-    saved = manager.get_compaction_stats()["by_strategy"]
+    levels = _levels(given, neutral, outcome.rows if outcome else [], offloaded)
+    meter, window = Meter(manager.config.model), manager.estimate(given).max_tokens
+    before, now = _size(manager, session, given, known), _size(manager, session, after, known)
+    folder = f"/{manager.archive.folder(session.id)}/"
+    addresses = [fact.file_path for fact in facts if isinstance(fact, Archival)]
     return Compaction(
         session=session.id,
         dialect=known.NAME,
         model=manager.config.model,
         window=window,
         trigger=manager.config.trigger_tokens(window),
-        before=_size(manager, session, given, known),
-        after=_size(manager, session, after, known),
+        before=before,
+        after=now,
         changed=after is not given,
         step=latest.step if latest else None,
         applied_again=latest is not None and outcome is None,
-        saved={stage: tokens - saved_before.get(stage, 0) for stage, tokens in saved.items()},
-        levels=_shares(standing, after, known, Meter(manager.config.model)),
+        saved=_saved(manager, saved_before, meter, before.tokens - now.tokens),
+        levels=_shares(levels, after, known, meter),
         moved=[
             Moved(fact.tool_name, fact.file_path, fact.tokens_before, fact.tokens_after)
             for fact in facts
@@ -136,6 +131,27 @@ def compact_session(manager: CompactManager, session: Session, manual: bool = Fa
         summary=next((message.text for message in neutral if _is_summary(message)), None),
         messages=after,
     )
+
+
+def _sent_through(manager: CompactManager, session: Session, manual: bool) -> list[Any]:
+    after: list[Any]
+    if manual:
+        after = manager.manual_compact(
+            session.id, session.messages, "by hand", session.tools, dialect=session.dialect
+        )
+    else:
+        after = manager.preflight(
+            session.id, session.messages, session.tools, system=session.system, dialect=session.dialect
+        )
+    return after
+
+
+def _saved(manager: CompactManager, before: Mapping[str, int], meter: Meter, total: int) -> dict[str, int]:
+    stats = manager.get_compaction_stats()["by_strategy"]
+    # The manager counts raw tokens, a size is in the model's own.
+    gains = {stage: meter.scale(tokens - before.get(stage, 0)) for stage, tokens in stats.items()}
+    gains["other"] = total - sum(gains.values())
+    return {stage: tokens for stage, tokens in gains.items() if tokens}
 
 
 def _size(manager: CompactManager, session: Session, items: list[Any], dialect: Dialect) -> Size:

@@ -30,6 +30,7 @@ STAGES = {
     "compact": "old tool outputs and written texts became pointers",
     "summarize": "the oldest part became a summary",
     "truncate": "oversized messages cut, the oldest left out",
+    "other": "repairs, markers, steps that were made earlier",
 }
 """What each stage of a compaction does."""
 
@@ -144,7 +145,7 @@ def print_levels(out: Console, done: Compaction) -> None:
     standing = sum(share.messages for share in done.levels if share.level not in ("summary", "marker"))
     if standing < done.before.messages:
         gone = done.before.messages - standing
-        rows.add_row("gone", f"{gone:,}", "0", "nothing: folded into the summary, or only in the archive")
+        rows.add_row("gone", f"{gone:,}", "0", "nothing: in the summary, or only in the archive")
     print_table(out, rows, "What stands in the context")
 
 
@@ -154,10 +155,10 @@ def print_places(out: Console, done: Compaction) -> None:
         return
     where = "" if done.archive.startswith("memory:") else f", in {done.archive}"
     rows = table(label("file"), prose("what"))
-    for name in done.files:
-        what = next((words for start, words in FILES.items() if name.startswith(start)), None)
-        if what is not None:
-            rows.add_row(name, what)
+    for start, what in FILES.items():
+        for name in done.files:
+            if name.startswith(start):
+                rows.add_row(name, what)
     if done.moved:
         tokens = sum(moved.tokens_before for moved in done.moved)
         largest = "" if len(done.moved) <= MOVED_SHOWN else "; the largest:"

@@ -20,9 +20,10 @@ _OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|
 _LONGEST_NAME_HEAD = 64
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _NAME_TAIL = re.compile(r"[\w.\-]+")
+_LEADING_WORD = re.compile(r"\^?([a-z]{3,})(?![a-z]*[?*{])")
 _FIRST_HALF = re.compile(r"([A-Za-z]{2,20})[ \t]\Z")
-_PART_OF_A_PATH = re.compile(r"[\w*:]:\Z")
-"""`arn:aws:secretsmanager:...:secret:name`, `AWS::IAM::AccessKey`: names of things, not of fields."""
+_NO_FIELD = re.compile(r"[\w*:]:\Z|://\Z")
+"""`arn:aws:secretsmanager:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:...@host`: no names of fields."""
 
 
 class Assignments:
@@ -50,7 +51,7 @@ class Assignments:
     def _assigned(self, match: Candidate) -> Span | None:
         """`name = value`, with any operator."""
         found = _with_name(match)
-        if _PART_OF_A_PATH.search(found.text, max(0, found.key_start - 2), found.key_start):
+        if _NO_FIELD.search(found.text, max(0, found.key_start - 3), found.key_start):
             return None
         rule = self._rule_before(found)
         if rule is None:
@@ -101,12 +102,19 @@ class Assignments:
 
 def _stems(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
     """The words to look for, one group per pattern; an empty group stands for any name."""
-    if any(not rule.keywords for rule in rules):
-        return [()]
+    found = [rule.keywords or _leading_word(rule.pattern) for rule in rules]
+    words = sorted({word.lower() for group in found for word in group})
     # Names outside ASCII are looked for apart: RE2 then has to work on the real characters, which is slower.
-    words = sorted({word.lower() for rule in rules for word in rule.keywords})
     groups = (tuple(w for w in words if w.isascii()), tuple(w for w in words if not w.isascii()))
-    return [group for group in groups if group]
+    any_name = [()] if not all(found) else []
+    return any_name or [group for group in groups if group]
+
+
+def _leading_word(pattern: str) -> tuple[str, ...]:
+    """The word that every name matching the pattern begins with, where that is plain to see."""
+    word = _LEADING_WORD.match(pattern)
+    choices = re.sub(r"\([^()]*\)", "", pattern)
+    return (word[1],) if word and "|" not in choices else ()
 
 
 def _span(rule: Rule, value: Value) -> Span:

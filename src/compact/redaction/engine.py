@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
@@ -43,7 +44,7 @@ class Engine:
             _field_detector(number, *entry)
             for number, entry in enumerate(Assignments(self.fields).patterns())
         ]
-        self._detectors = tuple(detectors)
+        self.detectors = tuple(detectors)
         exact = [place for place, detector in enumerate(detectors) if detector.pattern.needs_real_characters]
         self._places = [place for place in range(len(detectors)) if place not in exact]
         self._keywords = KeywordLocator(detectors, self._places)
@@ -61,7 +62,7 @@ class Engine:
         shadow = one_byte_per_character(text)
         found: list[Span] = []
         for place in self._worth_trying(text, shadow):
-            found += self._found_by(self._detectors[place], text, shadow)
+            found += self._found_by(self.detectors[place], text, shadow)
         found.sort()
         return self._without_masks(text, found) if found else found
 
@@ -72,7 +73,7 @@ class Engine:
         """
         shadow = one_byte_per_character(text)
         for place in (*self._keywords.which(shadow), *self._exact_places(text)):
-            detector = self._detectors[place]
+            detector = self.detectors[place]
             if detector.is_field or detector.is_anchored:
                 return True
             if next(detector.pattern.spans(text, shadow), None) is not None:
@@ -93,22 +94,17 @@ class Engine:
         return self._exact_keywords.which(text.encode("utf-8", "replace"))
 
     def _locator_for(self, size: int) -> Locator:
-        if self._fast is not None:
-            return self._fast
         if self._locator == "auto":
             self._bytes_left -= size
             if self._bytes_left < 0:
                 self._locator = "re2"
-                try:
+                with suppress(Exception):  # not installed, or not for this processor: the keywords do as well
                     self._fast = self._hyperscan()
-                except MissingExtra:
-                    return self._keywords
-                return self._fast
-        return self._keywords
+        return self._fast or self._keywords
 
     def _hyperscan(self) -> Locator:
         try:
-            return HyperscanLocator(self._detectors, self._places)
+            return HyperscanLocator(self.detectors, self._places)
         except ImportError:
             raise MissingExtra.named("fast", "the Hyperscan locator") from None
 
@@ -140,8 +136,8 @@ class Engine:
         kept = []
         for span in spans:
             start, end = _widened(span, masked)
-            rest = self._masks.sub("", text[start:end])
-            if any(char.isalnum() for char in rest):
+            rest, masks_inside = self._masks.subn("", text[start:end])
+            if not masks_inside or any(char.isalnum() for char in rest):
                 kept.append(span._replace(start=start, end=end))
         return sorted(kept)
 

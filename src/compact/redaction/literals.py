@@ -9,11 +9,8 @@ _LONGEST_QUOTED = 4_096
 _LONGEST_BARE = 1_024
 
 _OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘])")
-_UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")} | {
-    "`": re.compile(r"[^`]*+`"),
-    "“": re.compile(r"[^”\n]*+”"),
-    "‘": re.compile(r"[^’\n]*+’"),
-}
+_CLOSES = {"“": "”", "‘": "’"}
+_UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")}
 # A backslash before n, r, t or a quote is the escape of a string that this text stands in: the value ends there.
 _TO_SPACE = re.compile(r"(?:[^\s\"'`<\\]++|\\(?![nrt\"']))++")
 _TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\]++|\\(?![nrt\"']))++")
@@ -101,15 +98,16 @@ def read_next_line(text: str, position: int) -> Value | None:
 
 
 def _closing(text: str, opener: re.Match[str]) -> int:
-    quote, start = opener[3], opener.end()
+    """Where the value's closing quote stands; -1 when it has none near."""
+    slashes, quote, start = opener[2], opener[3], opener.end()
+    close = slashes + _CLOSES.get(quote, quote)
     limit = min(len(text), start + _LONGEST_QUOTED)
-    if opener[2]:
-        end = text.find(opener[2] + quote, start, limit)
-        return end if "\n" not in text[start:end] else -1
-    if len(quote) == 3:
-        return text.find(quote, start, limit)
-    found = _UNESCAPED[quote].match(text, start, limit)
-    return found.end() - 1 if found else -1
+    end = text.find(close, start, limit)
+    if end >= 0 and quote in _UNESCAPED and not slashes:
+        found = _UNESCAPED[quote].match(text, start, limit)
+        end = found.end() - 1 if found else -1
+    over_lines = len(quote) == 3 or quote == "`"
+    return end if over_lines or text.find("\n", start, max(start, end)) < 0 else -1
 
 
 def _bare(text: str, name_start: int, start: int, word: bool) -> Value | None:

@@ -51,17 +51,9 @@ def key_rules() -> list[Rule]:
         Rule("secret", r"secrets?" + _TAIL, ("secret",), "mixed", scope="key"),
         Rule(
             "passphrase",
-            r"(?:pass_?phrase|pass_?code|(?:^|_)pwd|[a-z0-9]_pass|(?:^|_)pw|_pin|(?:db|database|key|user|root|admin|my|mysql|pg|ssh|smtp|mail|ftp|redis)pass)"
-            + _TAIL,
-            (
-                "passphrase",
-                "pass_phrase",
-                "passcode",
-                "pwd",
-                "pass",
-                "pw",
-                "pin",
-            ),
+            r"(?:pass_?phrase|pass_?code|(?:^|_)pwd|[a-z0-9]_pass|(?:^|_)pw|(?:card|atm|sim|account|security)_?pin|"
+            r"(?:db|database|key|user|root|admin|my|mysql|pg|ssh|smtp|mail|ftp|redis)pass)" + _TAIL,
+            ("pass", "pwd", "pw", "pin"),
             "mixed",
             scope="key",
         ),
@@ -96,15 +88,7 @@ def key_rules() -> list[Rule]:
             "credential",
             r"(?:credentials?|creds?|(?:^|_)auth|authorization|authtoken|(?:^|_)cookie|"
             r"connection_?string|(?:^|_)dsn|webhook(?:_url)?|(?:^|_)sas)" + _TAIL,
-            (
-                "cred",
-                "auth",
-                "cookie",
-                "connection",
-                "dsn",
-                "webhook",
-                "sas",
-            ),
+            ("cred", "auth", "cookie", "connection", "dsn", "webhook", "sas"),
             "long_random",
             scope="key",
         ),

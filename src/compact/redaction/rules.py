@@ -46,7 +46,8 @@ class Rule:
 
     def __post_init__(self) -> None:
         given: Any = self.keywords
-        object.__setattr__(self, "keywords", (given,) if isinstance(given, str) else tuple(given))
+        if isinstance(given, str | list):
+            object.__setattr__(self, "keywords", (given,) if isinstance(given, str) else tuple(given))
         reason = _what_is_wrong(self)
         if reason:
             raise _refused(self.id, reason)
@@ -75,8 +76,9 @@ def _what_is_wrong(rule: Any) -> str:
         return "its id must be 1-64 of a-z 0-9 _ . -, starting with a letter or digit"
     if not isinstance(rule.pattern, str) or not rule.pattern:
         return "its pattern must be a non-empty string"
-    if not all(isinstance(word, str) and word for word in rule.keywords):
-        return "its keywords must be non-empty strings"
+    words = rule.keywords
+    if not isinstance(words, tuple) or not all(isinstance(word, str) and word for word in words):
+        return "its keywords must be a list of non-empty strings"
     if rule.scope not in get_args(Scope):
         return f"its scope must be one of {', '.join(get_args(Scope))}, got {rule.scope!r}"
     if not isinstance(rule.replacement, str):
@@ -112,8 +114,6 @@ def rule_from(source: Mapping[str, Any]) -> Rule:
     missing = [key for key in ("id", "pattern") if key not in data]
     if missing:
         raise _refused(rule_id, f"it has no {' and no '.join(missing)}")
-    if isinstance(data.get("keywords"), list):
-        data["keywords"] = tuple(data["keywords"])
     return Rule(**data)
 
 

@@ -31,6 +31,7 @@ def _keys_and_tokens() -> list[Rule]:
             ("eyJ",),
             "jwt",
         ),
+        Rule("jwt-encoded", r"\bZXlK[A-Za-z0-9+/_-]{60,}={0,2}", ("ZXlK",), "encoded_jwt"),
         Rule(
             "azure-client-secret",
             r"(?:^|[\s\"'`>=:(,])(?P<secret>[\w.~-]{3}\dQ~[\w.~-]{31,34})(?:$|[\s\"'`<,;)\\])",

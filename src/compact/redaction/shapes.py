@@ -80,23 +80,24 @@ _LABEL_WORDS = word_set(
 )
 
 _REFERENCE = re.compile(
-    r"""\$\{?[A-Za-z_(\{]      # $VAR ${VAR} $(command) ${{ ci.variable }}
-      | \$\$?\d\b | \$[@*]
-      | %[A-Za-z_(][\w)]*%?    # %VAR% %(name)s %s
-      | \{\{ .* \}\} | \{[\w.:\[\]'"-]*\} | \#\{
-      | <[^<>]*>? | \[[A-Za-z_ -]+\]
-      | !\w+ | &\w+$ | \*\w*$
-      | (?:os|process|env|import\.meta)\.env | secrets?\. | vars?\. | self\. | this\. | config\. | settings\.
-      | (?:arn:aws|vault|ssm|sm|op|file|keyvault|ref\+\w+|https?)://? | arn:
+    r"""\$[\{(] | \$[@*] | \$\$?\d\b | \$[A-Za-z_][\w.:\[\]-]*\Z         # ${VAR} $(command) $1 $VAR
+      | %[A-Za-z_]\w*% | %\([\w.]+\)[sd] | %[sdvq]\b                      # %VAR% %(name)s %s
+      | \{\{.*\}\} | \{[\w.:\[\]'"-]*\} | \#\{ | @\w+@\Z                  # {{ var }} {var} #{var} @VAR@
+      | <[^<>]*>\Z | \[[A-Za-z_ -]+\]                                     # <password> [PASSWORD]
+      | !(?:Ref|Sub|GetAtt|Import|vault|secret|env|ENC|include)\w*\b       # YAML tags
+      | &(?:str|mut|String)\b | \*[A-Za-z_]+\Z                            # pointers and YAML aliases
+      | (?:os|process|import\.meta)\.env | (?:secrets?|vars?|env|self|this|config|settings)\.[A-Za-z_]
+      | (?:vault|ssm|sm|op|file|keyvault|ref\+\w+|https?):// | arn:aws
     """,
     re.VERBOSE,
 )
 _DIGIT = re.compile(r"[0-9]")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
-_CROSSES = re.compile(r"x{3,}\Z|y{3,}\Z")
+_CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*!?[(\[]")
+_NEGATION = re.compile(r"!+[A-Za-z_.]+\Z")
 _PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
@@ -174,34 +175,30 @@ def is_placeholder(value: str) -> bool:
     words = words_of(value)
     if not words:
         return not any(char.isalnum() for char in value)
-    if any(word in _PLACEHOLDER_WORDS or _CROSSES.match(word) for word in words):
+    if not _PLACEHOLDER_WORDS.isdisjoint(words) or _CROSSES.search(value):
         return True
     if surprise(value) >= _RANDOM_SURPRISE or has_digit(value):
         return False
-    if any(word in _FIXTURE_WORDS for word in words) and len(words) > 1:
+    if len(words) > 1 and not (_FIXTURE_WORDS | _CORE_WORDS).isdisjoint(words):
         return True
-    telling = [word.removesuffix("s") in _SENSITIVE_WORDS or word in _SENSITIVE_WORDS for word in words]
-    return all(telling) or (len(words) > 1 and any(word in _CORE_WORDS for word in words))
+    return all(word in _SENSITIVE_WORDS or word.removesuffix("s") in _SENSITIVE_WORDS for word in words)
 
 
 def is_reference(value: str) -> bool:
     """Whether it names where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
-    found = _REFERENCE.match(value)
-    if found is None:
+    if _REFERENCE.match(value) is None:
         return False
-    if found.group()[0] in "{<[" and looks_random(value.strip("{}<>[]")):
-        return False
-    # `$ecret!9` is no variable: what follows the name must close it or go on as a path.
-    rest = value[found.end() :]
-    return found.group()[0] not in "$%" or re.fullmatch(r"[\w.:\[\]{}()\-\"' |/]*[%s]?", rest) is not None
+    # A password may start with such a mark too.
+    return not (value[0] in "{<[$" and value[1:2] not in ("{", "(") and looks_random(value.strip("{}<>[]$")))
 
 
 def is_code(value: str) -> bool:
     """Whether it is an expression: a call, a subscript, a path of names, an operator."""
     return (
         _CALL.match(value) is not None
+        or _NEGATION.match(value) is not None
         or (_PATH.fullmatch(value) is not None and surprise(value) < _RANDOM_SURPRISE)
-        or value.startswith(("(", "[", "{", "&&", "||", "=", "!", "+", "?", "->", "//", "/*", "..."))
+        or value.startswith(("(", "[", "{", "&&", "||", "=", "+", "?", "->", "//", "/*", "..."))
         or "=>" in value
         or "::" in value
     )

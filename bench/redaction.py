@@ -1,0 +1,172 @@
+"""Redaction: how fast against the same rules in the standard library's `re`, how much it finds, how much it spoils."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from bench import Figure, best_of
+from compact.redaction import Redactor
+from compact.redaction.candidates import Candidate, Span, merged
+from compact.redaction.engine import LocatorName, engine_for
+from compact.redaction.sets import rules_of
+
+_ROOT = Path(__file__).resolve().parents[1]
+_DATA = _ROOT.parent / "shared" / "data"
+_SECRETS = ("gitleaks", "detect_secrets", "secretlint")
+_PERSONAL = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "EMAIL_ADDRESS"}
+
+
+def bench_speed() -> Iterator[Figure]:
+    """500 KB of chat in one pass, against the same rules one by one with the standard library's `re`."""
+    text = _chat(500_000)
+    reference = best_of(1, partial(_one_by_one, text))
+    yield Figure("the rules one by one with `re`", reference * 1e3, "ms", 60_000)
+    wanted: tuple[tuple[str, LocatorName, float], ...] = (
+        ("RE2 alone", "re2", 5),
+        ("Hyperscan and RE2", "hyperscan", 20),
+    )
+    for label, locator, times in wanted:
+        redactor = Redactor(locator=locator)
+        ours = best_of(9, partial(redactor.redact, text))
+        yield Figure(f"{label}", ours * 1e3, "ms", 500)
+        yield Figure(f"{label}, times faster", reference / ours, "x", times, at_least=True)
+
+
+def bench_small_texts() -> Figure:
+    """1,000 clean texts of 200 characters, one call each."""
+    chat, redactor = _chat(200_000), Redactor()
+    texts = [chat[at : at + 200] for at in range(0, 200_000, 200)]
+    return Figure("per text", best_of(9, lambda: [redactor.redact(text) for text in texts]) * 1e3, "us", 60)
+
+
+def bench_found() -> Iterator[Figure]:
+    """Other projects' labelled samples: a text counts when each value is masked for three quarters or more."""
+    rows = [row for name in _SECRETS for row in _labelled(name)]
+    for label, half in (("developed on", 0), ("held out", 1), ("all", None)):
+        found, missed, mistaken, _ = _tally(
+            Redactor(), (row for row in rows if half in (None, _half(row["rule"])))
+        )
+        if found:
+            yield Figure(f"secrets, {label}: recall", found / (found + missed), "", 0.80, at_least=True)
+            yield Figure(f"secrets, {label}: precision", found / (found + mistaken), "", 0.70, at_least=True)
+    personal = [row for row in _labelled("pii") if set(row["types"]) <= _PERSONAL]
+    for label, half in (("developed on", 0), ("held out", 1), ("all", None)):
+        found, missed, mistaken, clean = _tally(
+            Redactor("pii"), (row for row in personal if half in (None, _half(row["text"])))
+        )
+        if found:
+            yield Figure(f"personal data, {label}: recall", found / (found + missed), "", 0.97, at_least=True)
+            yield Figure(f"personal data, {label}: masked by mistake", mistaken / clean, "", 0.08)
+
+
+def bench_spoiled() -> Iterator[Figure]:
+    """Masks per megabyte in ordinary text: agent sessions, and the source of the standard library."""
+    redactor = Redactor()
+    for label, texts in (("agent sessions", _sessions()), ("Python's own library", _library())):
+        size = count = 0
+        for text in texts:
+            size += len(text)
+            count += redactor.scan(text).count
+        if size:
+            yield Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 3)
+
+
+def _one_by_one(text: str) -> list[Span]:
+    found: list[Span] = []
+    for detector, pattern in _patterns():
+        for match in pattern.finditer(text):
+            start, end = match.span("secret") if "secret" in pattern.groupindex else match.span()
+            key = match.span("key") if "key" in pattern.groupindex else (start, start)
+            span = detector(Candidate(text, start, end, match.end(), *key))
+            if span is not None:
+                found.append(span)
+    return merged(sorted(found))
+
+
+@cache
+def _patterns() -> list[tuple[Callable[[Candidate], Span | None], re.Pattern[str]]]:
+    engine = engine_for(rules_of("default"), "re2")
+    return [(detector.find, re.compile(detector.source)) for detector in engine.detectors]
+
+
+def _tally(redactor: Redactor, rows: Iterable[dict[str, Any]]) -> tuple[int, int, int, int]:
+    found = missed = mistaken = clean = 0
+    for row in rows:
+        masked = redactor.redact(row["text"])
+        if row["secrets"]:
+            hit = _is_found(row["text"], masked, row["secrets"])
+            found, missed = found + hit, missed + (not hit)
+        else:
+            clean, mistaken = clean + 1, mistaken + (masked != row["text"])
+    return found, missed, mistaken, clean
+
+
+def _is_found(text: str, masked: str, secrets: list[str]) -> bool:
+    hidden = [True] * len(text)
+    position = 0
+    for piece in masked.split("<REDACTED>"):
+        at = text.find(piece, position)
+        if at < 0:  # JSON that was written anew: only the whole value can be looked for
+            return not any(secret and secret in masked for secret in secrets)
+        hidden[at : at + len(piece)] = [False] * len(piece)
+        position = at + len(piece)
+    places = [match.span() for secret in secrets if secret for match in re.finditer(re.escape(secret), text)]
+    return all(sum(hidden[start:end]) >= 0.75 * (end - start) for start, end in places)
+
+
+def _half(name: str) -> int:
+    """Samples of one detector (or, for personal data, one text) fall into the same half."""
+    family = name.removeprefix("neg:").split("/")[0]
+    return int(hashlib.sha256(family.encode("utf-8", "replace")).hexdigest(), 16) % 2
+
+
+def _labelled(name: str) -> list[dict[str, Any]]:
+    return _lines(_DATA / "redaction" / f"{name}.jsonl.gz")
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def _sessions() -> Iterator[str]:
+    paths = sorted((_DATA / "transcripts").glob("*.jsonl.gz"))
+    for path in paths or [_ROOT / "tests" / "fixtures" / "transcripts" / "sessions.jsonl.gz"]:
+        for session in _lines(path):
+            for message in session["messages"]:
+                yield from _strings(message)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
+
+
+def _library() -> Iterator[str]:
+    folder = Path(sys.modules["re"].__file__ or "").resolve().parents[1]
+    for path in sorted(folder.glob("*.py")):
+        yield path.read_text(encoding="utf-8", errors="replace")
+
+
+@cache
+def _chat(size: int) -> str:
+    """Every tenth string of the sessions, until there is enough of it."""
+    text = ""
+    for step in (10, 3, 1):
+        text = "\n".join(string for number, string in enumerate(_sessions()) if number % step == 0)
+        if len(text) >= size:
+            break
+    return (text * (size // max(len(text), 1) + 1))[:size]

@@ -1,0 +1,233 @@
+"""The outside of the engine: archive, events, summarizer, redaction. It serves what the engine asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from compact.archive import Archive, Attempt, Step, open_archive
+from compact.config import CompactConfig
+from compact.dialects import Dialect, get
+from compact.events import Event, Ids, Offload, Properties, Recorder, Trace, Warned
+from compact.hygiene.verified import Verified
+from compact.journal import Exporter, Journal
+from compact.messages import Message, to_json
+from compact.passes import Outcome
+from compact.redaction import Redactor, rules_from_config
+from compact.sessions import SessionState
+from compact.stages.base import (
+    Begin,
+    Begun,
+    Commit,
+    Emit,
+    KeepRemoved,
+    Load,
+    Loaded,
+    Need,
+    Store,
+    SummaryRequest,
+)
+from compact.summarizers import extractive
+from compact.tokens import Meter
+
+Summarizer: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
+"""Writes a summary. It is given masked messages; what it answers is masked too."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What is kept of one session in this process, behind one lock."""
+
+    id: str
+    trace: Trace
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    state: SessionState = field(default_factory=SessionState)
+    verified: Verified = field(default_factory=Verified)
+    moved: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    attempt: Attempt | None = None
+    outcome: Outcome | None = None
+    warned: set[str] = field(default_factory=set)
+    last_total: int = 0
+    correction: float = 1.0
+
+    @contextmanager
+    def attempting(self) -> Any:
+        """An attempt that was not committed leaves no trace, whatever ended the pass."""
+        try:
+            yield
+        finally:
+            if self.attempt is not None:
+                self.attempt.abandon()
+                self.attempt = None
+
+
+class Outside:
+    """The parts of one manager that touch the world."""
+
+    def __init__(
+        self,
+        config: CompactConfig,
+        *,
+        summarizer: Summarizer | None,
+        archive: Archive | None,
+        exporters: Iterable[Exporter],
+        redactor: Any,
+        clock: Callable[[], datetime] | None,
+    ) -> None:
+        self._config = config
+        self._summarizer = summarizer
+        self.redactor = (redactor or _redactor_of(config)).session()
+        self.recorder = Recorder(clock or _utc_now, Ids("compact"))
+        self._journal = Journal(self._append, exporters)
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._operations = 0
+        self._saved: dict[str, int] = {}
+
+    @property
+    def archive(self) -> Archive:
+        """The archive, opened when it is first needed."""
+        with self._lock:
+            if self._archive is None:
+                settings = self._config.archive.model_dump()
+                self._archive = open_archive(
+                    self.redactor, self.recorder, listener=self._journal.heard, **settings
+                )
+            return self._archive
+
+    # --- what the engine asks for
+
+    def serve(self, session: Session, need: Need, meter: Meter) -> Any:
+        """The answer to a need, on the caller's thread."""
+        if not isinstance(need, Emit | SummaryRequest):
+            self._journal.flush()  # the log tells things in the order in which they happened
+        match need:
+            case Emit():
+                return self.emit(session, need.properties, need.payload)
+            case Store():
+                stored = self.archive.put_output(
+                    session.id, need.text, tool_name=need.tool_name, tool_call_id=need.tool_call_id
+                )
+                return stored.path
+            case SummaryRequest():
+                return self._summary(need, meter)
+            case Begin():
+                session.attempt = self.archive.begin(
+                    session.id, need.items, dialect=need.dialect, after=need.after
+                )
+                return Begun(session.attempt.step, session.attempt.history_path)
+            case Commit():
+                assert session.attempt is not None
+                step = session.attempt.commit(
+                    summary=need.summary,
+                    state=need.state,
+                    fingerprints=need.fingerprints,
+                    trace=session.trace,
+                )
+                return isinstance(step, Step)
+            case Load():
+                latest = self.archive.latest(session.id)
+                return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
+            case KeepRemoved():
+                text = "\n".join(map(to_json, need.items))
+                return self.archive.put_output(
+                    session.id, text, tool_name="removed", tool_call_id="hygiene"
+                ).path
+
+    async def aserve(self, session: Session, need: Need, meter: Meter, summarizer: Summarizer | None) -> Any:
+        """The answer to a need, off the event loop; a summarizer that is a coroutine runs on it."""
+        if not isinstance(need, SummaryRequest):
+            return await asyncio.to_thread(self.serve, session, need, meter)
+        chosen = summarizer or self._summarizer
+        if chosen is None:
+            return await asyncio.to_thread(extractive.summarize, need, meter.count_text)
+        answer = chosen(await asyncio.to_thread(self._masked, need))
+        return answer if isinstance(answer, str) else await answer
+
+    def rewritten(self, message: Message, dialect: Dialect) -> Message:
+        """A message that compact changed, as it will stand in the host's list: masked, written, read again."""
+        masked = self.redactor.redact_messages([dialect.write(message)])[0]
+        return replace(dialect.read(masked), protected=message.protected)
+
+    def _summary(self, request: SummaryRequest, meter: Meter) -> str:
+        if self._summarizer is None:
+            return extractive.summarize(request, meter.count_text)
+        answer = self._summarizer(self._masked(request))
+        return answer if isinstance(answer, str) else asyncio.run(_awaited(answer))
+
+    def _masked(self, request: SummaryRequest) -> SummaryRequest:
+        """The request without secrets: a summarizer is an exit like any other."""
+        dialect = get(request.dialect)
+        items = [dialect.write(message) for message in request.messages]
+        masked = [dialect.read(item) for item in self.redactor.redact_messages(items)]
+        return replace(request, messages=masked, previous=self.redactor.redact(request.previous))
+
+    # --- events and statistics
+
+    def emit(
+        self, session: Session, properties: Properties, payload: Mapping[str, Any] | None = None
+    ) -> None:
+        """Records an event of a session."""
+        if isinstance(properties, Offload):
+            self.credit("offload", properties.tokens_before - properties.tokens_after)
+        event = self.recorder.event(
+            properties,
+            session_id=session.id,
+            step=session.state.step,
+            trace=session.trace,
+            payload=payload or None,
+        )
+        self._journal.emit(event)
+
+    def warn_once(self, session: Session, warning: Warned) -> None:
+        """Records a warning, the first time it applies to a session."""
+        if warning.code not in session.warned:
+            session.warned.add(warning.code)
+            self.emit(session, warning)
+
+    def credit(self, stage: str, tokens: int) -> None:
+        """Counts an operation and what it saved."""
+        with self._lock:
+            self._operations += 1
+            self._saved[stage] = self._saved.get(stage, 0) + tokens
+
+    def stats(self) -> dict[str, Any]:
+        """Tokens saved in all, how many operations, and how much each kind saved."""
+        with self._lock:
+            return {
+                "total_tokens_saved": sum(self._saved.values()),
+                "compaction_events": self._operations,
+                "by_strategy": dict(self._saved),
+            }
+
+    def flush(self) -> None:
+        """Writes every event that waits."""
+        self._journal.flush()
+
+    def close(self) -> None:
+        """Writes what waits and ends what runs in the background."""
+        self._journal.close()
+        if self._archive is not None:
+            self._archive.close()
+
+    def _append(self, session_id: str, events: Sequence[Event]) -> None:
+        self.archive.append_events(session_id, events)
+
+
+async def _awaited(answer: Awaitable[str]) -> str:
+    return await answer
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _redactor_of(config: CompactConfig) -> Redactor:
+    if not config.redaction.enabled:
+        return Redactor.disabled()
+    return Redactor(rules_from_config(config.redaction.rules, config.redaction.extra))

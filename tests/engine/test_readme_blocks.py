@@ -1,0 +1,89 @@
+"""What the README and the pages show works: every Python block runs, every command line names what exists."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from compact.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A fenced block of a page, and the number of its first line."""
+
+    page: Path
+    line: int
+    text: str
+
+
+def blocks(page: Path, *languages: str) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, match.start("text")) + 1, match["text"])
+        for match in BLOCK.finditer(text)
+        if match["language"] in languages
+    ]
+
+
+def command_lines() -> Iterator[Any]:
+    for page in PAGES:
+        for block in blocks(page, "sh", "bash", "console"):
+            for number, line in enumerate(block.text.splitlines(), block.line):
+                words = shlex.split(line.removeprefix("$ "), comments=True)
+                if words:
+                    yield pytest.param(words, id=f"{page.name}:{number}")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
+def test_the_python_of_a_page_runs_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an empty folder, as somebody would who pastes one block after the other."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page, "python"):
+        at_its_line = "\n" * (block.line - 1) + block.text
+        code = compile(at_its_line, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, names)
+        if inspect.iscoroutine(result):
+            asyncio.run(result)
+
+
+@pytest.mark.parametrize("words", list(command_lines()))
+def test_a_command_line_names_commands_and_options_that_exist(words: list[str]) -> None:
+    program, *rest = words
+    if program == "make":
+        targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert set(rest) <= set(targets)
+    elif program == "compact":
+        command: Any = typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            assert rest, f"{words} stops before it names a command"
+            assert rest[0] in command.commands, f"there is no command {rest[0]!r}"
+            command, rest = command.commands[rest[0]], rest[1:]
+        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        used = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+        assert used <= known
+
+
+def test_the_readme_shows_both() -> None:
+    """The patterns above find something: otherwise nothing would be checked."""
+    assert len(blocks(ROOT / "README.md", "python")) >= 2
+    shown = [parameter.values[0][:2] for parameter in command_lines()]
+    assert ["make", "demo"] in shown
+    assert ["compact", "apply"] in shown
