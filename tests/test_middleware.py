@@ -233,6 +233,16 @@ def test_an_answer_that_says_yes_is_none(answer: Any) -> None:
     assert archive.put_output("s", "text", tool_name="query", tool_call_id="c1").new
 
 
+class WritesLater:
+    async def write_file(self, path: str, content: str) -> None: ...
+
+
+@pytest.mark.parametrize("backend", [object(), WritesLater()], ids=["without", "async"])
+def test_an_object_without_a_plain_write_file_is_refused_at_once(backend: Any) -> None:
+    with pytest.raises(ConfigError, match="needs a plain function write_file"):
+        ContextManagementMiddleware(filesystem_backend=backend)
+
+
 # --- the archive on it
 
 

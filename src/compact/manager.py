@@ -23,7 +23,7 @@ from compact.journal import Exporter
 from compact.messages import to_json
 from compact.outside import Outside, Session, Summarizer
 from compact.passes import Outcome
-from compact.settings import desk_for, limits_for, policy_for
+from compact.settings import corrected, desk_for, limits_for, policy_for
 from compact.stages.base import Desk, Need
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
@@ -31,6 +31,9 @@ from compact.tokens import Estimate, Meter
 from compact.windows import Window, check_window, window_of
 
 DEFAULT_SESSION = "default"
+_OBSERVABLE_TOKENS = 500
+"""Below this a provider's fixed overhead says nothing about its tokenizer."""
+_MAX_CORRECTION = 3.0
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
@@ -146,10 +149,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             None if summarization_agent is None else agent_summarizer(summarization_agent),
         )
 
-    def _run(self, session_id: str, call: Call) -> Any:
+    def _run(self, session_id: str, call: Call, model: str | None = None) -> Any:
         session = self._session(session_id)
         with session.lock, session.attempting():
-            line = self._line(session, None)
+            line = self._line(session, model)
             asking = line.run(call, session.state)
             result = drive(asking, lambda need: self._outside.serve(session, need, line.meter))
             return self._settled(session, result)
@@ -201,7 +204,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             limits = self._limits[window.tokens] = limits_for(config, window.tokens)
         return Line(
             meter=meter,
-            limits=limits,
+            limits=corrected(limits, session.correction),
             policy=self._policy,
             desk=lambda dialect: self._desk(dialect, meter),
             verified=session.verified,
@@ -244,6 +247,18 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         config = self.config
         window = window_of(config.model, configured=config.max_context_tokens, windows=config.windows)
         return self._meter(config.model).estimate(messages, tools, system=system, max_tokens=window.tokens)
+
+    def observe(self, session_id: str, *, input_tokens: int) -> None:
+        """Tells what the provider counted for the request of the last preflight; the next ones are held against it.
+
+        A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
+        whose tokenizer is not public: an exact count is never relaxed. Counts of aborted calls must not be passed.
+        """
+        session = self._session(session_id)
+        if input_tokens <= 0 or session.last_total < _OBSERVABLE_TOKENS:
+            return
+        ratio = input_tokens / session.last_total
+        session.correction = min(max(ratio, 1 / self._meter(self.config.model).factor), _MAX_CORRECTION)
 
     def get_compaction_stats(self) -> dict[str, Any]:
         """Tokens saved in all, how many operations, and how much each kind saved."""

@@ -11,9 +11,8 @@ a summary is an assistant's message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,9 +22,9 @@ from compact.archive.backend import Backend, backend_archive
 from compact.config import CompactConfig, share_of
 from compact.dialects import get
 from compact.drivers import drive
-from compact.engine import Call, Line
+from compact.engine import Call
 from compact.errors import ArchiveError, ConfigError
-from compact.events import CallsShrunk, Offload
+from compact.events import CallsShrunk, Event, Offload
 from compact.manager import DEFAULT_SESSION, CompactManager
 from compact.stages.base import Need, Store
 from compact.stages.offload import offloaded
@@ -105,7 +104,7 @@ class ContextManagementMiddleware:
         self._meter = Meter(_model_counted_by(tokenizer))
         archive = None if filesystem_backend is None else backend_archive(filesystem_backend)
         self._manager = _Manager(_settings(self.config, self._meter.model), archive=archive)
-        self._events_seen = len(self._manager.archive.events(DEFAULT_SESSION))
+        self._events_seen = len(self._events())
 
     # --- counting
 
@@ -133,19 +132,14 @@ class ContextManagementMiddleware:
         Raises:
             ArchiveError: it could not be stored, and must stay in the context.
         """
-        path, preview = self._manager.offload(result, tool_name, tool_call_id)
-        before, after = self.count_tokens(result), self.count_tokens(preview)
-        self.history.append(CompactionResult(before, after, before - after, "offload", [path]))
-        return path, preview
+        with self._noting(lambda: self.count_tokens(result)):
+            return self._manager.offload(result, tool_name, tool_call_id)
 
     def process_tool_result(self, result: str, tool_name: str, tool_call_id: str) -> str:
         """A tool result as it should go into the context. One that cannot be stored stays as it is."""
-        if not self.should_offload_result(result):
-            return result
-        try:
-            return self.offload_large_result(result, tool_name, tool_call_id)[1]
-        except ArchiveError:
-            return result
+        with self._noting(lambda: self.count_tokens(result)):
+            shown: str = self._manager.process_tool_result(result, tool_name, tool_call_id)
+            return shown
 
     # --- the session
 
@@ -155,7 +149,7 @@ class ContextManagementMiddleware:
         Raises:
             MessageError: an entry is not a message.
         """
-        with self._noting(messages, model):
+        with self._noting(lambda: self._size(messages, model)):
             return self._manager.reversible_stages(messages, model)
 
     async def summarize_conversation(
@@ -171,14 +165,14 @@ class ContextManagementMiddleware:
         limit = self.get_context_limit(model)
         if self._size(messages, model) < share_of(limit, self.config.summarization_threshold):
             return messages
-        with self._noting(messages, model):
+        with self._noting(lambda: self._size(messages, model)):
             return await self._manager.summary(messages, model, summarization_agent)
 
     async def manage_context(
         self, messages: list[Any], model: str, summarization_agent: Any = None
     ) -> list[Any]:
         """The messages to send: the same list below 85% of the window, else a shorter one. Raises as the above."""
-        with self._noting(messages, model):
+        with self._noting(lambda: self._size(messages, model)):
             managed: list[Any] = await self._manager.manage_context(messages, model, summarization_agent)
             return managed
 
@@ -204,28 +198,25 @@ class ContextManagementMiddleware:
         return tokens.estimate(messages, model=model or self._meter.model).total
 
     @contextmanager
-    def _noting(self, messages: list[Any], model: str) -> Iterator[None]:
+    def _noting(self, size_before: Callable[[], int]) -> Iterator[None]:
         """Adds what the manager did meanwhile to the history."""
         before = self._manager.get_compaction_stats()["by_strategy"]
         yield
-        gains = {
-            strategy: saved - before.get(strategy, 0)
-            for strategy, saved in self._manager.get_compaction_stats()["by_strategy"].items()
-            if saved > before.get(strategy, 0)
-        }
-        if not gains:
+        stats = self._manager.get_compaction_stats()["by_strategy"]
+        gains = {strategy: saved - before.get(strategy, 0) for strategy, saved in stats.items()}
+        if not any(gains.values()):
             return
-        files = self._new_files()
-        size = self._size(messages, model)
+        files, size = self._new_files(), size_before()
         for strategy, gain in gains.items():
-            created = files.get(strategy, self._conversation())
-            self.history.append(CompactionResult(size, size - gain, gain, strategy, created))
-            size -= gain
+            if gain:
+                created = files.get(strategy, self._conversation())
+                self.history.append(CompactionResult(size, size - gain, gain, strategy, created))
+                size -= gain
 
     def _new_files(self) -> dict[str, list[str]]:
         """The files that were written since the last time, by strategy."""
         self._manager.flush()
-        events = self._manager.archive.events(DEFAULT_SESSION, self._events_seen)
+        events = self._events(self._events_seen)
         self._events_seen += len(events)
         found: dict[str, list[str]] = {}
         for event in events:
@@ -235,6 +226,12 @@ class ContextManagementMiddleware:
                 found.setdefault("compact", []).append(event.properties.file_path)
         return found
 
+    def _events(self, start: int = 0) -> list[Event]:
+        try:
+            return self._manager.archive.events(DEFAULT_SESSION, start)
+        except ArchiveError:
+            return []  # the history then names no files; that is no reason to stop an agent
+
     def _conversation(self) -> list[str]:
         """Where the conversation before the newest step lies."""
         outcome = self._manager.last_outcome(DEFAULT_SESSION)
@@ -243,7 +240,6 @@ class ContextManagementMiddleware:
         return [f"/{keys.file_names(outcome.step)['history']}"]
 
 
-_REVERSIBLE_ONLY: ContextVar[bool] = ContextVar("compact_reversible_only", default=False)
 _NO_LIMIT = 10**12
 
 
@@ -256,7 +252,7 @@ class _Manager(CompactManager):
         paths: list[str] = []
 
         def serve(need: Need) -> Any:
-            answer = self._serve(session, need, meter)
+            answer = self._outside.serve(session, need, meter)
             if isinstance(need, Store):
                 paths.append(answer)
             return answer
@@ -266,12 +262,17 @@ class _Manager(CompactManager):
 
     def reversible_stages(self, messages: list[Any], model: str) -> list[Any]:
         """A preflight that stops before the summary, however large the rest is."""
-        token = _REVERSIBLE_ONLY.set(True)
-        try:
-            reduced: list[Any] = self._run(DEFAULT_SESSION, Call(messages=messages), model)
+        session = self._session(DEFAULT_SESSION)
+        with session.lock, session.attempting():
+            line = self._line(session, model)
+            thresholds = replace(line.limits.thresholds, budget=_NO_LIMIT)
+            line.limits = replace(
+                line.limits, budget=_NO_LIMIT, summarize_above=_NO_LIMIT, thresholds=thresholds
+            )
+            asking = line.run(Call(messages=messages), session.state)
+            result = drive(asking, lambda need: self._outside.serve(session, need, line.meter))
+            reduced: list[Any] = self._settled(session, result)
             return reduced
-        finally:
-            _REVERSIBLE_ONLY.reset(token)
 
     async def summary(self, messages: list[Any], model: str, agent: Any) -> list[Any]:
         """Everything folded that is older than the recent share."""
@@ -279,14 +280,6 @@ class _Manager(CompactManager):
         summarizer = None if agent is None else agent_summarizer(agent)
         folded: list[Any] = await self._arun(DEFAULT_SESSION, call, model, summarizer)
         return folded
-
-    def _line(self, session: Any, model: str | None) -> Line:
-        line = super()._line(session, model)
-        if _REVERSIBLE_ONLY.get():
-            thresholds = replace(line.limits.thresholds, budget=_NO_LIMIT)
-            limits = replace(line.limits, budget=_NO_LIMIT, summarize_above=_NO_LIMIT, thresholds=thresholds)
-            return replace(line, limits=limits)
-        return line
 
 
 def _settings(config: ContextConfig, model: str) -> CompactConfig:

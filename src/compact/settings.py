@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from compact.config import CompactConfig, share_of
 from compact.dialects import Dialect
@@ -37,6 +38,33 @@ def limits_for(config: CompactConfig, window: int) -> Limits:
             turns=policy.turn_threshold,
         ),
         regrow=share_of(window, config.recovery.regrow_share),
+    )
+
+
+def corrected(limits: Limits, factor: float) -> Limits:
+    """The limits for a provider that counts `factor` times what the meter does."""
+    if factor == 1.0:
+        return limits
+
+    def less(tokens: int) -> int:
+        return int(tokens / factor)
+
+    def less_if_set(tokens: int | None) -> int | None:
+        return None if tokens is None else less(tokens)
+
+    thresholds = limits.thresholds
+    return replace(
+        limits,
+        budget=less(limits.budget),
+        goal=less(limits.goal),
+        summarize_above=less_if_set(limits.summarize_above),
+        recent_tokens=less_if_set(limits.recent_tokens),
+        thresholds=replace(
+            thresholds,
+            window_share=less(thresholds.window_share),
+            budget=less(thresholds.budget),
+            tokens=less_if_set(thresholds.tokens),
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from support_s3 import Fault, Faults, faulty_server
 
 from compact.archive import Archive
 from compact.archive.object_store import open_s3
+from compact.archive.records import already_stored
 from compact.archive.spool import SpooledStore
 from compact.errors import ArchiveError
 from compact.events import Event, Started, Warned
@@ -242,3 +243,35 @@ def test_archives_that_share_a_spool_root_do_not_mix(tmp_path: Path, moto: str) 
     assert one._tree.root != two._tree.root
     one.close()
     two.close()
+
+
+def test_a_record_that_cannot_be_delivered_stays_readable_and_stops_no_other(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    """Other bytes hold its name in the store."""
+    store = spooled()
+    other = already_stored(b"other bytes")
+    store._store.create("s/tool_outputs/t_1_000000000000.txt", other)
+    faults.always("503")
+    mine = already_stored(b"mine")
+    assert store.create("s/tool_outputs/t_1_000000000000.txt", mine) == "spooled"
+    assert store.create("s/tool_outputs/t_1_000000000000.txt", mine) == "spooled"
+    assert store.create("s/tool_outputs/t_1_000000000000.txt", other) == "taken"
+    assert store.create("s/tool_outputs/t_2_000000000000.txt", mine) == "spooled"
+    faults.never()
+    assert store.drain() is False
+    assert store.waiting() == ["s/tool_outputs/t_1_000000000000.txt"]
+    assert store.read("s/tool_outputs/t_1_000000000000.txt") == b"mine"
+    assert store._store.read("s/tool_outputs/t_2_000000000000.txt") == b"mine"
+
+
+def test_draining_stops_when_its_time_is_up_or_the_store_fails_again(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    store = spooled()
+    assert store.drain() is False, "nothing was ever spooled"
+    faults.always("503")
+    quiet(store).append_events("s", [started("a")])
+    assert store.drain(limit_s=-1.0) is False
+    assert store.drain() is False
+    assert store.waiting()

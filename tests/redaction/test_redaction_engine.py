@@ -96,9 +96,9 @@ def test_without_the_extra_re2_does_it_all(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_pattern_that_hyperscan_refuses_is_left_to_re2() -> None:
     pytest.importorskip("hyperscan", reason="the extra `fast` is not installed")
-    rules = [Rule("wide", r"(?:ab){1,400}[cd]{300,900}e", ("ab",)), Rule("plain", "beta[0-9]")]
-    redactor = Redactor(rules, locator="hyperscan")
-    assert redactor.redact(f"ab{'c' * 300}e beta7") == f"{MASK} {MASK}"
+    rules = [Rule("ungreedy", r"(?U)ab[0-9]+c", ("ab",)), Rule("plain", "beta[0-9]")]
+    assert Redactor(rules, locator="hyperscan").redact("ab12c beta7") == f"{MASK} {MASK}"
+    assert Redactor(rules[:1], locator="hyperscan").redact("ab12c beta7") == f"{MASK} beta7"
 
 
 def test_locator_that_fails_is_replaced_by_the_keywords() -> None:

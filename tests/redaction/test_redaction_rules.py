@@ -190,6 +190,18 @@ def test_validator_can_be_a_function_and_one_that_fails_masks() -> None:
     assert redactor.redact("three 4") == f"{MASK} {MASK}"
 
 
+@pytest.mark.parametrize(
+    ("validator", "masked"),
+    [(None, "ab"), ("luhn", "4111111111111111"), (str.isupper, "AB")],
+    ids=["any", "check", "function"],
+)
+def test_key_rule_takes_validators_too(validator: Any, masked: str) -> None:
+    redactor = Redactor([Rule("code", "^code$", scope="key", validator=validator)])
+    assert redactor.redact(f"code: '{masked}'") == f"code: '{MASK}'"
+    if validator is not None:
+        assert redactor.redact("code: 'xy'") == "code: 'xy'"
+
+
 def test_key_rule_masks_what_stands_under_the_name_in_text_and_in_data() -> None:
     redactor = Redactor([Rule("staff", "employee_id", ("employee",), scope="key")])
     assert redactor.redact("employeeId: ab, other: ab") == f"employeeId: {MASK}, other: ab"

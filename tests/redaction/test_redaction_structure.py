@@ -79,6 +79,8 @@ def test_masked_names_do_not_swallow_each_other() -> None:
         '{"a": 1 "password": "hunter2"}',
         '{"password": "hunter2"]}',
         '[1, "password=hunter2", 01]',
+        '["password=hunter2" ["x"]]',
+        '{"password=hunter2"}',
         "{password: hunter2}",
     ],
 )
@@ -149,6 +151,17 @@ def test_other_kinds_of_data(value: Any, masked: Any) -> None:
     result = REDACTOR.redact_value(value)
     assert result == masked
     assert type(result) is type(value)
+
+
+def test_object_that_nests_without_end_is_masked_whole() -> None:
+    @dataclass
+    class Chain:
+        rest: Any
+
+    chain = Chain("password=hunter2")
+    for _ in range(5_000):
+        chain = Chain(chain)
+    assert "hunter2" not in repr(REDACTOR.redact_value([chain]))[:10_000]
 
 
 def test_data_that_holds_itself_ends() -> None:

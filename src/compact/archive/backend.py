@@ -26,7 +26,7 @@ from compact.archive.memory import MemoryStore
 from compact.archive.protocol import Created, Redactor
 from compact.archive.records import Record, read_state
 from compact.archive.steps import moves
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, ConfigError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor as DefaultRedactor
 
@@ -45,7 +45,11 @@ def backend_archive(
     recorder: Recorder | None = None,
     listener: Listener | None = None,
 ) -> Archive:
-    """An archive for `CompactManager(archive=...)` whose readable files lie in a host's filesystem."""
+    """An archive for `CompactManager(archive=...)` whose readable files lie in a host's filesystem.
+
+    Raises:
+        ConfigError: the object has no `write_file`, or an async one.
+    """
     recorder = recorder or Recorder(lambda: datetime.now(UTC), Ids("compact"))
     return Archive(BackendStore(backend), redactor or DefaultRedactor(), recorder, listener=listener)
 
@@ -57,6 +61,13 @@ class BackendStore(MemoryStore):
 
     def __init__(self, backend: Backend) -> None:
         super().__init__()
+        if not callable(getattr(backend, "write_file", None)) or inspect.iscoroutinefunction(
+            backend.write_file
+        ):
+            raise ConfigError(
+                f"a filesystem backend needs a plain function write_file(path, content); {type(backend).__name__} has none",
+                path="archive",
+            )
         self._backend = backend
         self._writing = threading.Lock()
         self._owner: str | None = None

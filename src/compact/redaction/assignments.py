@@ -106,8 +106,7 @@ def _stems(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
     words = sorted({word.lower() for group in found for word in group})
     # Names outside ASCII are looked for apart: RE2 then has to work on the real characters, which is slower.
     groups = (tuple(w for w in words if w.isascii()), tuple(w for w in words if not w.isascii()))
-    any_name = [()] if not all(found) else []
-    return any_name or [group for group in groups if group]
+    return [group for group in groups if group] if all(found) else [()]
 
 
 def _leading_word(pattern: str) -> tuple[str, ...]:
