@@ -230,6 +230,9 @@ class Line:
         waiting = state.ineffective >= self.policy.ineffective_passes or state.tokens_after >= min(
             thresholds.window_share, thresholds.tokens or thresholds.window_share
         )
+        above = self.limits.summarize_above
+        if above is not None and state.tokens_after < above <= estimate.total:
+            return decision  # what was out of reach below this size may help now
         grown = estimate.total - state.tokens_after
         if grown <= 0 or (waiting and grown < self.limits.regrow):
             return Decision(False, "ineffective")

@@ -178,6 +178,8 @@ def _spared(rows: Sequence[Row], units: Sequence[Unit], gone: set[int], room: in
 def _to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, reserve: int) -> set[int]:
     """The rows to fold. While the rest would not fit the limit, one turn less is kept, then one pair less, down to one."""
     turns, pairs = rules.keep_turns, rules.keep_pairs
+    if rules.recent_tokens is not None:
+        turns, pairs = 1, 0  # the share decides what is recent, not the counts
     reduce_turns = True
     while True:
         gone, size = _oldest(rows, units, rules, cuts.removable(units, turns, pairs), reserve)

@@ -42,6 +42,7 @@ class Outcome:
     rows: list[Row]
     tokens_before: int
     tokens_after: int
+    """Of the messages, in the model's own tokens."""
     step: int | None = None
     """The step that was committed; None when the pass changed nothing."""
     saved: dict[str, int] = field(default_factory=dict)
@@ -76,15 +77,16 @@ def compact_rows(
     summaries = _summaries_in(folded, view)
     after = _fitted(folded.rows, desk, rules, replace(view, own_summaries=summaries), begun, saved)
     if total(after) >= size:
-        return Outcome(rows, size, size, summaries=view.own_summaries)
+        return Outcome(rows, desk.scale(size), desk.scale(size), summaries=view.own_summaries)
     _check(rows, after, desk, rules, view)
     state, fingerprints = remember(after, summaries)
     summary = record(folded.folds, rules.strategy)
     committed = yield Commit(summary, state, fingerprints)
     if not committed:
-        return Outcome(rows, size, size, lost_race=True)
-    yield _pruned(rows, after, view, summaries)
-    return Outcome(after, size, total(after), begun.step, saved, summaries)
+        return Outcome(rows, desk.scale(size), desk.scale(size), lost_race=True)
+    yield _pruned(rows, after, desk, view, summaries)
+    told = {stage: desk.scale(tokens) for stage, tokens in saved.items()}
+    return Outcome(after, desk.scale(size), desk.scale(total(after)), begun.step, told, summaries)
 
 
 # --- plan
@@ -152,7 +154,7 @@ def _summarized(
         event = SummaryCreated(
             strategy=rules.strategy,
             input_messages=made.input_messages,
-            summary_tokens=made.row.tokens,
+            summary_tokens=desk.scale(made.row.tokens),
             compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
         )
         yield Emit(event, payload={"summary": made.text})
@@ -229,14 +231,16 @@ def _check(before: Sequence[Row], after: Sequence[Row], desk: Desk, rules: Rules
         raise CompactError("the result would lack a protected message")
 
 
-def _pruned(before: Sequence[Row], after: Sequence[Row], view: View, summaries: frozenset[str]) -> Emit:
+def _pruned(
+    before: Sequence[Row], after: Sequence[Row], desk: Desk, view: View, summaries: frozenset[str]
+) -> Emit:
     pinned = sum(view.is_pinned(row.message) for row in after)
     summary = sum(text_hash(row.message.text) in summaries for row in after) if summaries else 0
     event = PrunedMessages(
         layers=Layers(pinned=pinned, summary=summary, recent=len(after) - pinned - summary),
         pruned_count=len(before) - sum(row.level != "summary" and row.level != "marker" for row in after),
-        tokens_before=total(before),
-        tokens_after=total(after),
+        tokens_before=desk.scale(total(before)),
+        tokens_after=desk.scale(total(after)),
     )
     return Emit(event)
 

@@ -24,6 +24,20 @@ def test_scenario_redaction_before_archival_masks_api_keys_and_passwords() -> No
     assert REDACTOR.redact("PASSWORD= hunter2") == "PASSWORD= <REDACTED>"
 
 
+@pytest.mark.parametrize("value", ["secret", "secret123", "letmein", "x", "12345", "a-b_c", "correcthorse"])
+@pytest.mark.parametrize("name", ["password", "api_key"])
+def test_weak_passwords_are_masked_too(name: str, value: str) -> None:
+    assert REDACTOR.redact(f"{name}={value}") == f"{name}={MASK}"
+    assert REDACTOR.redact(f'{{"{name}": "{value}"}}') == f'{{"{name}": "{MASK}"}}'
+
+
+@pytest.mark.parametrize(
+    "text", ["token=abc123", "Authorization: Bearer abc123", "auth_token: xyz789", "secret: abc123"]
+)
+def test_short_tokens_are_masked(text: str) -> None:
+    assert REDACTOR.redact(text).endswith(MASK)
+
+
 def test_scenario_default_redaction_covers_the_four_kinds() -> None:
     """Compaction specification, "Security and Redaction": API keys, passwords, tokens, private keys, by default."""
     key = f"-----BEGIN PRIVATE KEY-----\n{letters('k', 64)}\n-----END PRIVATE KEY-----"
@@ -166,6 +180,8 @@ print(f"token: {token}")
 "Set API_KEY=" + key,
 arn:aws:secretsmanager:*:*:secret:marketplace-2024*
 "AWS::IAM::AccessKey": "72c2d9dd90025459"
+styles = {Token: "#f8f8f2"}
+CONF_PASSWORD = "password"
 PrivateKey = Ed25519PrivateKey | Ed448PrivateKey | X25519PrivateKey
 jsonnet_token = r'[^\W\d]\w*'
 --max-tokens 4096
@@ -217,6 +233,11 @@ def test_value_that_is_longer_than_what_is_read_is_masked_in_any_case() -> None:
     long = letters("long", 3_000)
     masked = REDACTOR.redact(f"api_key={long}")
     assert len(masked) < 2_500
+
+
+def test_line_of_ten_megabytes_is_read_to_its_end() -> None:
+    text = f"{'x' * 5_000_000} api_key=sk-abc123 {'y ' * 2_500_000}"
+    assert REDACTOR.redact(text) == text.replace("sk-abc123", MASK)
 
 
 @pytest.mark.parametrize("noise", ["\ud800", "\x00", "é", "密", "\u2028", "😀"])

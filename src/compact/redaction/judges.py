@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping
 
 from compact.redaction.candidates import Bounds, Candidate, Judge
-from compact.redaction.shapes import is_code, is_filler, is_placeholder, is_reference, looks_random, surprise
+from compact.redaction.shapes import (
+    has_digit,
+    is_code,
+    is_filler,
+    is_placeholder,
+    is_reference,
+    looks_random,
+    surprise,
+)
 from compact.redaction.validators import luhn
 
 _LONGEST_KEY = 200_000
@@ -52,7 +60,7 @@ def _end_of_cut_key(text: str, start: int, limit: int) -> int:
         if line is None or line.end() == end:
             break
         end = line.end()
-    return len(text[:end].rstrip()) if end == len(text) else end - 1 if text[end - 1] == "\n" else end
+    return start + len(text[start:end].rstrip())
 
 
 def url_login(found: Candidate) -> Bounds:
@@ -86,9 +94,10 @@ def user_and_password(found: Candidate) -> Bounds:
 def header_value(found: Candidate) -> Bounds:
     """The credential of an HTTP header, which may be anything that is not a template or a word."""
     value = found.value
-    if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 8:
+    if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
         return None
-    return (found.start, found.end) if looks_random(value) or surprise(value) > 0.3 else None
+    made_up = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
+    return (found.start, found.end) if made_up else None
 
 
 def cookies(found: Candidate) -> Bounds:

@@ -56,7 +56,7 @@ _FIXTURE_WORDS = word_set(
     "sample fake mock change todo fixme hidden foo tbd here test testing my some the an demo default development local"
 )
 _SENSITIVE_WORDS = word_set(
-    "password passwd passphrase passcode pass pwd pw secret secrets token tokens key keys apikey api credential "
+    "password passwd passphrase passcode pass pwd pw token tokens key keys apikey api credential "
     "credentials auth bearer username user login basic private public access client"
 )
 _CORE_WORDS = word_set("password passwd passphrase secret token key apikey credential credentials")

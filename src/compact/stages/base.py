@@ -120,6 +120,8 @@ class Desk:
     dialect: Dialect
     count: Callable[[Message], int]
     count_text: Callable[[str], int]
+    scale: Callable[[int], int]
+    """Raw tokens in the model's own, for what people are told."""
     redact: Callable[[str], str]
     """Everything that compact itself writes into a context is masked, so that it is the same after a restart."""
     rewrite: Callable[[Message], Message]

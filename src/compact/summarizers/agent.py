@@ -23,7 +23,8 @@ def agent_summarizer(agent: Any) -> Callable[[SummaryRequest], Awaitable[str]]:
     """The summarizer that asks this agent. The conversation goes in as one quoted message, with no tools."""
 
     async def summarize(request: SummaryRequest) -> str:
-        conversation = "\n\n".join(f"{m.role}: {_spoken(m)}" for m in request.messages)
+        before = [f"summary so far, to be updated: {request.previous}"] if request.previous else []
+        conversation = "\n\n".join([*before, *(f"{m.role}: {_spoken(m)}" for m in request.messages)])
         asked = {
             "messages": [
                 {"role": "system", "content": AGENT_PROMPT},
