@@ -136,7 +136,7 @@ class Outside:
                 session.attempt = self.archive.begin(
                     session.id, need.items, dialect=need.dialect, after=need.after
                 )
-                return Begun(session.attempt.step, session.attempt.history_path)
+                return Begun(session.attempt.step, session.attempt.history_path, session.attempt.messages)
             case Commit():
                 assert session.attempt is not None
                 step = session.attempt.commit(

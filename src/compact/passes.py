@@ -148,7 +148,7 @@ def _summarized(
     if not rules.fold_all and total(rows) <= max(rules.goal, rules.summarize_above):
         return Folded(rows)
     layout = selective if rules.layout == "selective" else layered
-    folded = yield from layout(rows, desk, rules, view, begun)
+    folded = yield from layout(_quotable(rows, desk, begun), desk, rules, view, begun)
     _credit(saved, "summarize", rows, folded.rows)
     for made in folded.folds:
         event = SummaryCreated(
@@ -159,6 +159,16 @@ def _summarized(
         )
         yield Emit(event, payload={"summary": made.text})
     return folded
+
+
+def _quotable(rows: list[Row], desk: Desk, begun: Begun) -> list[Row]:
+    """The rows with their masked form at hand: it was made for the archive already. What compact wrote is masked."""
+    return [
+        replace(row, masked=desk.dialect.read(item))
+        if row.source is not None and item is not row.message.origin
+        else row
+        for row, item in zip(rows, begun.masked, strict=True)
+    ]
 
 
 def _fitted(

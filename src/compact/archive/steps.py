@@ -187,6 +187,11 @@ class Attempt:
         """Where an agent will find the readable transcript: a virtual path that is valid once the step is committed."""
         return f"/{keys.file_names(self.step)['history']}"
 
+    @property
+    def messages(self) -> Sequence[Any]:
+        """The transcript as it is stored: redacted wire messages, one for one."""
+        return self._clean.items
+
     def __enter__(self) -> Attempt:
         return self
 

@@ -24,6 +24,8 @@ _PEM_LINE = re.compile(
         [\\n"',;+]{0,6}[^\S\n]*(?:\n|\Z)""",
     re.VERBOSE,
 )
+_PEM_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
+"""What is left of a key on a line that goes on with other words, or that was folded into one line."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]")
 _NOWHERE = re.compile(r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
@@ -60,6 +62,9 @@ def _end_of_cut_key(text: str, start: int, limit: int) -> int:
         if line is None or line.end() == end:
             break
         end = line.end()
+    rest = _PEM_REST.match(text, end, limit)
+    if rest is not None:
+        end = rest.end()
     return start + len(text[start:end].rstrip())
 
 

@@ -26,6 +26,13 @@ class Row:
     source: int | None
     """Its place in the list that the host gave, as long as it is the host's own object."""
     level: Level = "whole"
+    masked: Message | None = field(default=None, compare=False, repr=False)
+    """The message without secrets, where that is another one: what a summarizer may see."""
+
+    @property
+    def quotable(self) -> Message:
+        """What may be quoted in a summary."""
+        return self.message if self.masked is None else self.masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,8 @@ class Begun:
 
     step: int
     history_path: str
+    masked: Sequence[Any] = ()
+    """The transcript without secrets, one for one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def fold(
     if carry_instructions:
         kept = _instructions(rows, previous, room // _INSTRUCTION_SHARE, desk)
     request = SummaryRequest(
-        messages=[row.message for row in rows],
+        messages=[row.quotable for row in rows],
         dialect=desk.dialect.NAME,
         strategy=strategy,
         max_tokens=max(1, room - desk.count_text(kept)),
@@ -115,7 +115,7 @@ def _frame(step: int, body: str, where: str) -> str:
 
 def _instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:
     """What the user said in these rows and before, newest first, as much as fits; a long one is cut, never left out."""
-    said = [desk.redact(row.message.text).strip() for row in rows if row.message.starts_turn]
+    said = [row.quotable.text.strip() for row in rows if row.message.starts_turn]
     newest_first = [text for text in reversed(said) if text] + instructions_in(previous)
     lines: list[str] = []
     room -= desk.count_text(INSTRUCTIONS) + 1
