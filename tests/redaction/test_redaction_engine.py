@@ -129,14 +129,19 @@ def test_too_many_matches_mask_the_rest_of_the_text(monkeypatch: pytest.MonkeyPa
 
 
 def _growth(call: Callable[[str], Any], unit: str, size: int) -> float:
-    """How many times longer four times the text takes; the two are timed in turn, and the best of each counts."""
+    """How many times longer four times the text takes; the two are timed in turn, and the best of each counts.
+
+    A busy machine can only make a run slower, so it is tried again until the growth looks linear, a few times at most.
+    """
     texts = [unit * (chars // len(unit)) for chars in (size, size * 4)]
     best = [float("inf"), float("inf")]
-    for _ in range(3):
+    for rounds in range(12):
+        if rounds >= 3 and best[1] / max(best[0], 0.001) < 6:
+            break
         for number, text in enumerate(texts):
-            started = time.perf_counter()
+            started = time.process_time()
             call(text)
-            best[number] = min(best[number], time.perf_counter() - started)
+            best[number] = min(best[number], time.process_time() - started)
     return best[1] / max(best[0], 0.001)
 
 
@@ -180,6 +185,6 @@ def test_hostile_user_pattern_is_linear(pattern: str) -> None:
 def test_a_million_characters_of_anything_is_quick_enough_to_bear() -> None:
     chance = string.ascii_letters + string.digits + " =:\"'{}[](),.;-_/\\\n"
     text = letters("million", 1_000_000, chance)
-    started = time.perf_counter()
+    started = time.process_time()
     PLAIN.redact(text)
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
