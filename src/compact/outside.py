@@ -191,7 +191,7 @@ class Outside:
         event = self.recorder.event(
             properties,
             session_id=session.id,
-            step=session.state.step,
+            step=session.state.step if session.attempt is None else session.attempt.step,
             trace=session.trace,
             payload=payload or None,
         )

@@ -79,7 +79,7 @@ class PolicyConfig(Section):
     hard_cap_buffer: Amount = 1500
     """Tokens kept free for the next user input and tool results."""
     keep_recent_turns: Count = 6
-    """Newest turns that stay verbatim."""
+    """Newest turns whose words stay verbatim; the tool traffic in them follows keep_tool_io_pairs."""
     keep_tool_io_pairs: Amount = 4
     """Newest tool calls with their results that stay verbatim; 0: pairs have no claim beside their turn's."""
     roles_never_prune: Names = ["system", "developer"]

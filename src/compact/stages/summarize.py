@@ -33,6 +33,8 @@ class Fold:
     """What the summarizer wrote."""
     input_tokens: int
     input_messages: int
+    is_empty: bool
+    """Nothing was said and nothing was carried: it must not replace anything."""
     positions: tuple[int, int]
     """Where the first and the last of them stand in the archived transcript."""
 
@@ -67,7 +69,13 @@ def fold(
     text = _frame(step, "\n\n".join(piece for piece in (kept, body) if piece), where)
     message = Message("assistant", (summary_part(text, rows, desk.dialect),))
     return Fold(
-        Row(message, desk.count(message), None, "summary"), text, body, total(rows), len(rows), positions
+        Row(message, desk.count(message), None, "summary"),
+        text,
+        body,
+        total(rows),
+        len(rows),
+        not (kept or body),
+        positions,
     )
 
 
