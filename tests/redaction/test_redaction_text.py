@@ -257,3 +257,52 @@ def test_disabled_redactor_gives_everything_back() -> None:
     assert off.redact_messages([message]) == [message]
     assert off.redact_value(message) is message
     assert off.session().enabled is False
+
+
+BLOCK = f"""db:
+  password: |
+    {GENERATED}
+    {letters("second line", 20)} and more
+
+    {letters("third line", 20)}
+  user: bob
+"""
+
+
+def test_every_line_of_a_yaml_block_is_masked() -> None:
+    assert REDACTOR.redact(BLOCK) == f"db:\n  password: |\n    {MASK}\n  user: bob\n"
+    prose = "password: |\n  please choose\n  a good one\n"
+    assert REDACTOR.redact(prose) == prose
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mpassword={}\x1b[0m ok",
+        "\x1b[31mpassword\x1b[0m=\x1b[1;32m{}\x1b[0m ok",
+        "&quot;api_key&quot;:&quot;{}&quot;,&quot;n&quot;",
+        "&#34;password&#34;: &#34;{}&#34;",
+        "password%3D{}",
+        '{{"password": {}, "n": ',
+        "password: {}\n",
+    ],
+)
+@pytest.mark.parametrize("value", ["Zx9Qw8Er7", "7351902846"])
+def test_dress_of_a_field_does_not_hide_its_value(text: str, value: str) -> None:
+    """Terminal colours, HTML's quotes, a URL's escapes, JSON that breaks off."""
+    assert REDACTOR.redact(text.format(value)) == text.format(MASK)
+
+
+@pytest.mark.parametrize("length", [1_023, 1_024, 1_025, 5_000])
+def test_no_end_of_a_long_value_is_left(length: int) -> None:
+    assert REDACTOR.redact(f"password={letters('long', length)} ok") == f"password={MASK} ok"
+
+
+@pytest.mark.parametrize("words", ["correct horse battery", "correct horse battery staple"])
+def test_unquoted_passphrase_is_masked_to_the_end_of_its_line(words: str) -> None:
+    assert REDACTOR.redact(f"password: {words}\nuser: bob") == f"password: {MASK}\nuser: bob"
+
+
+@pytest.mark.parametrize("text", ['Error("password: mismatch")', "login failed (password: expired)"])
+def test_message_about_a_password_stays(text: str) -> None:
+    assert REDACTOR.redact(text) == text

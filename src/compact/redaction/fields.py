@@ -70,7 +70,7 @@ class Fields:
         if isinstance(leaf, bool) or leaf is None:
             return False
         if isinstance(leaf, int | float):
-            return rule.validator in (None, "literal", "mixed") or len(str(abs(leaf))) >= 10
+            return rule.validator in (None, "literal", "mixed") or abs(leaf) >= 10**9
         value = Value(0, len(leaf), leaf, quoted=True, template=False, follower="", alone=False)
         return holds_secret(rule, value, in_code=False)
 

@@ -72,7 +72,8 @@ _STOP_WORDS = word_set(
 )
 
 _CODE_WORDS = word_set(
-    "return if else elif for while in is not and or with as await new yield raise throw def class import from"
+    "return if else elif for while in is not and or with as await new yield raise throw def class import from "
+    "mismatch mismatched failed expired missing wrong rejected denied updated unchanged"
 )
 _LABEL_WORDS = word_set(
     "please enter your must should invalid incorrect wrong required cannot missing forgot reset change confirm choose "
