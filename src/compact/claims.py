@@ -19,6 +19,7 @@ _PRODUCTS = frozenset(
     {"node.js", "next.js", "vue.js", "react.js", "express.js", "nuxt.js", "d3.js", "three.js"}
 )
 _TOKEN = re.compile(r"[^\s`'\"()\[\]<>|,;=]+")
+_CLOSING_TAG = re.compile(r"</\w+>")
 _PLACE = re.compile(r"(?::\d+)+$|#L\d+(?:-L?\d+)?$")
 _PATTERN_SIGNS = frozenset("*{}$…")
 _WORD = re.compile(r"[\w@+-][\w.@+-]*")
@@ -58,7 +59,11 @@ def words_of(message: Message) -> Iterator[str]:
 
 def paths_in(text: str) -> list[str]:
     """The file paths, file names and addresses in a text, in order."""
-    return list(dict.fromkeys(path for token in _TOKEN.findall(text) if (path := _as_path(token))))
+    return list(
+        dict.fromkeys(
+            path for token in _TOKEN.findall(_CLOSING_TAG.sub(" ", text)) if (path := _as_path(token))
+        )
+    )
 
 
 def ids_in(text: str) -> list[str]:

@@ -25,6 +25,7 @@ _NEXT = re.compile(
 _SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n+")
 _MOST = 12
 _ERRORS = 3
+_RECENT = 3
 _CHARS = 200
 _ID_CHARS = 40
 
@@ -117,13 +118,15 @@ def _errors(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _next_step(messages: Sequence[Message]) -> str:
-    """What the model last said that it would do."""
-    for message in reversed(messages):
-        if message.role == "assistant" and message.text.strip():
-            sentences = [text for text in _SENTENCES.split(message.text) if text.strip()]
-            telling = [text for text in sentences if _NEXT.search(text)]
-            return _shortened((telling or sentences)[-1])
-    return ""
+    """What the model last said that it would do, if it said so not long ago; else the last that it said."""
+    said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
+    newest = [
+        text
+        for words in reversed(said[-_RECENT:])
+        for text in reversed(_SENTENCES.split(words))
+        if text.strip()
+    ]
+    return _shortened(next(filter(_NEXT.search, newest), newest[0] if newest else ""))
 
 
 def _shortened(text: str) -> str:

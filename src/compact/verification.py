@@ -24,6 +24,7 @@ Defect: TypeAlias = Literal[
     "html",  # a page: a proxy answered, not a model
     "loop",  # the same again and again
     "echo",  # the input, copied
+    "unrelated",  # hardly a word of it stands in the input: it is about something else
     "unchanged",  # the previous summary, as if nothing had happened since
     "too_long",  # over the tokens it was given, or cut off there
     "sections",  # headings that were asked for are missing
@@ -48,14 +49,18 @@ _LOOP_DEFLATED = 0.12
 _SHORT_WORDS = 120
 """Refusals and error messages are short; a long text that begins like one may be about one."""
 _LEAST_WORDS = 8
+_RELATED_SHARE = 0.25
+"""Of the longer words of a model's text, so many at least begin like a word of the input. Other languages differ: low."""
+_RELATED_WORDS = 20
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
-    r"(?:i[’']?m |i am )?(?:very |so |really )?(?:sorry|afraid)\b.{0,60}\b(?:can(?:no|[’'])?t|unable|won[’']?t|not able)|"
+    r"(?:(?:unfortunately|sorry|apologies|i apologi[sz]e|regrettably)\b,? (?:but )?)?"
+    r"(?:(?:i[’']?m |i am )?(?:very |so |really )?(?:sorry|afraid)\b.{0,60}\b(?:can(?:no|[’'])?t|unable|won[’']?t|not able)|"
     r"(?:i|we) (?:can(?:no|[’'])t|won[’']?t|will not|am unable to|[’']?m unable to|am not able to|must decline|have to decline|"
     r"decline)\b(?:.{0,40})\b(?:help|assist|summar|provide|comply|continue|fulfil|process|do that|complete|discuss|with)|"
     r"(?:i[’']?m|i am) (?:unable|not able) to\b|as an ai\b.{0,80}\b(?:can(?:no|[’'])?t|unable|not able)|"
-    r"(?:this|your|the) (?:request|content|prompt|conversation).{0,60}(?:violates|against|not allowed|flagged|filtered)",
+    r"(?:this|your|the) (?:request|content|prompt|conversation).{0,60}(?:violates|against|not allowed|flagged|filtered))",
     re.IGNORECASE | re.DOTALL,
 )
 _ERROR_TEXT = re.compile(
@@ -76,6 +81,9 @@ _ORDER = re.compile(
 )
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|([A-Z][\w /&,-]{2,60}):)\s*")
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+(?=[A-Z0-9`\"'(\[*-])")
+_TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>")
+_LONG_WORD = re.compile(r"[^\W\d_]{5,}")
+_STEM = 5
 _PLAIN_WORD = re.compile(r"\w+")
 _SMALL_WORDS = frozenset(
     {"and", "or", "the", "of", "to", "in", "a", "an", "taken", "key", "current", "so", "far"}
@@ -171,7 +179,7 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
         return "empty", "headings and nothing else"
     if expected.sections is not None and len(body.split()) < _LEAST_WORDS:
         return "empty", f"{len(body.split())} words are no summary"
-    return _echo(body, expected)
+    return _unrelated(body, expected) or _echo(body, expected)
 
 
 def _loop(body: str) -> str:
@@ -191,11 +199,20 @@ def _loop(body: str) -> str:
     return ""
 
 
+def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:
+    said = {word[:_STEM] for word in _LONG_WORD.findall(body.lower())}
+    if expected.sections is None or len(said) < _RELATED_WORDS:
+        return None
+    known = {word[:_STEM] for word in _LONG_WORD.findall(expected.source.text.lower())}
+    share = len(said & known) / len(said)
+    return ("unrelated", f"{share:.0%} of its words stand in the input") if share < _RELATED_SHARE else None
+
+
 def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
-    said = _PLAIN_WORD.findall(body.lower())
+    said = _PLAIN_WORD.findall(_TAG.sub(" ", body.lower()))
     if len(said) < _ECHO_WORDS:
         return None
-    known = set(_runs(_PLAIN_WORD.findall(expected.source.text.lower()), _ECHO_RUN))
+    known = set(_runs(_PLAIN_WORD.findall(_TAG.sub(" ", expected.source.text.lower())), _ECHO_RUN))
     # A summary that is brought up to date repeats the one before it, and should.
     known -= set(_runs(_PLAIN_WORD.findall(expected.previous.lower()), _ECHO_RUN))
     runs = _runs(said, _ECHO_RUN)

@@ -195,7 +195,8 @@ def test_nothing_but_bad_lines_is_an_error_even_when_lenient(tmp_path: Path) -> 
 def test_gzip_data_that_ends_early(tmp_path: Path) -> None:
     chance = random.Random(1)
     lines = b"".join(
-        json.dumps({"messages": [HELLO], "salt": chance.randbytes(50).hex()}).encode() + b"\n" for _ in range(2000)
+        json.dumps({"messages": [HELLO], "salt": chance.randbytes(50).hex()}).encode() + b"\n"
+        for _ in range(2000)
     )
     file = written(tmp_path, gzip.compress(lines)[:-5000], "cut.jsonl.gz")
     error = refused(file)
