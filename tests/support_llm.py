@@ -104,7 +104,20 @@ def serving(*script: Script) -> Iterator[Endpoint]:
         thread.join()
 
 
-_WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu".split()
+_WORDS = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+]
 
 
 def work() -> list[Item]:
@@ -127,6 +140,7 @@ def work() -> list[Item]:
     found += pair(
         "call_test", "collected 7 items\nE   AssertionError: token 48151 expired\nexit code 1", name="pytest"
     )
+    found += pair("call_diff", "no changes", name="git_diff", arguments="{}")
     found += [
         says("The test fails with token 48151 expired. Next I will add an expiry check to src/auth/login.py.")
     ]

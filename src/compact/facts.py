@@ -16,7 +16,7 @@ from compact.messages import Message
 HEADING = "## Facts"
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "filePath")
 _ERROR = re.compile(
-    r"\b(?:error|exception|failed|failure|fatal|traceback|panic|denied|not found|cannot)\b", re.IGNORECASE
+    r"(?:error|exception|\bfailed|failure|fatal|traceback|panic|denied|not found|cannot)\b", re.IGNORECASE
 )
 _NEXT = re.compile(
     r"\b(?:next|now i|now let|let me|i[’']ll|i will|i need to|i should|then i|remaining|todo|to do)\b",

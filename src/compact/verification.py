@@ -52,6 +52,8 @@ _LEAST_WORDS = 8
 _RELATED_SHARE = 0.25
 """Of the longer words of a model's text, so many at least begin like a word of the input. Other languages differ: low."""
 _RELATED_WORDS = 20
+_KNOWN_WORDS = 100
+"""An input of fewer different words says too little to tell."""
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -200,12 +202,18 @@ def _loop(body: str) -> str:
 
 
 def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:
-    said = {word[:_STEM] for word in _LONG_WORD.findall(body.lower())}
-    if expected.sections is None or len(said) < _RELATED_WORDS:
+    if expected.sections is None:
         return None
-    known = {word[:_STEM] for word in _LONG_WORD.findall(expected.source.text.lower())}
+    said = _stems("\n".join(line for line in body.splitlines() if not _HEADING.fullmatch(line)))
+    known = _stems(expected.source.text)
+    if len(said) < _RELATED_WORDS or len(known) < _KNOWN_WORDS:
+        return None
     share = len(said & known) / len(said)
     return ("unrelated", f"{share:.0%} of its words stand in the input") if share < _RELATED_SHARE else None
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM] for word in _LONG_WORD.findall(text.lower())}
 
 
 def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:

@@ -194,7 +194,7 @@ def test_secrets_never_reach_the_summarizer() -> None:
 def test_settings_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMPACT_SUMMARY_API_KEY", "key-for-summaries")
     monkeypatch.setenv("OPENAI_API_KEY", "another")
-    settings = {"seed": 7, "temperature": 0.25, "model": "other-model"}
+    settings: dict[str, Any] = {"seed": 7, "temperature": 0.25, "model": "other-model"}
     with serving(good_summary) as endpoint, llm_manager(endpoint.base_url, **settings) as made:
         made.manual_compact("s", work())
         request = request_of(endpoint)

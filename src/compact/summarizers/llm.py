@@ -28,6 +28,7 @@ _ASKED_SHARE = 7 / 8
 """The model is asked for a little less than there is room for: code adds the facts that it forgot."""
 _WINDOW_MARGIN = 0.85
 """Share of the window that is used: the model's tokenizer is not the one that counts here."""
+_THINKING_TOKENS = 256
 _LEAST_CHUNK = 200
 _OVERFLOWS = 3
 _OVERFLOW = re.compile(
@@ -192,7 +193,7 @@ def _data(piece: str, previous: str) -> str:
 
 def _output_tokens(max_tokens: int) -> int:
     """What the model may write in all: thinking and tags are not the summary, and tokenizers differ."""
-    return max(2 * max_tokens, max_tokens + 1024)
+    return 2 * max_tokens + _THINKING_TOKENS
 
 
 def _api_key() -> str:
