@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from compact.archive import Archive, Attempt, Step, open_archive
 from compact.archive.backend import Backend, backend_archive
@@ -33,11 +33,9 @@ from compact.stages.base import (
     Store,
     SummaryRequest,
 )
-from compact.summarizers import extractive
 from compact.tokens import Meter
-
-Summarizer: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
-"""Writes a summary. It is given masked messages; what it answers is masked too."""
+from compact.writers import Summarizer as Summarizer
+from compact.writers import Writers
 
 
 @dataclass(slots=True)
@@ -81,7 +79,7 @@ class Outside:
         clock: Callable[[], datetime] | None,
     ) -> None:
         self._config = config
-        self._summarizer = summarizer
+        self._writers = Writers(config, summarizer)
         self._redactor = redactor or _redactor_of(config)
         self._session_redactors: dict[str, Any] = {}
         self.recorder = Recorder(clock or _utc_now, Ids("compact"))
@@ -131,7 +129,8 @@ class Outside:
                 )
                 return stored.path
             case SummaryRequest():
-                return self._summary(session, need, meter)
+                self._warn_if_unavailable(session)
+                return self._writers.write(need, lambda: self._masked(session, need), meter)
             case Begin():
                 session.attempt = self.archive.begin(
                     session.id, need.items, dialect=need.dialect, after=need.after
@@ -156,22 +155,18 @@ class Outside:
         """The answer to a need, off the event loop; a summarizer that is a coroutine runs on it."""
         if not isinstance(need, SummaryRequest):
             return await asyncio.to_thread(self.serve, session, need, meter)
-        chosen = summarizer or self._summarizer
-        if chosen is None:
-            return await asyncio.to_thread(extractive.summarize, need, meter.count_text)
-        answer = chosen(await asyncio.to_thread(self._masked, session, need))
-        return answer if isinstance(answer, str) else await answer
+        self._warn_if_unavailable(session, summarizer)
+        return await self._writers.awrite(need, lambda: self._masked(session, need), meter, summarizer)
 
     def rewritten(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """A message that compact changed, as it will stand in the host's list: masked, written, read again."""
         masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
-    def _summary(self, session: Session, request: SummaryRequest, meter: Meter) -> str:
-        if self._summarizer is None:
-            return extractive.summarize(request, meter.count_text)
-        answer = self._summarizer(self._masked(session, request))
-        return answer if isinstance(answer, str) else asyncio.run(_awaited(answer))
+    def _warn_if_unavailable(self, session: Session, summarizer: Summarizer | None = None) -> None:
+        warning = self._writers.unavailable(summarizer)
+        if warning is not None:
+            self.warn_once(session, warning)
 
     def _masked(self, session: Session, request: SummaryRequest) -> SummaryRequest:
         """The request without secrets: a summarizer is an exit like any other."""
@@ -230,10 +225,6 @@ class Outside:
 
     def _append(self, session_id: str, events: Sequence[Event]) -> None:
         self.archive.append_events(session_id, events)
-
-
-async def _awaited(answer: Awaitable[str]) -> str:
-    return await answer
 
 
 def _utc_now() -> datetime:

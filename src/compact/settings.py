@@ -109,4 +109,5 @@ def desk_for(
         preview_lines=offload.preview_lines,
         preview_tokens=offload.preview_tokens,
         write_tools=frozenset(offload.write_tools),
+        fallback=config.summary.fallback,
     )

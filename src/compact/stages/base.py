@@ -46,7 +46,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """Wanted: a summary of these messages, in at most so many tokens. The answer is its text."""
+    """Wanted: a summary of these messages, in at most so many tokens. The answer is a `Reply`, or its text alone."""
 
     messages: Sequence[Message]
     dialect: str
@@ -56,6 +56,22 @@ class SummaryRequest:
     """The summary before this one, whose facts must not be lost."""
     positions: tuple[int, int] = (0, 0)
     """Where the messages stand in the archived transcript."""
+    source: Literal["configured", "extractive"] = "configured"
+    """Who is asked: the summarizer that the host chose, or the one that needs no model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a summarizer wrote, and what is known of how it came about."""
+
+    text: str
+    sections: tuple[str, ...] | None = None
+    """The headings that it was asked for; None: the form is the summarizer's own."""
+    cut_off: bool = False
+    """It was stopped at its token limit."""
+    refused: bool = False
+    trusted: bool = False
+    """Code took every line of it from the input: there is nothing to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +155,8 @@ class Desk:
     preview_lines: int
     preview_tokens: int
     write_tools: frozenset[str]
+    fallback: Literal["extractive", "pruning-only"] = "extractive"
+    """What stands in for a summary that failed."""
 
     def row(self, message: Message, level: Level) -> Row:
         """The row of a message that was changed."""

@@ -1,19 +1,24 @@
 """Fold the oldest units into one message. What it replaces lies in the archive, and the message says where.
 
-The user's own instructions are carried word for word by code, whoever wrote the rest of the summary.
+The user's own instructions are carried word for word by code, whoever wrote the rest of the summary. What a summarizer
+wrote is checked before it may stand for anything: it is asked again where that can help, else the fallback is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
+from compact.claims import Source
 from compact.dialects import Dialect
-from compact.excerpts import head_and_tail
+from compact.events import Failure, Fallback
+from compact.excerpts import fitting_head, head_and_tail
+from compact.facts import appendix, facts_of
 from compact.markers import SUMMARY_OPENS
 from compact.messages import Message, Text
-from compact.stages.base import Asking, Desk, Row, SummaryRequest, total
+from compact.stages.base import Asking, Desk, Emit, Reply, Row, SummaryRequest, total
+from compact.verification import Defect, Expected, Verdict, verify
 
 INSTRUCTIONS = "## What the user asked, in their words, newest first"
 _INSTRUCTION_SHARE = 3
@@ -21,6 +26,25 @@ _INSTRUCTION_SHARE = 3
 _ONE_INSTRUCTION = 2
 """One part in this many of those is the most that a single instruction may take."""
 _CLOSES = "</COMPACT-SUMMARY>"
+_SHORTER_RETRIES = 2
+"""How often a summary that is too long is asked for again, each time with half the tokens."""
+_LEAST_STRATEGY = "brief"
+"""What a model that refused is asked for instead."""
+_SHOWN_CHARS = 500
+
+Writer: TypeAlias = Literal["configured", "extractive", "none"]
+"""Who wrote the body of a summary; none: only the frame stands, with the user's words and the way to the archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a summarizer wrote, as it may stand in a context."""
+
+    text: str
+    writer: Writer
+    strategy: str
+    struck: tuple[str, ...] = ()
+    """Sentences that named what the input did not contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +54,20 @@ class Fold:
     row: Row
     text: str
     body: str
-    """What the summarizer wrote."""
+    """What the summarizer wrote, and what code added."""
     input_tokens: int
     input_messages: int
     is_empty: bool
     """Nothing was said and nothing was carried: it must not replace anything."""
     positions: tuple[int, int]
     """Where the first and the last of them stand in the archived transcript."""
+    step: int
+    """The archived step whose transcript that is."""
+    transcript: str
+    """Where that transcript can be read."""
+    writer: Writer
+    strategy: str
+    struck: tuple[str, ...] = ()
 
 
 def fold(
@@ -65,18 +96,123 @@ def fold(
         previous=without_instructions(previous),
         positions=positions,
     )
-    body = desk.redact((yield request).strip())
-    text = _frame(step, "\n\n".join(piece for piece in (kept, body) if piece), where)
+    body = yield from _body(request, desk, total(rows))
+    text = _frame(step, "\n\n".join(piece for piece in (kept, body.text) if piece), where)
     message = Message("assistant", (summary_part(text, rows, desk.dialect),))
     return Fold(
-        Row(message, desk.count(message), None, "summary"),
-        text,
-        body,
-        total(rows),
-        len(rows),
-        not (kept or body),
-        positions,
+        row=Row(message, desk.count(message), None, "summary"),
+        text=text,
+        body=body.text,
+        input_tokens=total(rows),
+        input_messages=len(rows),
+        is_empty=not (kept or body.text),
+        positions=positions,
+        step=step,
+        transcript=where,
+        writer=body.writer,
+        strategy=body.strategy,
+        struck=body.struck,
     )
+
+
+# --- asking and checking
+
+
+def _body(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body]:
+    """A body that passed: the summarizer's, else the fallback's. Never raises for what a summarizer did."""
+    wanted: SummaryRequest | None = request
+    while wanted is not None:
+        asked = wanted
+        try:
+            reply = _as_reply((yield asked))
+        except Exception as problem:
+            yield _failed(type(problem).__name__, str(problem) or "no message", desk.fallback, asked, desk)
+            break
+        if reply.trusted:
+            return Body(_fitted(reply.text, request, desk), "extractive", asked.strategy)
+        verdict = _verdict(reply, request, desk, input_tokens)
+        if verdict.defect is None:
+            return _completed(verdict, request, asked.strategy, desk)
+        wanted = _asked_again(asked, request, verdict.defect)
+        yield _rejected(verdict, asked, wanted, desk)
+    if desk.fallback == "extractive":
+        extractive = replace(request, source="extractive")
+        try:
+            reply = _as_reply((yield extractive))
+        except Exception as problem:
+            yield _failed(type(problem).__name__, str(problem), "pruning-only", extractive, desk)
+        else:
+            return Body(_fitted(reply.text, request, desk), "extractive", request.strategy)
+    return Body("", "none", request.strategy)
+
+
+def _as_reply(answer: Any) -> Reply:
+    return answer if isinstance(answer, Reply) else Reply(str(answer or ""))
+
+
+def _verdict(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
+    """Held against the room that there is. A retry asks for less, but what fits is good."""
+    expected = Expected(
+        source=Source.of(request.messages, request.previous),
+        limit=request.max_tokens,
+        count=desk.count_text,
+        sections=reply.sections,
+        previous=request.previous,
+        input_tokens=input_tokens,
+    )
+    return verify(desk.redact(reply.text), expected, cut_off=reply.cut_off, refused=reply.refused)
+
+
+def _asked_again(asked: SummaryRequest, first: SummaryRequest, defect: Defect) -> SummaryRequest | None:
+    """The request to try next; None when asking again cannot help."""
+    if defect == "too_long" and asked.max_tokens > first.max_tokens >> _SHORTER_RETRIES:
+        return replace(asked, max_tokens=max(1, asked.max_tokens // 2))
+    if defect == "refusal" and asked.strategy != _LEAST_STRATEGY:
+        return replace(asked, strategy=_LEAST_STRATEGY)
+    return None
+
+
+def _completed(verdict: Verdict, request: SummaryRequest, strategy: str, desk: Desk) -> Body:
+    """The text with the facts that it forgot, as far as they fit."""
+    text = verdict.text
+    room = request.max_tokens - desk.count_text(text) - 2
+    added = desk.redact(appendix(facts_of(request.messages, desk.write_tools), text, room, desk.count_text))
+    whole = f"{text}\n\n{added}" if added else text
+    # Masks may be longer than what they hide.
+    text = whole if desk.count_text(whole) <= request.max_tokens else text
+    return Body(text, "configured", strategy, verdict.struck)
+
+
+def _fitted(text: str, request: SummaryRequest, desk: Desk) -> str:
+    masked = desk.redact(text.strip())
+    if desk.count_text(masked) <= request.max_tokens:
+        return masked
+    return fitting_head(masked, request.max_tokens, desk.count_text)
+
+
+def _rejected(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | None, desk: Desk) -> Emit:
+    fallback: Fallback = desk.fallback if again is None else "none"
+    message = f"the summary was rejected ({verdict.defect}): {verdict.why}"
+    if again is not None:
+        message += f"; asked again for {again.strategy} in {again.max_tokens:,} tokens"
+    details = {"reason": verdict.defect, "answer": verdict.text[:_SHOWN_CHARS]}
+    return _failed("SummaryRejected", message, fallback, asked, desk, **details)
+
+
+def _failed(
+    kind: str, message: str, fallback: Fallback, asked: SummaryRequest, desk: Desk, **details: Any
+) -> Emit:
+    event = Failure(error_type=kind, message=desk.redact(message), fallback=fallback)
+    context = {
+        "strategy": asked.strategy,
+        "max_tokens": asked.max_tokens,
+        "source": asked.source,
+        "input_messages": len(asked.messages),
+    }
+    return Emit(event, payload={**context, **details})
+
+
+# --- the message
 
 
 def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
@@ -154,6 +290,11 @@ def record(folds: Sequence[Fold], strategy: str) -> dict[str, Any]:
                 "input_tokens": fold.input_tokens,
                 "input_messages": fold.input_messages,
                 "positions": list(fold.positions),
+                "step": fold.step,
+                "transcript": fold.transcript,
+                "writer": fold.writer,
+                "strategy": fold.strategy,
+                "struck": list(fold.struck),
             }
             for fold in folds
         ],

@@ -1,0 +1,144 @@
+"""Prompts: templates without logic. `{{name}}` is filled in, `{{> file}}` is another template, nothing is executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from compact.errors import ConfigError
+
+SUMMARIZE = "{{> system-prompt-context-summarizer.hbs }}"
+UPDATE = "{{> system-prompt-context-updater.hbs }}"
+NAMES = ("strategy", "form", "sections", "max_tokens", "summary_tag")
+"""What a template may fill in."""
+_FORM_NAMES = frozenset({"form", "sections"})
+_BRACES = re.compile(r"\{\{\{?(.*?)\}?\}\}", re.DOTALL)
+_PARTIAL = re.compile(r">\s*([\w.-]+)\s*")
+_MAX_DEPTH = 8
+_SUFFIXES = (".hbs", ".txt", ".md")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A template with its partials in place, and the values that it wants."""
+
+    text: str
+    wants: frozenset[str]
+
+    @property
+    def asks_for_sections(self) -> bool:
+        """Whether it tells the model which headings to use."""
+        return bool(self.wants & _FORM_NAMES)
+
+    def filled(self, values: Mapping[str, str]) -> str:
+        """The prompt with its values. A value is text: braces in it mean nothing."""
+        return _BRACES.sub(lambda match: values[match.group(1).strip()], self.text).strip()
+
+
+def load(prompt: str) -> Prompt:
+    """The prompt of a setting: text, or the path of a file with it; partials lie beside that file or come with compact.
+
+    Raises:
+        ConfigError: a partial is unknown or includes itself, or the template has logic or an unknown name.
+    """
+    folder = None
+    if prompt.strip().endswith(_SUFFIXES) and "\n" not in prompt:
+        path = Path(prompt.strip()).expanduser()
+        if not path.is_file():
+            raise _refused(f"names a file that is not there: {path}")
+        folder, prompt = path.parent, path.read_text(encoding="utf-8")
+    text = _expanded(prompt, folder, 0)
+    wants = frozenset(match.group(1).strip() for match in _BRACES.finditer(text))
+    return Prompt(text, wants)
+
+
+def _expanded(text: str, folder: Path | None, depth: int) -> str:
+    if depth > _MAX_DEPTH:
+        raise _refused(f"includes partials more than {_MAX_DEPTH} deep: one of them includes itself")
+
+    def put(match: re.Match[str]) -> str:
+        inner = match.group(1)
+        if inner.startswith("!"):
+            return ""
+        if partial := _PARTIAL.fullmatch(inner):
+            return _expanded(_partial(partial.group(1), folder), folder, depth + 1).strip()
+        if inner.strip() in NAMES:
+            return match.group()
+        raise _refused(f"has {match.group()!r}; allowed are a comment, a partial, and {', '.join(NAMES)}")
+
+    return _BRACES.sub(put, text)
+
+
+def _partial(name: str, folder: Path | None) -> str:
+    if folder is not None and (folder / name).is_file():
+        return (folder / name).read_text(encoding="utf-8")
+    shipped = files("compact.summarizers").joinpath("templates", name)
+    if name.startswith(".") or not shipped.is_file():
+        raise _refused(f"includes an unknown partial {name!r}")
+    return shipped.read_text(encoding="utf-8")
+
+
+def _refused(what: str) -> ConfigError:
+    return ConfigError(f"summary.prompt {what}", path="summary.prompt")
+
+
+# --- strategies
+
+
+@dataclass(frozen=True, slots=True)
+class _Strategy:
+    name: str
+    sections: tuple[str, ...]
+    prompt: str
+
+
+_STRATEGIES = {
+    each.name: each
+    for each in (
+        _Strategy(
+            "task_state",
+            ("Next step", "Goals", "Entities", "Constraints", "Decisions", "Outstanding", "Sources"),
+            "Record the state of the task: the next concrete step; goals and success criteria; files, branches, "
+            "identifiers, environments; constraints; decisions with their reasons; what is open or blocked; sources.",
+        ),
+        _Strategy("brief", (), "Write one short paragraph: what was wanted, what was done, what comes next."),
+        _Strategy(
+            "decision_log",
+            ("Decisions",),
+            "Write a ledger of decisions in the order of time, one line each: "
+            "- [message number] decision :: rationale :: inputs in brief :: outputs in brief",
+        ),
+        _Strategy(
+            "code_delta",
+            ("Changes", "Reasons", "Follow-up"),
+            "Record what changed in the code, one line for each file: "
+            "- path: what changed (functions and interfaces touched, side effects)",
+        ),
+    )
+}
+
+
+def strategy_named(name: str) -> Any:
+    """The strategy of that name: something with `sections` and `prompt`."""
+    try:
+        return import_module("compact.summarizers.strategies").get(name)
+    except ModuleNotFoundError:
+        return _STRATEGIES.get(name, _STRATEGIES["task_state"])
+
+
+def values_for(strategy: Any, max_tokens: int, tag: str) -> dict[str, str]:
+    """What a template is filled with."""
+    sections = "\n".join(f"## {section}" for section in strategy.sections)
+    headed = f"Use these headings, in this order:\n{sections}"
+    return {
+        "strategy": strategy.prompt,
+        "form": headed if strategy.sections else "Write plain text without headings.",
+        "sections": sections,
+        "max_tokens": str(max_tokens),
+        "summary_tag": tag,
+    }

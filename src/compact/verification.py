@@ -1,0 +1,279 @@
+"""Whether a text may stand for the history that it replaces. Checked by code, whoever wrote it. Pure.
+
+A text with a defect is no summary. A sentence that names what the input did not contain is struck; when too many are,
+the rest is not trusted either.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from compact.claims import Source
+
+Defect: TypeAlias = Literal[
+    "empty",  # nothing, or too little to be a summary
+    "reasoning_only",  # the model thought and did not answer
+    "tool_call",  # the model called a tool instead of answering
+    "refusal",
+    "error_text",  # an error message in the place of an answer
+    "html",  # a page: a proxy answered, not a model
+    "loop",  # the same again and again
+    "echo",  # the input, copied
+    "unrelated",  # hardly a word of it stands in the input: it is about something else
+    "unchanged",  # the previous summary, as if nothing had happened since
+    "too_long",  # over the tokens it was given, or cut off there
+    "sections",  # headings that were asked for are missing
+    "invented",  # too many sentences name what the input does not contain
+]
+
+STRUCK_SHARE = 0.25
+"""When more than this share of the sentences had to be struck, the rest is not trusted."""
+_MISSING_SECTIONS = 4
+"""One section in this many may be missing: a model leaves out what it has nothing to say about."""
+_ECHO_SHARE = 0.6
+"""So much of a model's text may stand in the input word for word. Quotes are good; a copy is no summary."""
+_HOST_ECHO_SHARE = 0.95
+_ECHO_RUN = 8
+_ECHO_WORDS = 60
+_LOOP_LINES = 4
+_LOOP_RUN = 6
+_LOOP_WORDS = 50
+_DISTINCT_RUNS = 0.5
+_LOOP_CHARS = 400
+_LOOP_DEFLATED = 0.12
+_SHORT_WORDS = 120
+"""Refusals and error messages are short; a long text that begins like one may be about one."""
+_LEAST_WORDS = 8
+_RELATED_SHARE = 0.25
+"""Of the longer words of a model's text, so many at least begin like a word of the input. Other languages differ: low."""
+_RELATED_WORDS = 20
+_KNOWN_WORDS = 100
+"""An input of fewer different words says too little to tell."""
+
+_THOUGHT = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"(?:(?:unfortunately|sorry|apologies|i apologi[sz]e|regrettably)\b,? (?:but )?)?"
+    r"(?:(?:i[’']?m |i am )?(?:very |so |really )?(?:sorry|afraid)\b.{0,60}\b(?:can(?:no|[’'])?t|unable|won[’']?t|not able)|"
+    r"(?:i|we) (?:can(?:no|[’'])t|won[’']?t|will not|am unable to|[’']?m unable to|am not able to|must decline|have to decline|"
+    r"decline)\b(?:.{0,40})\b(?:help|assist|summar|provide|comply|continue|fulfil|process|do that|complete|discuss|with)|"
+    r"(?:i[’']?m|i am) (?:unable|not able) to\b|as an ai\b.{0,80}\b(?:can(?:no|[’'])?t|unable|not able)|"
+    r"(?:this|your|the) (?:request|content|prompt|conversation).{0,60}(?:violates|against|not allowed|flagged|filtered))",
+    re.IGNORECASE | re.DOTALL,
+)
+_ERROR_TEXT = re.compile(
+    r"\{\s*[\"']?(?:error|detail|message|status|code)[\"']?\s*:|(?:http )?(?:error\b.{0,20}[:\d]|4\d\d |5\d\d )|"
+    r"internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|rate limit|"
+    r"upstream (?:connect|request)|connection (?:refused|reset|error|timed out)|(?:request )?timed? ?out\b|"
+    r"traceback \(most recent call last\)|an (?:unexpected |internal )?error (?:has )?occurred|"
+    r"(?:invalid|incorrect|missing) api key|insufficient (?:quota|credits)|model .{0,60} (?:not found|is (?:currently )?(?:loading|overloaded))",
+    re.IGNORECASE,
+)
+_HTML = re.compile(r"\s*(?:<!doctype html|<html\b|<head\b|<body\b|<\?xml\b)", re.IGNORECASE)
+_ORDER = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|direction|guideline)s?\b|"
+    r"\b(?:ignore|disregard|forget) (?:everything|all|anything) (?:above|before|previous|prior|so far)|"
+    r"\byou (?:are now|must now|will now)\b|\bnew (?:system )?(?:instructions?|prompt)\s*:|"
+    r"<\|[a-z_]+\|>|\[/?inst\]|<</?sys>>|^\s*(?:system|developer)\s*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HEADING = re.compile(r"\s*(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|([A-Z][\w /&,-]{2,60}):)\s*")
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+(?=[A-Z0-9`\"'(\[*-])")
+_TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>")
+_LONG_WORD = re.compile(r"[^\W\d_]{5,}")
+_STEM = 5
+_PLAIN_WORD = re.compile(r"\w+")
+_SMALL_WORDS = frozenset(
+    {"and", "or", "the", "of", "to", "in", "a", "an", "taken", "key", "current", "so", "far"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found: the text as it may be used, or the defect that forbids it."""
+
+    text: str
+    defect: Defect | None = None
+    why: str = ""
+    struck: tuple[str, ...] = ()
+    """Sentences that were taken out of the text: each named something that the input did not contain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a text has to be."""
+
+    source: Source
+    """What it is about: everything that it may name."""
+    limit: int
+    count: Callable[[str], int]
+    sections: tuple[str, ...] | None = None
+    """The headings that were asked for; None: a host's own summarizer wrote it, in a form of its own."""
+    previous: str = ""
+    input_tokens: int = 0
+
+
+def verify(text: str, expected: Expected, *, cut_off: bool = False, refused: bool = False) -> Verdict:
+    """The verdict on a text that wants to stand for history. `cut_off`: the model was stopped at its token limit."""
+    body = without_reasoning(text)
+    found = _unusable(text, body, refused, expected)
+    if found is None and (cut_off or expected.count(body) > expected.limit):
+        size = "it was cut off there" if cut_off else f"it has {expected.count(body):,}"
+        found = "too_long", f"the limit is {expected.limit:,} tokens, {size}"
+    if found is None and (missing := missing_sections(body, expected.sections or ())):
+        found = "sections", f"missing: {', '.join(missing)}"
+    if found is not None:
+        return Verdict(body, *found)
+    return _struck(body, expected.source)
+
+
+def without_reasoning(text: str) -> str:
+    """A reply without the thinking that some models put in front of it. Thinking that never ends is all of it."""
+    return _THOUGHT.sub("", text).strip()
+
+
+def gives_orders(text: str) -> bool:
+    """Whether a text speaks like an instruction to a model. In a tool's output or a summary nobody may."""
+    return _ORDER.search(text) is not None
+
+
+def orders_marked(text: str, mark: str) -> str:
+    """The text with a mark before each line that gives orders."""
+    if not gives_orders(text):
+        return text
+    return "\n".join(mark + line if gives_orders(line) else line for line in text.splitlines())
+
+
+def missing_sections(text: str, sections: Sequence[str]) -> list[str]:
+    """The sections without a heading, when they are more than may be missing; else none."""
+    headings = [
+        _plain_words(next(filter(None, match.groups()), ""))
+        for line in text.splitlines()
+        if (match := _HEADING.fullmatch(line)) or (match := _HEADING.match(line))
+    ]
+    missing = [
+        section for section in sections if not any(_same_heading(section, other) for other in headings)
+    ]
+    return missing if len(missing) > len(sections) // _MISSING_SECTIONS else []
+
+
+def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[Defect, str] | None:
+    if refused:
+        return "refusal", "the model said so"
+    if not body:
+        return ("reasoning_only", "nothing but reasoning") if text.strip() else ("empty", "no text")
+    short = len(body.split()) <= _SHORT_WORDS
+    if _HTML.match(body):
+        return "html", f"it begins {body[:40]!r}"
+    if short and _REFUSAL.match(body):
+        return "refusal", f"it begins {body[:80]!r}"
+    if short and _ERROR_TEXT.match(body):
+        return "error_text", f"it begins {body[:80]!r}"
+    if repeated := _loop(body):
+        return "loop", f"it repeats itself: {repeated[:80]!r}"
+    if expected.previous and _flat(body) == _flat(expected.previous):
+        return "unchanged", "it is the previous summary, word for word"
+    if not _content(body):
+        return "empty", "headings and nothing else"
+    if expected.sections is not None and len(body.split()) < _LEAST_WORDS:
+        return "empty", f"{len(body.split())} words are no summary"
+    return _unrelated(body, expected) or _echo(body, expected)
+
+
+def _loop(body: str) -> str:
+    """What a text says again and again; empty when it does not."""
+    lines = Counter(" ".join(line.split()) for line in body.splitlines() if len(line.split()) > 2)
+    line, times = lines.most_common(1)[0] if lines else ("", 0)
+    if times >= _LOOP_LINES:
+        return line
+    words = body.lower().split()
+    if len(words) >= _LOOP_WORDS:
+        runs = _runs(words, _LOOP_RUN)
+        if len(set(runs)) < _DISTINCT_RUNS * len(runs):
+            return " ".join(Counter(runs).most_common(1)[0][0])
+    packed = body.encode("utf-8", "replace")
+    if len(packed) >= _LOOP_CHARS and len(zlib.compress(packed)) < _LOOP_DEFLATED * len(packed):
+        return body[:80]
+    return ""
+
+
+def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:
+    if expected.sections is None:
+        return None
+    said = _stems("\n".join(line for line in body.splitlines() if not _HEADING.fullmatch(line)))
+    known = _stems(expected.source.text)
+    if len(said) < _RELATED_WORDS or len(known) < _KNOWN_WORDS:
+        return None
+    share = len(said & known) / len(said)
+    return ("unrelated", f"{share:.0%} of its words stand in the input") if share < _RELATED_SHARE else None
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM] for word in _LONG_WORD.findall(text.lower())}
+
+
+def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
+    said = _PLAIN_WORD.findall(_TAG.sub(" ", body.lower()))
+    if len(said) < _ECHO_WORDS:
+        return None
+    known = set(_runs(_PLAIN_WORD.findall(_TAG.sub(" ", expected.source.text.lower())), _ECHO_RUN))
+    # A summary that is brought up to date repeats the one before it, and should.
+    known -= set(_runs(_PLAIN_WORD.findall(expected.previous.lower()), _ECHO_RUN))
+    runs = _runs(said, _ECHO_RUN)
+    share = sum(run in known for run in runs) / len(runs)
+    by_model = expected.sections is not None
+    # A host's own function may well choose sentences; only the whole input handed back is no summary.
+    whole = expected.count(body) * 2 > expected.input_tokens > 0
+    if share > (_ECHO_SHARE if by_model else _HOST_ECHO_SHARE) and (by_model or whole):
+        return "echo", f"{share:.0%} of it stands in the input word for word"
+    return None
+
+
+def _struck(body: str, source: Source) -> Verdict:
+    lines, struck, sentences, invented = [], [], 0, []
+    for line in body.splitlines():
+        if not line.strip() or _HEADING.fullmatch(line):
+            lines.append(line)
+            continue
+        kept = []
+        for sentence in _SENTENCE_ENDS.split(line):
+            sentences += 1
+            names = source.invented_in(sentence)
+            if names or gives_orders(sentence):
+                struck.append(sentence.strip())
+                invented += names
+            else:
+                kept.append(sentence)
+        if kept:
+            lines.append(" ".join(kept))
+    if len(struck) > STRUCK_SHARE * sentences:
+        named = ", ".join(dict.fromkeys(invented)) or "orders"
+        why = f"{len(struck)} of {sentences} sentences name what the input does not contain: {named[:200]}"
+        return Verdict(body, "invented", why, tuple(struck))
+    return Verdict("\n".join(lines).strip() if struck else body, struck=tuple(struck))
+
+
+def _content(body: str) -> str:
+    return "".join(line for line in body.splitlines() if not _HEADING.fullmatch(line)).strip("-*_ \n")
+
+
+def _same_heading(section: str, heading: tuple[str, ...]) -> bool:
+    wanted = _plain_words(section)
+    return bool(wanted) and bool(heading) and (wanted[0] in heading or set(wanted) <= set(heading))
+
+
+def _plain_words(text: str) -> tuple[str, ...]:
+    words = [word.rstrip("s") for word in _PLAIN_WORD.findall(text.lower())]
+    return tuple(word for word in words if word not in _SMALL_WORDS) or tuple(words)
+
+
+def _runs(words: Sequence[str], length: int) -> list[tuple[str, ...]]:
+    return [tuple(words[n : n + length]) for n in range(len(words) - length + 1)]
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

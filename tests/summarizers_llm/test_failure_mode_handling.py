@@ -1,0 +1,223 @@
+"""The compaction specification's "Failure Mode Handling" and "Deterministic Testing Support", scenario by scenario."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from typing import Any
+
+import pytest
+from support_engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
+from support_llm import good_summary, llm_manager, serving, work
+
+from compact import CompactManager
+from compact.dialects import get
+from compact.drivers import drive
+from compact.settings import desk_for
+from compact.stages.base import Reply, Row, SummaryRequest
+from compact.stages.summarize import fold
+from compact.testing import ScriptedSummarizer
+from compact.tokens import Meter
+
+TOO_LONG = " ".join(f"word{n}" for n in range(3000))
+KEEP_LITTLE = {"keep_recent_turns": 1, "keep_tool_io_pairs": 1}
+
+
+def ran(
+    summarizer: Any, fallback: str = "extractive", runs_async: bool = False
+) -> tuple[CompactManager, list[Any]]:
+    made = manager(
+        16_000, summarizer=summarizer, summary={"fallback": fallback, "max_tokens": 800}, policy=KEEP_LITTLE
+    )
+    items = work()
+    after = asyncio.run(made.amanual_compact("s", items)) if runs_async else made.manual_compact("s", items)
+    assert_good(made, items, after)
+    assert len(after) < len(items)
+    return made, after
+
+
+def properties(made: CompactManager) -> list[tuple[str, str]]:
+    return [(e["properties"]["error_type"], e["properties"]["fallback"]) for e in events(made, name="error")]
+
+
+both = pytest.mark.parametrize("runs_async", [False, True], ids=["sync", "async"])
+
+
+class TestFailureModeHandling:
+    @both
+    def test_summarization_api_failure_fallback(self, runs_async: bool) -> None:
+        """Pruning only: no summary text, the event says so, and the compaction completes."""
+        made, after = ran(ScriptedSummarizer(ConnectionError("no route")), "pruning-only", runs_async)
+        assert properties(made) == [("ConnectionError", "pruning-only")]
+        summary = summary_of(after)
+        assert "Never touch the database." in summary, "the user's words and the way to the archive stay"
+        assert "read_file(" in summary
+        assert "check_" not in summary
+        assert "What happened" not in summary
+        assert events(made, name="pruned_messages")[0]["properties"]["pruned_count"] > 0
+
+    @both
+    def test_summarization_api_failure_falls_back_to_extractive_by_default(self, runs_async: bool) -> None:
+        made, after = ran(ScriptedSummarizer(ConnectionError("no route")), "extractive", runs_async)
+        assert properties(made) == [("ConnectionError", "extractive")]
+        assert "check_" in summary_of(after)
+
+    def test_summary_exceeds_budget_retry(self) -> None:
+        """Half the tokens, at most twice, then the fallback."""
+        summarizer = ScriptedSummarizer(TOO_LONG)
+        made, _ = ran(summarizer, "pruning-only")
+        first, second, third = [request.max_tokens for request in summarizer.requests]
+        assert (second, third) == (first // 2, first // 2 // 2)
+        assert properties(made) == [
+            ("SummaryRejected", "none"),
+            ("SummaryRejected", "none"),
+            ("SummaryRejected", "pruning-only"),
+        ]
+
+    def test_summary_exceeds_budget_retry_succeeds(self) -> None:
+        summarizer = ScriptedSummarizer(TOO_LONG, "The login in src/auth/login.py is being repaired.")
+        made, after = ran(summarizer)
+        assert len(summarizer.requests) == 2
+        assert properties(made) == [("SummaryRejected", "none")]
+        assert "The login in src/auth/login.py is being repaired." in summary_of(after)
+
+    def test_model_refusal_handling(self) -> None:
+        """The brief strategy is tried, then the fallback; every failure is in the log with its context."""
+        summarizer = ScriptedSummarizer("I'm sorry, but I can't help with that.")
+        made, _ = ran(summarizer, "pruning-only")
+        assert [request.strategy for request in summarizer.requests] == ["task_state", "brief"]
+        first, second = events(made, name="error")
+        assert [e["properties"]["fallback"] for e in (first, second)] == ["none", "pruning-only"]
+        assert first["payload"] == {
+            "strategy": "task_state",
+            "max_tokens": summarizer.requests[0].max_tokens,
+            "source": "configured",
+            "input_messages": len(summarizer.requests[0].messages),
+            "reason": "refusal",
+            "answer": "I'm sorry, but I can't help with that.",
+        }
+        assert second["payload"]["strategy"] == "brief"
+
+    def test_model_refusal_then_brief_succeeds(self) -> None:
+        summarizer = ScriptedSummarizer("I cannot assist with this.", "The login is being repaired.")
+        made, after = ran(summarizer)
+        assert "The login is being repaired." in summary_of(after)
+        record = made.archive.summary("s", made.archive.step("s", 1))["summaries"][0]
+        assert record["strategy"] == "brief"
+
+    def test_when_the_extractor_fails_too_only_the_frame_stands(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*_: Any) -> str:
+            raise ValueError("broken")
+
+        monkeypatch.setattr("compact.summarizers.extractive.summarize", broken)
+        made, after = ran(ScriptedSummarizer(TimeoutError()))
+        assert properties(made) == [("TimeoutError", "extractive"), ("ValueError", "pruning-only")]
+        assert "Never touch the database." in summary_of(after)
+
+    def test_a_secret_in_an_error_is_masked(self) -> None:
+        secret = "sk-proj-" + "Ab3dEf6hIj9kLmN2pQr5sTu8vWx1yZ" * 2
+        made, _ = ran(ScriptedSummarizer(RuntimeError(f"bad api_key={secret}")))
+        assert secret not in str(events(made))
+
+
+class TestDeterministicTestingSupport:
+    def test_seeded_summarization_for_golden_tests(self) -> None:
+        """Seed 42 and temperature 0 go out, and the same answers give the same bytes."""
+        contexts = []
+        for _ in range(2):
+            with serving(good_summary) as endpoint, llm_manager(endpoint.base_url) as made:
+                contexts.append(made.manual_compact("s", work()))
+                assert {(r["seed"], r["temperature"]) for r in endpoint.requests} == {(42, 0)}
+        assert contexts[0] == contexts[1]
+
+    def test_property_test_invariants(self) -> None:
+        """100 random sessions, a summarizer that is good, bad, or broken: protected stays, and it fits."""
+        rng = random.Random(42)
+        answers: list[Any] = [
+            "They talked about words.",
+            "",
+            TOO_LONG,
+            OSError("down"),
+            "I'm sorry, I can't help.",
+            "<html>",
+        ]
+        for _ in range(100):
+            rng.shuffle(answers)
+            made = CompactManager(
+                manager(8000).config, summarizer=ScriptedSummarizer(*answers), clock=Clock()
+            )
+            items = [
+                user("Never delete.", meta={"protected": True}),
+                *turns(rng.randint(20, 60), rng.randint(20, 60)),
+            ]
+            items.insert(rng.randrange(len(items)), {"role": "system", "content": "Be careful."})
+            assert_good(made, items, made.preflight("s", items))
+
+
+def test_a_host_callable_may_be_a_coroutine_or_an_object() -> None:
+    class Later:
+        async def __call__(self, request: SummaryRequest) -> str:
+            await asyncio.sleep(0)
+            return "The login is being repaired."
+
+    for runs_async in (False, True):
+        _, after = ran(Later(), runs_async=runs_async)
+        assert "The login is being repaired." in summary_of(after)
+
+
+def test_an_agent_that_never_answers_is_left_at_the_timeout() -> None:
+    async def never(_: SummaryRequest) -> str:
+        await asyncio.sleep(60)
+        return "too late"
+
+    made = manager(16_000, summarizer=never, summary={"timeout_s": 0.2}, policy=KEEP_LITTLE)
+    after = made.manual_compact("s", work())
+    assert properties(made) == [("TimeoutError", "extractive")]
+    assert "too late" not in summary_of(after)
+
+
+def test_a_synchronous_summarizer_does_not_block_the_event_loop() -> None:
+    where: list[int] = []
+
+    def slow(_: SummaryRequest) -> str:
+        where.append(threading.get_ident())
+        return "The login is being repaired."
+
+    ran(slow, runs_async=True)
+    assert where
+    assert where[0] != threading.get_ident()
+
+
+def test_the_summarizer_is_asked_from_inside_the_stage() -> None:
+    """Without I/O: the stage yields requests and takes answers, failures are exceptions sent in."""
+    made = manager()
+    desk = desk_for(made.config, get("chat"), Meter("gpt-4o"), str, lambda message: message)
+    rows = [
+        Row(desk.dialect.read(item), 50, n) for n, item in enumerate([user("Do it."), says("Done " * 60)])
+    ]
+    asked: list[Any] = []
+
+    def serve(need: Any) -> Any:
+        asked.append(need)
+        if isinstance(need, SummaryRequest) and need.source == "configured":
+            raise OSError("down")
+        return Reply("- Done", trusted=True)
+
+    made_fold = drive(
+        fold(rows, desk, step=3, strategy="task_state", max_tokens=300, where="/conversation_history/x.md"),
+        serve,
+    )
+    assert made_fold.writer == "extractive"
+    assert made_fold.body == "- Done"
+    assert [type(need).__name__ for need in asked] == ["SummaryRequest", "Emit", "SummaryRequest"]
+    assert asked[-1].source == "extractive"
+
+
+def test_what_is_pruned_without_a_summary_is_in_the_archive() -> None:
+    made, _ = ran(ScriptedSummarizer(OSError("down")), "pruning-only")
+    restored = made.archive.restore("s", 1).messages
+    assert len(restored) == len(work())
+    assert pair("call_diff", "no changes", name="git_diff", arguments="{}")[1] in restored
