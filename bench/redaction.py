@@ -47,6 +47,14 @@ def bench_small_texts() -> Figure:
     return Figure("per text", best_of(9, lambda: [redactor.redact(text) for text in texts]) * 1e3, "us", 60)
 
 
+def bench_dense() -> Iterator[Figure]:
+    """60,000 telling names in a row, with nothing, a letter or a password after each."""
+    redactor = Redactor(locator="re2")
+    for unit in ("password=", "password=x\n", "api_key: ", "password=hunter2 "):
+        seconds = best_of(1, partial(redactor.redact, unit * 60_000))
+        yield Figure(f"{unit!r}, {len(unit) * 60} KB", seconds, "s", 5)
+
+
 def bench_found() -> Iterator[Figure]:
     """Other projects' labelled samples: a text counts when each value is masked for three quarters or more."""
     rows = [row for name in _SECRETS for row in _labelled(name)]

@@ -16,6 +16,7 @@ from compact.pairs import (
     batches,
     call_at,
     first_reference,
+    has_reference,
     in_flight,
     result_at,
     results_in,
@@ -206,7 +207,7 @@ def _pair_rules(messages: Sequence[Message], dialect: Dialect, in_flight_is_fine
                 )
             used.add(call.id)
         answered |= {result_at(messages, place).call_id for place in batch.answers if place is not None}
-        waiting = in_flight_is_fine and in_flight(messages, batch)
+        waiting = (in_flight_is_fine and in_flight(messages, batch)) or has_reference(messages, batch)
         found += _answer_rules(messages, batch, dialect, waiting, reference)
     found += _orphans(messages, covered, reference, answered)
     return found

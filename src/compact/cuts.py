@@ -74,7 +74,7 @@ def removable(units: Sequence[Unit], keep_turns: int, keep_pairs: int) -> list[b
     newest_turn = max((unit.turn for unit in units), default=0)
     first_kept_turn = max(1, newest_turn - keep_turns + 1)
     pairs = [place for place, unit in enumerate(units) if unit.kind == "pair"]
-    kept_pairs = set(pairs[len(pairs) - keep_pairs :] if keep_pairs else [])
+    kept_pairs = set(pairs[max(0, len(pairs) - keep_pairs) :])
     last = max((place for place, unit in enumerate(units) if unit.kind != "summary"), default=-1)
     found = []
     for place, unit in enumerate(units):

@@ -117,6 +117,7 @@ class Line:
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
+        dialects.require_list(call.messages)
         working, state = yield from self._resolved(call, state)
         seen, known = self._dialect(call, working.items)
         working = yield from self._clean(working, known, seen)
@@ -138,7 +139,12 @@ class Line:
         working = resolve(state, call.messages) if state.asked else None
         if working is not None:
             return working, state
-        loaded = yield Load()
+        try:
+            loaded = yield Load()
+        except ArchiveError as problem:
+            # Without the archive nothing can be compacted; counting goes on, and a session that fits is not held up.
+            yield Emit(_failed(problem, "none"))
+            return Working(call.messages, range(len(call.messages))), state
         found = recalled(loaded, call.messages) if loaded is not None else SessionState(asked=True)
         if found is not None:
             working = resolve(found, call.messages)
@@ -174,7 +180,14 @@ class Line:
             yield Emit(_failed(problem, "none"))
             return working
         places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
-        return Working(report.messages, [places.get(id(item)) for item in report.messages])
+        sources = [places.get(id(item)) for item in report.messages]
+        desk = self.desk(dialect)
+        # What was mended is compact's own writing: masked, so that it is the same after a restart.
+        items = [
+            item if id(item) in places else dialect.write(desk.rewrite(dialect.read(item)))
+            for item in report.messages
+        ]
+        return Working(items, sources)
 
     def _offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
         """A huge result goes to the archive when it is first seen, whatever the total."""
@@ -192,9 +205,13 @@ class Line:
             message = dialect.read(items[n])
             if message.protected or not any(is_large(result.text, desk) for result in message.results):
                 continue
+            callers = _callers(items[:n], dialect, message)
+            if any(caller.protected for caller in callers):
+                continue  # a protected call protects its pair
+            names = {call.id: call.name for caller in callers for call in caller.calls}
             row = Row(message, desk.large_result_tokens + 1, sources[n])
             try:
-                (moved,) = yield from offload([row], desk, names=_callers(items[:n], dialect, message))
+                (moved,) = yield from offload([row], desk, names=names)
             except ArchiveError as problem:
                 yield Emit(_failed(problem, "none"))
                 continue
@@ -230,6 +247,12 @@ class Line:
         waiting = state.ineffective >= self.policy.ineffective_passes or state.tokens_after >= min(
             thresholds.window_share, thresholds.tokens or thresholds.window_share
         )
+        if decision.reason in ("message_threshold", "turn_threshold"):
+            # What is kept alone may exceed a count: then it is the size that has to grow.
+            waiting = waiting or len(state.standing or ()) >= (thresholds.messages or len(working.items))
+        above = self.limits.summarize_above
+        if above is not None and state.tokens_after < above <= estimate.total:
+            return decision  # what was out of reach below this size may help now
         grown = estimate.total - state.tokens_after
         if grown <= 0 or (waiting and grown < self.limits.regrow):
             return Decision(False, "ineffective")
@@ -279,29 +302,31 @@ class Line:
             outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
         except ArchiveError as problem:
             yield Emit(_failed(problem, "snapshot"))
+            yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
             if estimate.total > self.limits.budget:
                 raise
             return Result(self._given(call, working), state, estimate)
         except Exception as problem:
             yield Emit(_failed(problem, "none"))
+            yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
             raise
         result = yield from self._concluded(call, state, working, dialect, estimate, outcome)
         after = result.state.tokens_after if outcome.step is not None else estimate.total
-        yield Emit(
-            Finished(
-                reason=decision.reason,
-                note=call.note,
-                outcome="compacted"
-                if outcome.step is not None
-                else "adopted"
-                if outcome.lost_race
-                else "unchanged",
-                duration_ms=round((self.now() - started) * 1000, 3),
-                tokens_before=estimate.total,
-                tokens_after=after,
-            )
-        )
+        ended = "adopted" if outcome.lost_race else "unchanged" if outcome.step is None else "compacted"
+        yield Emit(self._finished(call, decision, ended, started, estimate.total, after))
         return result
+
+    def _finished(
+        self, call: Call, decision: Decision, outcome: str, started: float, before: int, after: int
+    ) -> Finished:
+        return Finished(
+            reason=decision.reason,
+            note=call.note,
+            outcome=outcome,
+            duration_ms=round((self.now() - started) * 1000, 3),
+            tokens_before=before,
+            tokens_after=after,
+        )
 
     def _concluded(
         self,
@@ -364,6 +389,7 @@ class Line:
         by_count = decision.reason in ("message_threshold", "turn_threshold")
         return Rules(
             limit=self._raw(limits.budget - fixed),
+            fixed=fixed,
             goal=self._raw(min(limits.goal, limits.budget) - fixed),
             summarize_above=0
             if limits.summarize_above is None
@@ -390,14 +416,17 @@ class Line:
         return raw
 
 
-def _callers(items: Sequence[Any], dialect: Dialect, message: Message) -> dict[str, str]:
-    """The tools of the calls that a message answers, found from the end."""
+def _callers(items: Sequence[Any], dialect: Dialect, message: Message) -> list[Message]:
+    """The messages with the calls that a message answers, found from the end."""
     wanted = {result.call_id for result in message.results}
-    found: dict[str, str] = {}
+    found: list[Message] = []
     for item in reversed(items):
-        if wanted <= found.keys():
+        if not wanted:
             break
-        found |= {call.id: call.name for call in dialect.read(item).calls if call.id in wanted}
+        caller = dialect.read(item)
+        if wanted & {call.id for call in caller.calls}:
+            wanted -= {call.id for call in caller.calls}
+            found.append(caller)
     return found
 
 

@@ -30,6 +30,8 @@ class Rules:
     """What the messages may take at most."""
     goal: int
     """How far down a pass goes."""
+    fixed: int
+    """What the tools and a system prompt outside the list take of the budget."""
     summarize_above: int
     """Nothing is folded while the messages take at most this."""
     fold_all: bool
@@ -77,7 +79,7 @@ class Folded:
     folds: tuple[Fold, ...] = ()
 
 
-def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> set[int]:
+def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, desk: Desk) -> set[int]:
     """Places of the units that will be folded even if everything else that may be reduced is: not worth reducing.
 
     Folded whole, they also give the summarizer their own words instead of pointers.
@@ -85,8 +87,9 @@ def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> s
     if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
         return set()
     may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
+    least = [_least(row, desk) for row in rows]
     size = sum(
-        min(rows[n].tokens, _POINTER_TOKENS) if free and rows[n].message.results else rows[n].tokens
+        least[n] if free else rows[n].tokens
         for unit, free in zip(units, may_go, strict=True)
         for n in range(unit.start, unit.stop)
     )
@@ -97,11 +100,16 @@ def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> s
             break
         if free:
             found.add(place)
-            size -= sum(
-                min(rows[n].tokens, _POINTER_TOKENS) if rows[n].message.results else rows[n].tokens
-                for n in range(unit.start, unit.stop)
-            )
+            size -= sum(least[n] for n in range(unit.start, unit.stop))
     return found
+
+
+def _least(row: Row, desk: Desk) -> int:
+    """What a message costs at its most reduced level, roughly."""
+    message = row.message
+    written = any(call.name in desk.write_tools for call in message.calls)
+    reducible = bool(message.results) or (written and not message.signed)
+    return min(row.tokens, _POINTER_TOKENS) if reducible else row.tokens
 
 
 def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun) -> Asking[Folded]:
@@ -124,7 +132,7 @@ def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun)
         previous="\n\n".join(row.message.text for row in folding if view.is_summary(row.message)),
         positions=(min(gone), max(gone)),
     )
-    if made.row.tokens >= cost:
+    if made.row.tokens >= cost or made.is_empty:
         return Folded(rows)
     if not rules.fold_all and rules.recent_tokens is None:
         gone -= _spared(rows, units, gone, rules.goal - (total(rows) - cost + made.row.tokens))
@@ -155,7 +163,7 @@ def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begu
             positions=(run.start, run.stop - 1),
             carry_instructions=False,
         )
-        if made.row.tokens >= cost:
+        if made.row.tokens >= cost or made.is_empty:
             break
         folds.append(made)
         rows = [*rows[: run.start], made.row, *rows[run.stop :]]
@@ -178,6 +186,8 @@ def _spared(rows: Sequence[Row], units: Sequence[Unit], gone: set[int], room: in
 def _to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, reserve: int) -> set[int]:
     """The rows to fold. While the rest would not fit the limit, one turn less is kept, then one pair less, down to one."""
     turns, pairs = rules.keep_turns, rules.keep_pairs
+    if rules.recent_tokens is not None:
+        turns, pairs = 1, 0  # the share decides what is recent, not the counts
     reduce_turns = True
     while True:
         gone, size = _oldest(rows, units, rules, cuts.removable(units, turns, pairs), reserve)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from compact.archive import Archive
+from compact.archive.backend import Backend
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
 from compact.drivers import adrive, drive
@@ -39,7 +40,8 @@ _MAX_CORRECTION = 3.0
 class CompactManager(AbstractContextManager["CompactManager"]):
     """Keeps sessions inside their model's window. Safe to share between threads.
 
-    `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the configuration describes.
+    `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the configuration describes. An
+    object with `write_file(path, content)` is accepted in place of an archive.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         config: CompactConfig | None = None,
         *,
         summarizer: Summarizer | None = None,
-        archive: Archive | None = None,
+        archive: Archive | Backend | None = None,
         exporters: Iterable[Exporter] = (),
         redactor: Any = None,
         clock: Callable[[], datetime] | None = None,
@@ -111,11 +113,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         note: str | None = None,
         tools: Any = None,
         *,
+        system: Any = None,
         dialect: str | None = None,
     ) -> Any:
         """The messages with everything folded that may be, whatever their size. Raises as `preflight` does."""
         return self._run(
-            session_id, Call(messages=messages, tools=tools, manual=True, note=note, dialect=dialect)
+            session_id,
+            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
         )
 
     async def amanual_compact(
@@ -125,11 +129,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         note: str | None = None,
         tools: Any = None,
         *,
+        system: Any = None,
         dialect: str | None = None,
     ) -> Any:
         """`manual_compact` for async hosts."""
         return await self._arun(
-            session_id, Call(messages=messages, tools=tools, manual=True, note=note, dialect=dialect)
+            session_id,
+            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
         )
 
     async def manage_context(
@@ -206,7 +212,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             meter=meter,
             limits=corrected(limits, session.correction),
             policy=self._policy,
-            desk=lambda dialect: self._desk(dialect, meter),
+            desk=lambda dialect: self._desk(session, dialect, meter),
             verified=session.verified,
             moved=session.moved,
             now=time.perf_counter,
@@ -224,7 +230,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         text = result if isinstance(result, str) else to_json(result)
         session = self._session(session_id or DEFAULT_SESSION)
         meter = self._meter(self.config.model)
-        desk = self._desk(get("chat"), meter)
+        desk = self._desk(session, get("chat"), meter)
         if not is_large(text, desk):
             return result
         try:
@@ -317,13 +323,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
                 found = self._meters[model] = Meter(model, memo_bytes=self.config.meter.memo_bytes)
             return found
 
-    def _desk(self, dialect: Dialect, meter: Meter) -> Desk:
+    def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
         return desk_for(
             self.config,
             dialect,
             meter,
-            self._outside.redactor.redact,
-            lambda message: self._outside.rewritten(message, dialect),
+            self._outside.redactor(session.id).redact,
+            lambda message: self._outside.rewritten(session, message, dialect),
         )
 
     def _check_window(self, session: Session, window: Window, model: str) -> None:

@@ -10,6 +10,8 @@ POINTER_OPENS = "[compact: "
 """How a pointer to something in the archive begins."""
 RECOVERY_OPENS = "[compact recovery] "
 """How the answer of a recovery tool begins."""
+GAP = "[earlier messages are not shown]"
+"""Stands between two messages of one role where a dialect wants roles to alternate."""
 RECOVERY_CHARS = 100_000
 """No answer of a recovery tool is longer, whatever its limits."""
 

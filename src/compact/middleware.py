@@ -257,7 +257,9 @@ class _Manager(CompactManager):
                 paths.append(answer)
             return answer
 
-        pointer = drive(offloaded(text, tool_name, tool_call_id, self._desk(get("chat"), meter)), serve)
+        pointer = drive(
+            offloaded(text, tool_name, tool_call_id, self._desk(session, get("chat"), meter)), serve
+        )
         return paths[0], pointer
 
     def reversible_stages(self, messages: list[Any], model: str) -> list[Any]:

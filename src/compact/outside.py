@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compact.archive import Archive, Attempt, Step, open_archive
+from compact.archive.backend import Backend, backend_archive
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
 from compact.events import Event, Ids, Offload, Properties, Recorder, Trace, Warned
 from compact.hygiene.verified import Verified
 from compact.journal import Exporter, Journal
-from compact.messages import Message, to_json
+from compact.messages import Message
 from compact.passes import Outcome
 from compact.redaction import Redactor, rules_from_config
 from compact.sessions import SessionState
@@ -72,17 +73,18 @@ class Outside:
         config: CompactConfig,
         *,
         summarizer: Summarizer | None,
-        archive: Archive | None,
+        archive: Archive | Backend | None,
         exporters: Iterable[Exporter],
         redactor: Any,
         clock: Callable[[], datetime] | None,
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
-        self.redactor = (redactor or _redactor_of(config)).session()
+        self._redactor = redactor or _redactor_of(config)
+        self._session_redactors: dict[str, Any] = {}
         self.recorder = Recorder(clock or _utc_now, Ids("compact"))
         self._journal = Journal(self._append, exporters)
-        self._archive = archive
+        self._archive = archive if archive is None or isinstance(archive, Archive) else self._over(archive)
         self._lock = threading.Lock()
         self._operations = 0
         self._saved: dict[str, int] = {}
@@ -94,9 +96,23 @@ class Outside:
             if self._archive is None:
                 settings = self._config.archive.model_dump()
                 self._archive = open_archive(
-                    self.redactor, self.recorder, listener=self._journal.heard, **settings
+                    self._redactor,
+                    self.recorder,
+                    session_redactor=self.redactor,
+                    listener=self._journal.heard,
+                    **settings,
                 )
             return self._archive
+
+    def _over(self, backend: Backend) -> Archive:
+        return backend_archive(backend, self._redactor, self.recorder, self._journal.heard)
+
+    def redactor(self, session_id: str) -> Any:
+        """The session's redactor: what it once found it masks everywhere, at every exit of this session."""
+        found = self._session_redactors.get(session_id)
+        if found is None:
+            found = self._session_redactors.setdefault(session_id, self._redactor.session())
+        return found
 
     # --- what the engine asks for
 
@@ -114,12 +130,12 @@ class Outside:
                 return stored.path
             case SummaryRequest():
                 self._warn_if_unavailable(session)
-                return self._writers.write(need, lambda: self._masked(need), meter)
+                return self._writers.write(need, lambda: self._masked(session, need), meter)
             case Begin():
                 session.attempt = self.archive.begin(
                     session.id, need.items, dialect=need.dialect, after=need.after
                 )
-                return Begun(session.attempt.step, session.attempt.history_path)
+                return Begun(session.attempt.step, session.attempt.history_path, session.attempt.messages)
             case Commit():
                 assert session.attempt is not None
                 step = session.attempt.commit(
@@ -133,21 +149,18 @@ class Outside:
                 latest = self.archive.latest(session.id)
                 return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
             case KeepRemoved():
-                text = "\n".join(map(to_json, need.items))
-                return self.archive.put_output(
-                    session.id, text, tool_name="removed", tool_call_id="hygiene"
-                ).path
+                return self.archive.put_removed(session.id, need.items)
 
     async def aserve(self, session: Session, need: Need, meter: Meter, summarizer: Summarizer | None) -> Any:
         """The answer to a need, off the event loop; a summarizer that is a coroutine runs on it."""
         if not isinstance(need, SummaryRequest):
             return await asyncio.to_thread(self.serve, session, need, meter)
         self._warn_if_unavailable(session, summarizer)
-        return await self._writers.awrite(need, lambda: self._masked(need), meter, summarizer)
+        return await self._writers.awrite(need, lambda: self._masked(session, need), meter, summarizer)
 
-    def rewritten(self, message: Message, dialect: Dialect) -> Message:
+    def rewritten(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """A message that compact changed, as it will stand in the host's list: masked, written, read again."""
-        masked = self.redactor.redact_messages([dialect.write(message)])[0]
+        masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
     def _warn_if_unavailable(self, session: Session, summarizer: Summarizer | None = None) -> None:
@@ -155,12 +168,12 @@ class Outside:
         if warning is not None:
             self.warn_once(session, warning)
 
-    def _masked(self, request: SummaryRequest) -> SummaryRequest:
+    def _masked(self, session: Session, request: SummaryRequest) -> SummaryRequest:
         """The request without secrets: a summarizer is an exit like any other."""
-        dialect = get(request.dialect)
+        dialect, redactor = get(request.dialect), self.redactor(session.id)
         items = [dialect.write(message) for message in request.messages]
-        masked = [dialect.read(item) for item in self.redactor.redact_messages(items)]
-        return replace(request, messages=masked, previous=self.redactor.redact(request.previous))
+        masked = [dialect.read(item) for item in redactor.redact_messages(items)]
+        return replace(request, messages=masked, previous=redactor.redact(request.previous))
 
     # --- events and statistics
 
@@ -173,7 +186,7 @@ class Outside:
         event = self.recorder.event(
             properties,
             session_id=session.id,
-            step=session.state.step,
+            step=session.state.step if session.attempt is None else session.attempt.step,
             trace=session.trace,
             payload=payload or None,
         )

@@ -109,6 +109,11 @@ def first_reference(messages: Sequence[Message]) -> int:
     return len(messages)
 
 
+def has_reference(messages: Sequence[Message], batch: Batch) -> bool:
+    """Whether an answer of the batch may stand behind a reference to an item that only the provider has."""
+    return first_reference(messages[batch.start : batch.stop]) < batch.stop - batch.start
+
+
 def _match(messages: Sequence[Message], start: int, end: int, stop: int) -> Batch:
     calls = [
         (Found(index, place), part)

@@ -21,7 +21,7 @@ from compact.cuts import Unit
 from compact.errors import CompactError, InsufficientBudget
 from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision
 from compact.layouts import Folded, Rules, View, bound_to_fold, layered, selective
-from compact.markers import text_hash
+from compact.markers import GAP, text_hash
 from compact.messages import Message, Text
 from compact.stages.base import Asking, Begin, Begun, Commit, Desk, Emit, Row, total
 from compact.stages.offload import offload
@@ -29,8 +29,6 @@ from compact.stages.shrink_calls import shrink_calls
 from compact.stages.summarize import record
 from compact.stages.truncate import drop_oldest, truncate
 
-MARKER = "[earlier messages are in the archive]"
-"""Stands between two messages of one role where a dialect wants roles to alternate."""
 _FITTING_ROUNDS = 5
 """Markers take room too; cutting for them can make others necessary."""
 
@@ -42,6 +40,7 @@ class Outcome:
     rows: list[Row]
     tokens_before: int
     tokens_after: int
+    """Of the messages, in the model's own tokens."""
     step: int | None = None
     """The step that was committed; None when the pass changed nothing."""
     saved: dict[str, int] = field(default_factory=dict)
@@ -74,17 +73,20 @@ def compact_rows(
     after = yield from _reversible(rows, units, desk, rules, saved)
     folded = yield from _summarized(after, desk, rules, view, begun, saved)
     summaries = _summaries_in(folded, view)
-    after = _fitted(folded.rows, desk, rules, replace(view, own_summaries=summaries), begun, saved)
+    later = replace(view, own_summaries=summaries)
+    squeezed = yield from _squeezed(folded.rows, desk, rules, later, saved)
+    after = _fitted(squeezed, desk, rules, later, begun, saved)
     if total(after) >= size:
-        return Outcome(rows, size, size, summaries=view.own_summaries)
+        return Outcome(rows, desk.scale(size), desk.scale(size), summaries=view.own_summaries)
     _check(rows, after, desk, rules, view)
     state, fingerprints = remember(after, summaries)
     summary = record(folded.folds, rules.strategy)
     committed = yield Commit(summary, state, fingerprints)
     if not committed:
-        return Outcome(rows, size, size, lost_race=True)
-    yield _pruned(rows, after, view, summaries)
-    return Outcome(after, size, total(after), begun.step, saved, summaries)
+        return Outcome(rows, desk.scale(size), desk.scale(size), lost_race=True)
+    yield _pruned(rows, after, desk, view, summaries)
+    told = {stage: desk.scale(tokens) for stage, tokens in saved.items()}
+    return Outcome(after, desk.scale(size), desk.scale(total(after)), begun.step, told, summaries)
 
 
 # --- plan
@@ -126,7 +128,7 @@ def _reversible(
     _credit(saved, "offload", rows, offloaded)
     if rules.fold_all or rules.layout == "selective":
         return offloaded
-    folding = bound_to_fold(offloaded, units, rules)
+    folding = bound_to_fold(offloaded, units, rules, desk)
     folding_tokens = sum(
         offloaded[n].tokens for place in folding for n in range(units[place].start, units[place].stop)
     )
@@ -146,17 +148,42 @@ def _summarized(
     if not rules.fold_all and total(rows) <= max(rules.goal, rules.summarize_above):
         return Folded(rows)
     layout = selective if rules.layout == "selective" else layered
-    folded = yield from layout(rows, desk, rules, view, begun)
+    folded = yield from layout(_quotable(rows, desk, begun), desk, rules, view, begun)
     _credit(saved, "summarize", rows, folded.rows)
     for made in folded.folds:
         event = SummaryCreated(
             strategy=rules.strategy,
             input_messages=made.input_messages,
-            summary_tokens=made.row.tokens,
+            summary_tokens=desk.scale(made.row.tokens),
             compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
         )
         yield Emit(event, payload={"summary": made.text})
     return folded
+
+
+def _squeezed(
+    rows: list[Row], desk: Desk, rules: Rules, view: View, saved: dict[str, int]
+) -> Asking[list[Row]]:
+    """Still over the limit: what is recent is reduced too, reversibly, before anything of it is cut."""
+    if total(rows) <= rules.limit:
+        return rows
+    units = view.units(rows)
+    free = [not unit.pinned for unit in units]
+    squeezed = yield from shrink_calls(
+        rows, desk, units, free, lambda size: size <= rules.limit, every_tool=True
+    )
+    _credit(saved, "compact", rows, squeezed)
+    return squeezed
+
+
+def _quotable(rows: list[Row], desk: Desk, begun: Begun) -> list[Row]:
+    """The rows with their masked form at hand: it was made for the archive already. What compact wrote is masked."""
+    return [
+        replace(row, masked=desk.dialect.read(item))
+        if row.source is not None and item is not row.message.origin
+        else row
+        for row, item in zip(rows, begun.masked, strict=True)
+    ]
 
 
 def _fitted(
@@ -207,7 +234,7 @@ def _alternating(rows: list[Row], desk: Desk) -> list[Row]:
         role = row.message.role
         if role == before or (before is None and role == "assistant"):
             other = "user" if role == "assistant" else "assistant"
-            marker = Message(other, (Text(MARKER),), injected=True)
+            marker = Message(other, (Text(GAP),), injected=True)
             found.append(Row(marker, desk.count(marker), None, "marker"))
         found.append(row)
     return found
@@ -229,14 +256,16 @@ def _check(before: Sequence[Row], after: Sequence[Row], desk: Desk, rules: Rules
         raise CompactError("the result would lack a protected message")
 
 
-def _pruned(before: Sequence[Row], after: Sequence[Row], view: View, summaries: frozenset[str]) -> Emit:
+def _pruned(
+    before: Sequence[Row], after: Sequence[Row], desk: Desk, view: View, summaries: frozenset[str]
+) -> Emit:
     pinned = sum(view.is_pinned(row.message) for row in after)
     summary = sum(text_hash(row.message.text) in summaries for row in after) if summaries else 0
     event = PrunedMessages(
         layers=Layers(pinned=pinned, summary=summary, recent=len(after) - pinned - summary),
         pruned_count=len(before) - sum(row.level != "summary" and row.level != "marker" for row in after),
-        tokens_before=total(before),
-        tokens_after=total(after),
+        tokens_before=desk.scale(total(before)),
+        tokens_after=desk.scale(total(after)),
     )
     return Emit(event)
 
@@ -252,6 +281,8 @@ def _insufficient(rows: Sequence[Row], rules: Rules, units: Sequence[Unit]) -> I
             row = rows[n]
             what = f"protected {row.message.role}" if unit.pinned else row.message.role
             shares[what] = shares.get(what, 0) + row.tokens
+    if rules.fixed:
+        shares["tools and system prompt"] = rules.fixed
     table = ", ".join(f"{what} {tokens:,}" for what, tokens in sorted(shares.items(), key=lambda kv: -kv[1]))
     return InsufficientBudget(
         f"what must stay takes {total(rows):,} tokens, the budget for messages is {rules.limit:,} ({table})",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +65,38 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
 
 def _begins_with(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
     """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
-    return len(messages) >= len(prefix) and list(messages[: len(prefix)]) == prefix
+    if len(messages) < len(prefix):
+        return False
+    first = list(messages[: len(prefix)])
+    return first == prefix or all(map(_same, first, prefix))
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or _essence(one) == _essence(other)
+
+
+def _essence(item: Any) -> Any:
+    """What makes a message the same on the next call: not its cache marks, and not the words of a prompt.
+
+    Hosts move cache marks to their newest message, and put the time or a to-do list into their system prompt.
+    """
+    try:
+        data = plain(item)
+    except ValueError:
+        return item
+    if data.get("role") in ("system", "developer"):
+        return data["role"]
+    return _unmarked(data)
+
+
+def _unmarked(value: Any, depth: int = 0) -> Any:
+    if depth > 6:
+        return value  # cache marks stand on messages, on blocks and on blocks of results
+    if isinstance(value, Mapping):
+        return {k: _unmarked(v, depth + 1) for k, v in value.items() if k != "cache_control"}
+    if isinstance(value, list | tuple):
+        return [_unmarked(entry, depth + 1) for entry in value]
+    return value
 
 
 def recalled(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
@@ -92,7 +123,10 @@ def recalled(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
 
 
 def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> bool:
-    return len(messages) >= count and fingerprint(messages[:count]) == expected
+    try:
+        return len(messages) >= count and fingerprint(messages[:count]) == expected
+    except ValueError:
+        return False  # something in it is no message; reading the list will say so, with its index
 
 
 def remembered(
@@ -120,6 +154,10 @@ def remembered(
     return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
 
 
+def _message(item: Any) -> Any:
+    return plain(item)  # raises for what is no message
+
+
 def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) -> str:
     """A hash of messages that is the same for equal ones, in any process. `known` holds those of objects in hand."""
     known = {} if known is None else known
@@ -127,7 +165,7 @@ def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) 
     for item in messages:
         digest = known.get(id(item))
         if digest is None:
-            text = json.dumps(plain(item), sort_keys=True, ensure_ascii=False, default=str)
+            text = json.dumps(_essence(_message(item)), sort_keys=True, ensure_ascii=False, default=str)
             digest = known[id(item)] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         found.update(digest)
     return found.hexdigest()

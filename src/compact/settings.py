@@ -102,6 +102,7 @@ def desk_for(
         dialect=dialect,
         count=lambda message: meter.count_item(dialect.write(message), dialect),
         count_text=meter.count_text,
+        scale=meter.scale,
         redact=redact,
         rewrite=rewrite,
         large_result_tokens=offload.large_result_tokens,

@@ -14,6 +14,8 @@ from support_s3 import Fault, Faults, faulty_server
 from compact.archive import Archive
 from compact.archive.object_store import open_s3
 from compact.archive.records import already_stored
+from compact.archive.recovery_tools import recovery_tools
+from compact.archive.search import SearchIndex
 from compact.archive.spool import SpooledStore
 from compact.errors import ArchiveError
 from compact.events import Event, Started, Warned
@@ -275,3 +277,96 @@ def test_draining_stops_when_its_time_is_up_or_the_store_fails_again(
     assert store.drain(limit_s=-1.0) is False
     assert store.drain() is False
     assert store.waiting()
+
+
+# --- reading, and the longest wait, while the store says nothing
+
+
+def test_an_agent_reads_what_waits_while_the_store_is_away(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    archive = quiet(spooled())
+    sent = archive.put_output("s", "sent before", tool_name="t", tool_call_id="a")
+    faults.always("503")
+    kept = archive.put_output("s", "the zebra waits", tool_name="t", tool_call_id="b")
+    tools = recovery_tools(archive, "s")
+    assert "the zebra waits" in tools["read_file"](path=kept.path)
+    for answer in (tools["ls"](), tools["grep"](pattern="zebra"), tools["search"](query="zebra")):
+        assert kept.path in answer
+        assert "only 1 file on this machine can be read now" in answer
+    assert [info.path for info in archive.files("s")] == [kept.path]
+    assert "cannot be read now" in tools["read_file"](path=sent.path)
+    faults.never()
+    assert archive._store.drain()  # type: ignore[attr-defined]
+    assert [info.path for info in archive.files("s")] == sorted([sent.path, kept.path])
+    assert "this machine" not in tools["ls"]()
+    assert sent.path in tools["search"](query="before")
+
+
+def test_the_index_of_the_whole_session_outlives_an_outage(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    archive = quiet(spooled(retry_s=0.0))
+    archive.put_output("s", "the horse", tool_name="t", tool_call_id="a")
+    index = SearchIndex(archive, "s")
+    assert len(index.search("horse")) == 1
+    faults.always("503")
+    assert index.search("horse") == []
+    faults.never()
+    del faults.seen[:]
+    assert len(index.search("horse")) == 1
+    assert len([path for method, path in faults.seen if method == "GET" and "tool_outputs/t_a" in path]) == 1
+
+
+def test_the_first_listing_that_gets_no_answer_is_the_last_for_a_while(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    archive = quiet(spooled())
+    faults.always("hang")
+    began = time.monotonic()
+    listings = [archive.listing("s") for _ in range(5)]
+    assert time.monotonic() - began < 1.0 + 0.5
+    assert all(listing.problem and not listing.files for listing in listings)
+
+
+def test_an_output_waits_for_one_limit_in_all(spooled: Callable[..., SpooledStore], faults: Faults) -> None:
+    """Not once for the list of what is there and once more for the output."""
+    archive = quiet(spooled(retry_s=0.0))
+    archive.append_events("s", [started("a")])
+    faults.always("hang")
+    for number in range(2):
+        began = time.monotonic()
+        archive.put_output("s", f"text {number}", tool_name="t", tool_call_id="c")
+        assert time.monotonic() - began < 1.0 + 0.4
+    began = time.monotonic()
+    quiet(spooled(retry_s=0.0)).append_events("other", [started("b")])
+    assert time.monotonic() - began < 1.0 + 0.4, "the session's own record, the listing and the segment"
+
+
+def test_a_step_waits_for_one_limit_in_all(spooled: Callable[..., SpooledStore], faults: Faults) -> None:
+    """From begin to the end of commit and the cleaning up; what the caller does in between does not count."""
+    archive = quiet(spooled())
+    archive.append_events("s", [started("a")])
+    faults.on("PUT", "attempt", "hang")
+    began = time.monotonic()
+    with pytest.raises(ArchiveError, match="no answer"):
+        archive.begin("s", [], dialect="chat", after=0)
+    assert time.monotonic() - began < 2.0 + 0.5
+
+    faults.never()
+    began = time.monotonic()
+    with archive.begin("s", [], dialect="chat", after=0) as attempt:
+        faults.always("hang")
+        with pytest.raises(ArchiveError, match="no answer"):
+            attempt.commit(summary={}, state={})
+    assert time.monotonic() - began < 2.0 + 0.5
+
+
+def test_a_pause_between_begin_and_commit_uses_up_no_limit(
+    spooled: Callable[..., SpooledStore], faults: Faults
+) -> None:
+    archive = quiet(spooled())
+    with archive.begin("s", [], dialect="chat", after=0) as attempt:
+        time.sleep(2.1)
+        attempt.commit(summary={}, state={})
+    assert archive.steps("s") == [1]

@@ -14,6 +14,7 @@ from support_archive import SECRET, NoRedactor, add_step, archive_on, conversati
 from support_recovery import MARKER, SMALL, numbered, put
 
 from compact.archive import Archive, FileInfo, MemoryStore
+from compact.archive.protocol import Listing
 from compact.archive.recovery_text import cut_near
 from compact.archive.recovery_tools import Limits, RecoveryTool, is_recovery_output, recovery_tools
 from compact.errors import ConfigError
@@ -323,8 +324,9 @@ def test_passages_share_the_room_of_an_answer(archive: Archive) -> None:
 class VanishingArchive(Archive):
     """Lists a file that was removed since."""
 
-    def files(self, session_id: str) -> list[FileInfo]:
-        return [*super().files(session_id), FileInfo("/tool_outputs/gone_c_0123456789ab.txt", 9)]
+    def listing(self, session_id: str) -> Listing:
+        gone = FileInfo("/tool_outputs/gone_c_0123456789ab.txt", 9)
+        return Listing([*super().listing(session_id).files, gone])
 
 
 def test_a_file_that_was_removed_since_it_was_listed_is_passed_over() -> None:
@@ -367,3 +369,17 @@ def test_masked_spans_are_counted_and_not_to_be_written_back() -> None:
 def test_a_limit_that_leaves_no_room_is_refused(field: str) -> None:
     with pytest.raises(ConfigError, match=f"{field} must be at least"):
         Limits(**{field: 0})
+
+
+def test_values_may_be_given_by_the_order_of_the_schema(archive: Archive) -> None:
+    path = put(archive, "first\nsecond\nthird")
+    tools = recovery_tools(archive, "s")
+    assert tools["read_file"](path, 1, limit=1) == tools["read_file"](path=path, offset=1, limit=1)
+    assert tools["ls"]("/tool_outputs") == tools["ls"](path="/tool_outputs")
+
+
+def test_values_that_have_no_place_are_answered_not_raised(archive: Archive) -> None:
+    tools = recovery_tools(archive, "s")
+    assert "3 arguments were given; it takes path, offset" in tools["ls"]("/", 0, 1)
+    assert "the argument 'path' was given twice" in tools["ls"]("/", path="/")
+    assert "unknown argument 'self'" in tools["ls"](self=1)

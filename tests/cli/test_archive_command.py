@@ -282,3 +282,21 @@ def test_a_masked_session_id_is_found_by_its_real_one(called: Call, root: Path) 
     assert code == 0
     assert out.startswith("Session user ")
     assert SECRET not in called("ls")[1]
+
+
+def test_sessions_whose_ids_are_masked_are_listed_and_searched_by_their_folders(
+    called: Call, root: Path
+) -> None:
+    archive = opened(root)
+    ids = [f"{who} {SECRET}" for who in ("user", "guest")]
+    for session_id in ids:
+        add_step(archive, session_id, conversation(1))
+        archive.put_output(session_id, "a giraffe", tool_name="bash", tool_call_id="c1")
+    rows = {row["folder"]: row for row in json.loads(called("ls", "--json")[1])}
+    for session_id in ids:
+        row = rows[archive.folder(session_id)]
+        assert (row["steps"], row["outputs"], row["problem"]) == (1, 1, None)
+        assert row["newest_step_at"]
+    code, out, _ = called("grep", "giraffe", "--json")
+    assert code == 0
+    assert len(json.loads(out)) == 2

@@ -109,6 +109,15 @@ def test_the_archive_is_a_new_temporary_folder(page: str, report: dict[str, Any]
     assert report["root"] not in page
 
 
+def test_a_summary_that_was_needed_is_the_only_step(tmp_path: Path) -> None:
+    """The settings of the current folder hold: with a low target, pointers are not enough."""
+    (tmp_path / "compact.yaml").write_text("policy: {target_pct: 0.1}")
+    assert len(json.loads(ran(tmp_path, "--json"))["steps"]) == 1
+    out = ran(tmp_path)
+    assert "The summary begins:\n  <COMPACT-SUMMARY v1>" in out
+    assert "manual" not in out
+
+
 def test_it_takes_less_than_10_seconds(tmp_path: Path) -> None:
     start = time.process_time()
     ran(tmp_path)

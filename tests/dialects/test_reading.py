@@ -51,7 +51,9 @@ def test_responses_items_of_every_kind() -> None:
     call = read_one({"type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls"}, "responses")
     assert call.calls == (ToolCall("c", "sh", "ls", free_form=True),)
     click = {"type": "computer_call", "call_id": "c2", "action": {"type": "click"}}
-    assert read_one(click, "responses").calls == (ToolCall("c2", "computer", {"type": "click"}),)
+    assert read_one(click, "responses").calls == (
+        ToolCall("c2", "computer", {"type": "click"}, free_form=True),
+    )
     shot = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
     output = read_one({"type": "computer_call_output", "call_id": "c2", "output": shot}, "responses")
     assert output.results[0].content == (Image("data:image/png;base64,AA=="),)

@@ -13,6 +13,7 @@ from support_engine import Clock, assert_good, events, manager, pair, says, turn
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive
 from compact.checks import violations
+from compact.errors import MessageError
 
 Item = dict[str, Any]
 
@@ -191,3 +192,11 @@ def test_messages_that_the_host_mutates_later_do_not_change_what_was_archived() 
     before = made.archive.restore("s", 1).messages
     history[0]["content"] = "changed"
     assert made.archive.restore("s", 1).messages == before
+
+
+@pytest.mark.parametrize("wrong", ["abc", None, 5])
+def test_an_entry_that_is_no_message_is_named_also_after_a_compaction(wrong: Any) -> None:
+    made = manager(8000)
+    made.manual_compact("s", turns(20))
+    with pytest.raises(MessageError, match=r"messages\[1\]"):
+        made.preflight("s", [user("x"), wrong])

@@ -65,6 +65,7 @@ def managed(context: ContextManagementMiddleware, messages: list[Any], agent: An
 def test_large_result_offload(context: ContextManagementMiddleware, files: Files) -> None:
     """20,000 tokens stay; one more goes to a file at once, whole."""
     fits, large = " a" * 20_000, " a" * 20_001
+    assert [context.should_offload_result(text) for text in (fits, large)] == [False, True]
     assert context.process_tool_result(fits, "query", "call_1") is fits
     assert files.files == {}
     shown = context.process_tool_result(large, "query", "call_1")

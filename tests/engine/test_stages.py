@@ -205,3 +205,33 @@ def test_stats_say_what_each_kind_saved() -> None:
     assert set(stats["by_strategy"]) <= {"offload", "compact", "summarize", "truncate"}
     assert stats["total_tokens_saved"] == sum(stats["by_strategy"].values()) > 0
     assert stats["compaction_events"] >= 1
+
+
+def test_a_backend_with_write_file_takes_the_place_of_the_archive() -> None:
+    from compact import CompactConfig, CompactManager
+
+    written: dict[str, str] = {}
+
+    class Backend:
+        def write_file(self, path: str, content: str) -> None:
+            written[path] = content
+
+    made = CompactManager(CompactConfig(max_context_tokens=16_000), archive=Backend())
+    shown = made.process_tool_result("row\n" * 30_000, "query", "c1")
+    (path,) = written
+    assert path in shown
+    assert written[path] == "row\n" * 30_000
+
+
+def test_claude_counts_are_told_in_the_models_own_tokens() -> None:
+    from compact import CompactConfig, CompactManager
+
+    config = CompactConfig(
+        model="claude-sonnet-4-5", max_context_tokens=16_000, archive={"adapter": "memory"}
+    )
+    made = CompactManager(config)
+    made.preflight("s", turns(60))
+    finished = events(made, name="finished")[0]["properties"]
+    pruned = events(made, name="pruned_messages")[0]["properties"]
+    assert abs(finished["tokens_before"] - pruned["tokens_before"]) < 20
+    assert abs(finished["tokens_after"] - pruned["tokens_after"]) < 20

@@ -240,7 +240,7 @@ def test_anthropic_results_are_merged_into_the_next_user_message() -> None:
 def test_an_anthropic_list_that_lost_its_first_user_message_gets_a_marker() -> None:
     after = hygiene.clean([{"role": "system", "content": "s"}, SAYS, USER], dialect="anthropic")
     assert [item["role"] for item in after] == ["system", "user", "assistant", "user"]
-    assert "missing" in after[1]["content"]
+    assert "not shown" in after[1]["content"]
 
 
 def test_what_is_no_message_is_an_error_not_a_repair() -> None:

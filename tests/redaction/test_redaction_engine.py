@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import string
 import threading
 import time
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 from support_redaction import labelled, letters, matching
 
 from compact.errors import MissingExtra
-from compact.redaction import MASK, Redactor, Rule
+from compact.redaction import MASK, Redactor, Rule, field_memory
 from compact.redaction import engine as engine_module
+from compact.redaction.candidates import Candidate, Span
 from compact.redaction.engine import Engine
+from compact.redaction.field_memory import FieldMemory
 from compact.redaction.locate import HyperscanLocator, KeywordLocator
 from compact.redaction.sets import named_sets
 
@@ -129,14 +132,19 @@ def test_too_many_matches_mask_the_rest_of_the_text(monkeypatch: pytest.MonkeyPa
 
 
 def _growth(call: Callable[[str], Any], unit: str, size: int) -> float:
-    """How many times longer four times the text takes; the two are timed in turn, and the best of each counts."""
+    """How many times longer four times the text takes; the two are timed in turn, and the best of each counts.
+
+    A busy machine can only make a run slower, so it is tried again until the growth looks linear, a few times at most.
+    """
     texts = [unit * (chars // len(unit)) for chars in (size, size * 4)]
     best = [float("inf"), float("inf")]
-    for _ in range(3):
+    for rounds in range(12):
+        if rounds >= 3 and best[1] / max(best[0], 0.001) < 6:
+            break
         for number, text in enumerate(texts):
-            started = time.perf_counter()
+            started = time.process_time()
             call(text)
-            best[number] = min(best[number], time.perf_counter() - started)
+            best[number] = min(best[number], time.process_time() - started)
     return best[1] / max(best[0], 0.001)
 
 
@@ -180,6 +188,50 @@ def test_hostile_user_pattern_is_linear(pattern: str) -> None:
 def test_a_million_characters_of_anything_is_quick_enough_to_bear() -> None:
     chance = string.ascii_letters + string.digits + " =:\"'{}[](),.;-_/\\\n"
     text = letters("million", 1_000_000, chance)
-    started = time.perf_counter()
+    started = time.process_time()
     PLAIN.redact(text)
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "password=",
+        "password=x\n",
+        "api_key: ",
+        '"password": 12345, ',
+        "--password abc9 ",
+        "secret is ab12cd\n",
+    ],
+)
+def test_dense_fields_are_masked_the_same_with_and_without_memory(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{unit * 1_500}password=hunter2\n{unit * 700}api_key='S3cr3t99' {unit}"
+    remembering = PLAIN.scan(text)
+    monkeypatch.setattr(field_memory, "_FREE_MATCHES", len(text))
+    assert PLAIN.scan(text) == remembering
+
+
+def test_equal_surroundings_are_judged_once() -> None:
+    judged: list[int] = []
+
+    def find(found: Candidate) -> Span | None:
+        judged.append(found.start)
+        return Span(found.match_end, found.match_end + 1, "x", MASK)
+
+    memory = FieldMemory(find)
+    text = "password=x\n" * 60_000
+    starts = range(0, len(text), 11)
+    spans = [memory(Candidate(text, at, at + 9, at + 9, at, at + 8)) for at in starts]
+    assert spans == [Span(at + 9, at + 10, "x", MASK) for at in starts]
+    assert len(judged) < 1_500
+
+
+def test_memory_gives_up_where_nothing_repeats() -> None:
+    memory = FieldMemory(lambda found: None)
+    text = "".join(f"password={number}\n" for number in range(10_000))
+    for match in re.finditer("password=", text):
+        memory(Candidate(text, match.start(), match.end(), match.end(), match.start(), match.end() - 1))
+    assert len(memory._known) <= 64
+    assert memory._hits == 0

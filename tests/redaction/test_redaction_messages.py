@@ -14,6 +14,7 @@ from compact.redaction import MASK, Redactor
 
 REDACTOR = Redactor()
 KEY = f"sk-ant-api03-{letters('split', 60)}"
+GENERATED = letters("cut off", 24)
 
 MESSAGES: dict[str, Any] = {
     "chat": {"role": "user", "content": f"use {KEY}"},
@@ -75,6 +76,37 @@ def test_secret_split_over_neighbouring_blocks_is_found() -> None:
     masked = REDACTOR.redact_message({"role": "user", "content": blocks})["content"]
     assert [block.get("text") for block in masked] == [f"the key: {MASK}", MASK, f"{MASK} is it", None, "end"]
     assert masked[3] is blocks[3]
+
+
+@pytest.mark.parametrize(
+    ("parts", "masked"),
+    [
+        (["password: ", "hunter2"], ["password: ", MASK]),
+        (["password=", GENERATED], ["password=", MASK]),
+        (["Authorization: Bearer ", GENERATED], ["Authorization: Bearer ", MASK]),
+        (["AWS_SECRET_ACCESS_KEY=", f"{GENERATED} ok"], ["AWS_SECRET_ACCESS_KEY=", f"{MASK} ok"]),
+        (["api_key", f"={GENERATED}"], ["api_key", f"={MASK}"]),
+        (["pass", "", "word=hunter2"], ["pass", "", f"word={MASK}"]),
+        (['{"password":', f'"{GENERATED}"}}'], ['{"password":', f'"{MASK}"}}']),
+        (['{"password": ', "12345}"], ['{"password": ', f"{MASK}}}"]),
+    ],
+)
+def test_secret_cut_off_from_its_name_is_found(parts: list[str], masked: list[str]) -> None:
+    content = [{"type": "text", "text": part} for part in parts]
+    result = REDACTOR.redact_messages([{"role": "user", "content": content}])[0]["content"]
+    assert [part["text"] for part in result] == masked
+
+
+def test_json_part_next_to_a_text_part_is_still_masked_as_json() -> None:
+    content = [{"type": "text", "text": '{"password": 12345}'}, {"type": "text", "text": " is it"}]
+    masked = REDACTOR.redact_message({"role": "user", "content": content})["content"]
+    assert [part["text"] for part in masked] == [f'{{"password": "{MASK}"}}', " is it"]
+
+
+def test_thousands_of_split_secrets_are_found_in_one_message() -> None:
+    content = [{"type": "text", "text": text} for text in ["password: ", "hunter2 "] * 2_000]
+    masked = REDACTOR.redact_message({"role": "user", "content": content})["content"]
+    assert [part["text"] for part in masked] == ["password: ", f"{MASK} "] * 2_000
 
 
 def test_secret_split_inside_a_tool_result_is_found() -> None:

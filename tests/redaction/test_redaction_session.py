@@ -55,6 +55,31 @@ def test_non_ascii_secret_is_remembered() -> None:
     assert session.redact(f"é {secret} é") == f"é {MASK} é"
 
 
+@pytest.mark.parametrize("newline", ["\n", "\\n"])
+def test_one_line_of_a_key_is_masked_where_it_is_quoted_alone(newline: str) -> None:
+    lines = [letters(f"key line {number}", 64) for number in range(20)]
+    key = newline.join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    session = Redactor().session()
+    assert session.redact(key) == MASK
+    assert session.redact(f"line 7 is {lines[7]}.") == f"line 7 is {MASK}."
+
+
+def test_very_long_value_is_remembered() -> None:
+    value = letters("very long", 900)
+    session = Redactor().session()
+    assert session.redact(f'api_key="{value}"') == f'api_key="{MASK}"'
+    assert session.redact(f"it was {value}, yes") == f"it was {MASK}, yes"
+
+
+@pytest.mark.parametrize("text", ['password: "{}"', "password: {}\nuser: bob", '{{"password": "{}"}}'])
+def test_passphrase_is_remembered_as_a_whole(text: str) -> None:
+    phrase = "correct horse battery staple"
+    session = Redactor().session()
+    assert session.redact(text.format(phrase)) == text.format(MASK)
+    assert session.redact(f"so {phrase} it is") == f"so {MASK} it is"
+    assert session.redact("a correct answer about a horse") == "a correct answer about a horse"
+
+
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "MAX_LITERALS", 10)
     session = Redactor().session()

@@ -183,3 +183,23 @@ def test_digits_in_numbers_of_data_are_masked_as_strings() -> None:
     digits = Redactor("digits")
     assert digits.redact('{"phone": 5551234567, "n": 12}') == f'{{"phone": "{MASK}", "n": 12}}'
     assert digits.redact_value({"phone": 5551234567, "n": 12}) == {"phone": MASK, "n": 12}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '\ufeff{{"password": {}}}',
+        '{{"password": {}, "a": NaN, "b": -Infinity}}',
+        '{{"n": [{{"api_key": {}}}]}}',
+    ],
+)
+@pytest.mark.parametrize("number", ["12345", "-7", "7351" * 1_250])
+def test_number_is_masked_in_json_as_programs_really_write_it(text: str, number: str) -> None:
+    """A byte order mark, NaN, an integer longer than Python reads."""
+    assert REDACTOR.redact(text.format(number)) == text.format(f'"{MASK}"')
+
+
+def test_integer_that_python_does_not_write_is_masked_by_its_name_and_else_left() -> None:
+    number = 10**5_000
+    for redactor in (REDACTOR, REDACTOR.session()):
+        assert redactor.redact_value({"password": number, "n": number}) == {"password": MASK, "n": number}

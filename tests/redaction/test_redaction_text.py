@@ -24,6 +24,20 @@ def test_scenario_redaction_before_archival_masks_api_keys_and_passwords() -> No
     assert REDACTOR.redact("PASSWORD= hunter2") == "PASSWORD= <REDACTED>"
 
 
+@pytest.mark.parametrize("value", ["secret", "secret123", "letmein", "x", "12345", "a-b_c", "correcthorse"])
+@pytest.mark.parametrize("name", ["password", "api_key"])
+def test_weak_passwords_are_masked_too(name: str, value: str) -> None:
+    assert REDACTOR.redact(f"{name}={value}") == f"{name}={MASK}"
+    assert REDACTOR.redact(f'{{"{name}": "{value}"}}') == f'{{"{name}": "{MASK}"}}'
+
+
+@pytest.mark.parametrize(
+    "text", ["token=abc123", "Authorization: Bearer abc123", "auth_token: xyz789", "secret: abc123"]
+)
+def test_short_tokens_are_masked(text: str) -> None:
+    assert REDACTOR.redact(text).endswith(MASK)
+
+
 def test_scenario_default_redaction_covers_the_four_kinds() -> None:
     """Compaction specification, "Security and Redaction": API keys, passwords, tokens, private keys, by default."""
     key = f"-----BEGIN PRIVATE KEY-----\n{letters('k', 64)}\n-----END PRIVATE KEY-----"
@@ -166,6 +180,8 @@ print(f"token: {token}")
 "Set API_KEY=" + key,
 arn:aws:secretsmanager:*:*:secret:marketplace-2024*
 "AWS::IAM::AccessKey": "72c2d9dd90025459"
+styles = {Token: "#f8f8f2"}
+CONF_PASSWORD = "password"
 PrivateKey = Ed25519PrivateKey | Ed448PrivateKey | X25519PrivateKey
 jsonnet_token = r'[^\W\d]\w*'
 --max-tokens 4096
@@ -219,6 +235,11 @@ def test_value_that_is_longer_than_what_is_read_is_masked_in_any_case() -> None:
     assert len(masked) < 2_500
 
 
+def test_line_of_ten_megabytes_is_read_to_its_end() -> None:
+    text = f"{'x' * 5_000_000} api_key=sk-abc123 {'y ' * 2_500_000}"
+    assert REDACTOR.redact(text) == text.replace("sk-abc123", MASK)
+
+
 @pytest.mark.parametrize("noise", ["\ud800", "\x00", "é", "密", "\u2028", "😀"])
 def test_strange_characters_do_not_shift_the_mask(noise: str) -> None:
     text = f"{noise * 3} api_key=sk-abc123 {noise} password: hunter2 {noise}"
@@ -236,3 +257,52 @@ def test_disabled_redactor_gives_everything_back() -> None:
     assert off.redact_messages([message]) == [message]
     assert off.redact_value(message) is message
     assert off.session().enabled is False
+
+
+BLOCK = f"""db:
+  password: |
+    {GENERATED}
+    {letters("second line", 20)} and more
+
+    {letters("third line", 20)}
+  user: bob
+"""
+
+
+def test_every_line_of_a_yaml_block_is_masked() -> None:
+    assert REDACTOR.redact(BLOCK) == f"db:\n  password: |\n    {MASK}\n  user: bob\n"
+    prose = "password: |\n  please choose\n  a good one\n"
+    assert REDACTOR.redact(prose) == prose
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mpassword={}\x1b[0m ok",
+        "\x1b[31mpassword\x1b[0m=\x1b[1;32m{}\x1b[0m ok",
+        "&quot;api_key&quot;:&quot;{}&quot;,&quot;n&quot;",
+        "&#34;password&#34;: &#34;{}&#34;",
+        "password%3D{}",
+        '{{"password": {}, "n": ',
+        "password: {}\n",
+    ],
+)
+@pytest.mark.parametrize("value", ["Zx9Qw8Er7", "7351902846"])
+def test_dress_of_a_field_does_not_hide_its_value(text: str, value: str) -> None:
+    """Terminal colours, HTML's quotes, a URL's escapes, JSON that breaks off."""
+    assert REDACTOR.redact(text.format(value)) == text.format(MASK)
+
+
+@pytest.mark.parametrize("length", [1_023, 1_024, 1_025, 5_000])
+def test_no_end_of_a_long_value_is_left(length: int) -> None:
+    assert REDACTOR.redact(f"password={letters('long', length)} ok") == f"password={MASK} ok"
+
+
+@pytest.mark.parametrize("words", ["correct horse battery", "correct horse battery staple"])
+def test_unquoted_passphrase_is_masked_to_the_end_of_its_line(words: str) -> None:
+    assert REDACTOR.redact(f"password: {words}\nuser: bob") == f"password: {MASK}\nuser: bob"
+
+
+@pytest.mark.parametrize("text", ['Error("password: mismatch")', "login failed (password: expired)"])
+def test_message_about_a_password_stays(text: str) -> None:
+    assert REDACTOR.redact(text) == text

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from compact.archive.archive import Archive
 from compact.archive.log import Listener
@@ -70,6 +71,7 @@ def open_archive(
     spool_retry_s: float = 30.0,
     lock_timeout_s: float = 5.0,
     attempt_ttl_s: float = 86_400.0,
+    session_redactor: Callable[[str], Redactor] | None = None,
     listener: Listener | None = None,
 ) -> Archive:
     """The archive that these settings describe (`archive:` in the configuration).
@@ -107,4 +109,11 @@ def open_archive(
             f"archive.adapter must be one of {', '.join(ADAPTERS)}, got {adapter!r:.40}",
             path="archive.adapter",
         )
-    return Archive(store, redactor, recorder, attempt_ttl_s=attempt_ttl_s, listener=listener)
+    return Archive(
+        store,
+        redactor,
+        recorder,
+        session_redactor=session_redactor,
+        attempt_ttl_s=attempt_ttl_s,
+        listener=listener,
+    )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from compact.archive import keys, owners
+from compact.archive.deadlines import Operation
 from compact.archive.log import EventLog, Listener
 from compact.archive.protocol import Problem, Redactor, Removed, Store, StoredOutput
 from compact.archive.pruning import Pruner
@@ -20,6 +21,8 @@ from compact.errors import ArchiveError
 from compact.events import Event, Recorder, Trace
 
 DAY_S = 86_400.0
+_LISTING_SHARE = 0.5
+"""Of the time for an output; the rest is for storing it."""
 
 
 class Archive(Reader):
@@ -70,7 +73,9 @@ class Archive(Reader):
         Raises:
             ArchiveError: the transcript cannot be stored; nothing may be taken out of the context.
         """
-        return self._steps.begin(self._enter(session_id), messages, dialect, after)
+        operation = Operation("step")
+        with operation.entered():
+            return self._steps.begin(self._enter(session_id), messages, dialect, after, operation)
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Adds events to the session's log, in order, in one piece.
@@ -78,7 +83,8 @@ class Archive(Reader):
         Raises:
             ArchiveError: the log cannot be written; none of the events is in it.
         """
-        self._log.append(self._enter(session_id), events)
+        with Operation("quick").entered():
+            self._log.append(self._enter(session_id), events)
 
     def put_output(
         self,
@@ -95,16 +101,19 @@ class Archive(Reader):
         Raises:
             ArchiveError: it cannot be stored; it must stay in the context.
         """
-        session = self._enter(session_id)
-        record = session.scribe.text(text)
-        tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
-        known = self._outputs_of(session.folder)
+        operation = Operation("quick")
+        with operation.entered():
+            session = self._enter(session_id)
+            record = session.scribe.text(text)
+            tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
+            with operation.sharing(_LISTING_SHARE):
+                known = self._outputs_of(session.folder)
 
-        def name(digits: int) -> str:
-            found = known.get(record.sha256[:digits])
-            return found or keys.output_name(tool, call, record.sha256, digits)
+            def name(digits: int) -> str:
+                found = known.get(record.sha256[:digits])
+                return found or keys.output_name(tool, call, record.sha256, digits)
 
-        stored = self._put_once(session, record, name, step, trace)
+            stored = self._put_once(session, record, name, step, trace)
         known[keys.content_hash(stored.path[1:]) or ""] = stored.path[1:]
         return stored
 
@@ -116,11 +125,12 @@ class Archive(Reader):
         Raises:
             ArchiveError: they cannot be stored; they must stay in the context.
         """
-        session = self._enter(session_id)
-        record = session.scribe.transcript(session.scribe.messages(messages))
-        return self._put_once(
-            session, record, lambda digits: keys.removed_name(record.sha256, digits), step, trace
-        )
+        with Operation("quick").entered():
+            session = self._enter(session_id)
+            record = session.scribe.transcript(session.scribe.messages(messages))
+            return self._put_once(
+                session, record, lambda digits: keys.removed_name(record.sha256, digits), step, trace
+            )
 
     def verify(self, session_id: str | None = None) -> list[Problem]:
         """Reads everything (of one session, or of all) and lists what is not as it was written. Changes nothing."""
@@ -150,6 +160,7 @@ class Archive(Reader):
 
     def _enter(self, session_id: str) -> Session:
         """The session, with its folder made and known to be its own."""
+        keys.check_session_id(session_id)
         known = self._entered.get(session_id)
         if known is not None:
             return known

@@ -25,12 +25,27 @@ _HASHED = re.compile(r"h-[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 # Windows opens a device for these, whatever follows the first dot; an archive should survive a copy to one.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
+_HISTORY_PAGE = re.compile(rf"{HISTORY}/step-(?P<step>\d{{3,}})\.md", re.ASCII)
 _BY_CONTENT = re.compile(
     rf"(?:{OUTPUTS}/[^/]+|{HISTORY}/removed)_(?P<sha12>[0-9a-f]{{12,64}})\.(?:txt|jsonl)", re.ASCII
 )
 _VIRTUAL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 _PART_CHARS = 48
+
+
+def check_session_id(session_id: str) -> None:
+    """Lets text pass.
+
+    Raises:
+        ArchiveError: it is none.
+    """
+    if not isinstance(session_id, str):
+        raise ArchiveError(
+            f"a session id must be a str, got {type(session_id).__name__}",
+            hint="Pass str(id), the same in every call",
+            reason="argument",
+        )
 
 
 def folder_for(session_id: str, cleaned_id: str) -> str:
@@ -81,6 +96,12 @@ def step_of(name: str) -> tuple[str, int] | None:
     return (match["kind"], int(match["step"])) if match else None
 
 
+def history_step(name: str) -> int | None:
+    """The step whose conversation a page holds; None for other names."""
+    match = _HISTORY_PAGE.fullmatch(name)
+    return int(match["step"]) if match else None
+
+
 def is_hidden(name: str) -> bool:
     """Whether a name is an attempt's or a temporary file's: never shown, never counted."""
     return name.rpartition("/")[2].startswith(".")
@@ -102,19 +123,20 @@ def content_hash(name: str) -> str | None:
     return match["sha12"] if match else None
 
 
-def virtual_name(path: str) -> str:
-    """The name, relative to the session's folder, of a path that an agent may read.
+def virtual_name(path: str, shown: str | None = None) -> str:
+    """The name, relative to the session's folder, of a path that an agent may read. Errors show it as `shown`.
 
     Raises:
         ArchiveError: the path is outside `/tool_outputs/` and `/conversation_history/`.
     """
+    shown = path if shown is None else shown
     folder, _, name = path.rpartition("/")
     if folder in VIRTUAL_FOLDERS and _VIRTUAL_NAME.fullmatch(name):
         return f"{folder[1:]}/{name}"
     raise ArchiveError(
-        f"there is no file {path!r:.200}",
+        f"there is no file {shown!r:.200}",
         hint=f"Readable are the files directly in {' and '.join(VIRTUAL_FOLDERS)}",
-        key=path,
+        key=shown,
         reason="outside",
     )
 

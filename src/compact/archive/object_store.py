@@ -4,8 +4,8 @@ Exclusive means If-None-Match. Objects cannot be appended to, so a log is a row 
 given twice, so publishing is a copy by the server. After any error on a put the object is read back: if it is identical,
 it was stored, and only the answer was lost.
 
-Every call ends within its limit: `timeout_s` for what an agent waits for (events, outputs, listings), `step_timeout_s`
-for the files of a step.
+Every request ends within its limit: `timeout_s` for what an agent waits for (events, outputs, listings), `step_timeout_s`
+for the files of a step. The requests of one operation (`compact.archive.deadlines`) share its limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from compact.archive import keys
+from compact.archive import deadlines, keys
 from compact.archive.protocol import Appended, Created, Entry
 from compact.archive.recent import Recent
 from compact.archive.records import Record
@@ -211,7 +211,7 @@ class ObjectStore:
 
     def _put(self, key: str, record: Record, mode: Literal["create", "overwrite"]) -> bool:
         """Whether the record was put; False when the key is taken."""
-        limit = self._limit(key)
+        limit = self._left(self._limit(key))
         give_up = time.monotonic() + limit
         work = lambda: self._obstore.put_async(self._client, key, record.data, mode=mode)  # noqa: E731
         try:
@@ -267,6 +267,15 @@ class ObjectStore:
     def _limit(self, key: str) -> float:
         return self._timeout_s if _QUICK.fullmatch(key) else self._step_timeout_s
 
+    def _left(self, limit: float) -> float:
+        """The limit of a request, or what the operation that it is part of has left."""
+        under_way = deadlines.current()
+        if under_way is None:
+            return limit
+        return min(
+            limit, under_way.left(self._timeout_s if under_way.kind == "quick" else self._step_timeout_s)
+        )
+
     def _look(self, key: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         """What is under a key, or None when there is nothing."""
         try:
@@ -278,12 +287,16 @@ class ObjectStore:
 
     def _call(self, key: str, action: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         exceptions = self._obstore.exceptions
+        limit = self._left(limit)
 
         async def waited() -> Any:
             return await work()
 
         try:
-            return self._timed.run(waited, max(limit, 0.01))
+            if limit <= 0:
+                raise TimeoutError  # the same as an answer that did not come
+            with deadlines.waiting():
+                return self._timed.run(waited, limit)
         except exceptions.AlreadyExistsError:
             raise
         except (exceptions.NotFoundError, FileNotFoundError) as problem:
@@ -293,7 +306,7 @@ class ObjectStore:
             raise _failed(action, key, problem, hint, "refused") from problem
         except TimeoutError as problem:
             raise ArchiveError(
-                f"could not {action} {self.address(key)}: no answer within {limit:.1f} s",
+                f"could not {action} {self.address(key)}: no answer within {max(limit, 0.0):.1f} s",
                 hint="The object store is slow or unreachable; raise archive.timeout_s if that is normal",
                 key=key,
                 reason="timeout",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from compact.archive.records import Record
@@ -116,6 +116,15 @@ class Store(Protocol):
         ...
 
 
+@runtime_checkable
+class Spooling(Protocol):
+    """A store that keeps records on this machine while they cannot be sent."""
+
+    def entries_here(self, folder: str, prefix: str = "") -> list[Entry]:
+        """As `Store.entries`, but only what waits here. Needs no network."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FileRef:
     """A file of a step: its name in the session's folder, its hash, its size in bytes and in lines."""
@@ -173,6 +182,14 @@ class FileInfo:
 
     path: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files that an agent may read. `problem` says why the list may lack some; None when it is whole."""
+
+    files: list[FileInfo]
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from compact.archive import keys
-from compact.archive.protocol import FileInfo, Restored, Step, Store
+from compact.archive.deadlines import Operation
+from compact.archive.protocol import Entry, FileInfo, Listing, Restored, Spooling, Step, Store
 from compact.archive.records import digest, read_state
 from compact.errors import ArchiveError
 from compact.events import Event, parse
@@ -25,13 +27,24 @@ class Reader:
         self._label = label
 
     def folder(self, session_id: str) -> str:
-        """The session's folder in the archive."""
+        """The session's folder in the archive.
+
+        Raises:
+            ArchiveError: the id is no text.
+        """
+        keys.check_session_id(session_id)
         return keys.folder_for(session_id, self._label(session_id))
 
     def sessions(self) -> list[str]:
         """The ids of all sessions, sorted."""
-        found = (self.session_in(folder) for folder in self._store.folders() if keys.is_folder(folder))
-        return sorted(session_id for session_id in found if session_id is not None)
+        return sorted(self.sessions_by_folder().values())
+
+    def sessions_by_folder(self) -> dict[str, str]:
+        """The id of each session by its folder. An id that holds a secret is masked, and only the folder leads to it."""
+        found = {
+            folder: self.session_in(folder) for folder in self._store.folders() if keys.is_folder(folder)
+        }
+        return {folder: session_id for folder, session_id in found.items() if session_id is not None}
 
     def session_in(self, folder: str) -> str | None:
         """The id of the session in a folder; None when nothing is there. An id that holds a secret is masked."""
@@ -58,8 +71,13 @@ class Reader:
         Raises:
             ArchiveError: the state file is damaged.
         """
-        steps = self.steps(session_id)
-        return self.step(session_id, steps[-1]) if steps else None
+        return self.latest_in(self.folder(session_id))
+
+    def latest_in(self, folder: str) -> Step | None:
+        """The same, by folder."""
+        with Operation("step").entered():
+            steps = self.steps_in(folder)
+            return self.step_in(folder, steps[-1]) if steps else None
 
     def step(self, session_id: str, step: int) -> Step:
         """One step.
@@ -71,6 +89,13 @@ class Reader:
 
     def step_in(self, folder: str, step: int) -> Step:
         """The same, by folder."""
+        if type(step) is not int:  # True would be step 1
+            raise ArchiveError(
+                f"a step must be an int, got {type(step).__name__}",
+                hint="`steps` lists the numbers that a session has",
+                key=folder,
+                reason="argument",
+            )
         data = self._store.read(f"{folder}/{keys.state_name(step)}")
         if data is None:
             raise _no_step(folder, step, self.steps_in(folder))
@@ -162,14 +187,29 @@ class Reader:
         return self._store.read_log(f"{folder}/{keys.EVENTS}").split(b"\n")[:-1]
 
     def files(self, session_id: str) -> list[FileInfo]:
-        """What an agent may read, by virtual path: `/tool_outputs/...` and `/conversation_history/...`."""
-        folder = self.folder(session_id)
-        return [
-            FileInfo(entry.key.removeprefix(folder), entry.size)
-            for part in (keys.HISTORY, keys.OUTPUTS)
-            for entry in self._store.entries(folder, f"{part}/")
-            if not keys.is_hidden(entry.key)
-        ]
+        """What an agent may read, by virtual path: `/tool_outputs/...` and `/conversation_history/...`.
+
+        While an object store does not answer, these are the files that wait on this machine; `listing` says so.
+        """
+        return self.listing(session_id).files
+
+    def listing(self, session_id: str) -> Listing:
+        """The same, with a word about what may be missing."""
+        return self.listing_in(self.folder(session_id))
+
+    def listing_in(self, folder: str) -> Listing:
+        """The same, by folder."""
+        problem = None
+        try:
+            with Operation("quick").entered():
+                entries = self._readable(folder, self._store.entries)
+                files = [*self._unnamed_pages(folder, entries), *_infos(folder, entries)]
+        except ArchiveError as error:
+            if not isinstance(self._store, Spooling):
+                raise
+            problem = error.message
+            files = _infos(folder, self._readable(folder, self._store.entries_here))
+        return Listing(sorted(files, key=lambda info: info.path), problem)
 
     def read_text(self, session_id: str, path: str) -> str:
         """A file by its virtual path. It can never lie outside the session.
@@ -177,16 +217,66 @@ class Reader:
         Raises:
             ArchiveError: there is no such file.
         """
-        key = f"{self.folder(session_id)}/{keys.virtual_name(path)}"
-        data = self._store.read(key)
+        return self.read_text_in(self.folder(session_id), path)
+
+    def read_text_in(self, folder: str, path: str) -> str:
+        """The same, by folder."""
+        if not isinstance(path, str):
+            raise ArchiveError(
+                f"a path must be a str, got {type(path).__name__}",
+                hint="`files` lists the paths that a session has",
+                key=folder,
+                reason="argument",
+            )
+        shown = self._label(path)
+        name = keys.virtual_name(path, shown)
+        data = self._store.read(f"{folder}/{name}")
+        if data is None:
+            data = self._unnamed_page(folder, name)
         if data is None:
             raise ArchiveError(
-                f"there is no file {path}",
+                f"there is no file {shown}",
                 hint="List the folder to see what is there",
-                key=path,
+                key=shown,
                 reason="missing",
             )
         return data.decode("utf-8", "replace")
+
+    def _readable(self, folder: str, entries: Callable[[str, str], list[Entry]]) -> list[Entry]:
+        return [entry for part in (keys.HISTORY, keys.OUTPUTS) for entry in entries(folder, f"{part}/")]
+
+    def _unnamed_pages(self, folder: str, entries: list[Entry]) -> list[FileInfo]:
+        """The pages of committed steps that only have their attempt's name yet."""
+        present = {entry.key.removeprefix(f"{folder}/") for entry in entries}
+        if not any(keys.is_hidden(name) and name.endswith("-history") for name in present):
+            return []
+        found = []
+        for number in self.steps_in(folder):
+            if keys.file_names(number)["history"] in present:
+                continue
+            with suppress(ArchiveError):  # `verify` says what is wrong with it; the other files can be read
+                step = self.step_in(folder, number)
+                if keys.staged_name(step.attempt, "history") in present:
+                    page = step.files["history"]
+                    found.append(FileInfo(f"/{page.name}", page.bytes))
+        return found
+
+    def _unnamed_page(self, folder: str, name: str) -> bytes | None:
+        """A page that only has its attempt's name yet; None when there is no such step, or it was pruned."""
+        number = keys.history_step(name)
+        state = None if number is None else self._store.read(f"{folder}/{keys.state_name(number)}")
+        if number is None or state is None:
+            return None
+        step = self.read_step(folder, number, state)
+        return None if step.pruned_at else self.file(folder, step, "history")
+
+
+def _infos(folder: str, entries: list[Entry]) -> list[FileInfo]:
+    return [
+        FileInfo(entry.key.removeprefix(folder), entry.size)
+        for entry in entries
+        if not keys.is_hidden(entry.key)
+    ]
 
 
 def _no_step(folder: str, step: int | None, steps: list[int]) -> ArchiveError:

@@ -10,7 +10,12 @@ SESSIONS = 1024
 
 
 class Recent(dict[str, V]):
-    """A dict that forgets its oldest entry when it gets too large. Forgetting costs a look at the store, no more."""
+    """A dict that forgets its oldest entry when it gets too large.
+
+    What the store knows is looked up there again. What only the entry knew is lost: an archive that makes the sessions'
+    redactors itself starts a forgotten session with a fresh one, which has yet to learn the values that the old one
+    had seen as secrets. A host that needs them for longer keeps the redactors and gives them by `session_redactor`.
+    """
 
     def __setitem__(self, key: str, value: V) -> None:
         super().__setitem__(key, value)

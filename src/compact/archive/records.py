@@ -16,6 +16,7 @@ from typing import Any
 
 from compact.archive.history import render
 from compact.archive.protocol import FileRef, Redactor, Step
+from compact.dialects._wire import dumped
 from compact.errors import ArchiveError
 from compact.events import Archival, Event
 
@@ -258,7 +259,11 @@ def _wire(value: Any, where: str) -> Any:
         return [_wire(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        return _wire(dump(mode="json", exclude_unset=True, by_alias=True), where)
+        try:
+            data = dumped(dump)
+        except ValueError as problem:
+            raise _refused(where, str(problem)) from problem
+        return _wire(data, where)
     raise _refused(where, f"is of type {type(value).__name__}")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from compact.archive import keys
-from compact.archive.protocol import FileInfo
-from compact.archive.reading import Reader
+from compact.archive.protocol import FileInfo, Listing
 from compact.archive.recovery_text import counted, quoted
 
 ROOT = "/"
 _SHOWN = 20
+_PROBLEM_CHARS = 300
 
 
 class Refused(Exception):
@@ -22,35 +22,35 @@ class Refused(Exception):
         self.lines = lines or []
 
 
-def one_file(archive: Reader, session_id: str, path: str) -> FileInfo:
+def one_file(listing: Listing, path: str) -> FileInfo:
     """The file of that path.
 
     Raises:
         Refused: it is a folder, or there is no such file.
     """
-    files = archive.files(session_id)
+    files = listing.files
     wanted = _normal(path)
     if wanted in {ROOT, *keys.VIRTUAL_FOLDERS}:
         raise Refused(f"{wanted} is a folder; name a file in it", _listing(_below(files, wanted)))
     for info in files:
         if info.path == wanted:
             return info
-    raise _nothing_at(path, files)
+    raise _nothing_at(path, listing)
 
 
-def files_at(archive: Reader, session_id: str, path: str) -> list[FileInfo]:
+def files_at(listing: Listing, path: str) -> list[FileInfo]:
     """The file of that path, or all files of that folder.
 
     Raises:
         Refused: there is neither.
     """
-    files = archive.files(session_id)
+    files = listing.files
     wanted = _normal(path)
     if wanted in {ROOT, *keys.VIRTUAL_FOLDERS}:
         return _below(files, wanted)
     found = [info for info in files if info.path == wanted]
     if not found:
-        raise _nothing_at(path, files)
+        raise _nothing_at(path, listing)
     return found
 
 
@@ -70,7 +70,21 @@ def _below(files: list[FileInfo], folder: str) -> list[FileInfo]:
     return [info for info in files if info.path.startswith(start)]
 
 
-def _nothing_at(path: str, files: list[FileInfo]) -> Refused:
+def about_gaps(listing: Listing) -> list[str]:
+    """What a model must know about a list that may lack files."""
+    if listing.problem is None:
+        return []
+    here = (
+        f"only {counted(len(listing.files), 'file')} on this machine can be read now; more may be there later"
+    )
+    return [f"{quoted(listing.problem, _PROBLEM_CHARS)}: {here}"]
+
+
+def _nothing_at(path: str, listing: Listing) -> Refused:
+    files = listing.files
+    if listing.problem is not None:
+        why = f"{quoted(path)} cannot be read now. {about_gaps(listing)[0]}"
+        return Refused(why, _listing(files))
     why = f"there is no {quoted(path)} in this session's archive"
     if not files:
         return Refused(f"{why}: nothing was archived yet")

@@ -7,8 +7,9 @@ from itertools import islice
 
 from compact.archive.grep import Match, Pattern
 from compact.archive.keys import VIRTUAL_FOLDERS
+from compact.archive.protocol import Listing
 from compact.archive.reading import Reader
-from compact.archive.recovery_paths import ROOT, Refused, described, files_at, one_file
+from compact.archive.recovery_paths import ROOT, Refused, about_gaps, described, files_at, one_file
 from compact.archive.recovery_text import Limits, Page, answer, counted, cut_near, quoted
 from compact.archive.search import Hit, SearchIndex
 from compact.errors import ArchiveError
@@ -33,7 +34,7 @@ class SessionFiles:
 
     def read_file(self, path: str, offset: int = 0, limit: int | None = None, column: int = 0) -> str:
         """Lines of a file, numbered from 1, after the first `offset` lines."""
-        name = one_file(self._archive, self._session_id, path).path
+        name = one_file(self._listing(), path).path
         lines = _lines(self._archive.read_text(self._session_id, name))
         if not lines:
             return answer(f"read_file {name}: the file is empty")
@@ -59,7 +60,8 @@ class SessionFiles:
         except ValueError as problem:
             hint = "RE2 has no lookaround and no backreferences; a backslash before ( [ { . * + ? finds the character"
             raise Refused(f"{problem}. {hint}") from None
-        files = files_at(self._archive, self._session_id, path)
+        listing = self._listing()
+        files, gaps = files_at(listing, path), about_gaps(listing)
         page = Page(self._limits.text_chars)
         total, shown, in_files = 0, 0, 0
         for info in files:
@@ -72,36 +74,46 @@ class SessionFiles:
             if total >= _MOST_COUNTED:
                 break
         if not total:
-            return answer(f"grep {quoted(pattern)}: no line matches in {counted(len(files), 'file')}")
+            return answer(
+                f"grep {quoted(pattern)}: no line matches in {counted(len(files), 'file')}", notes=gaps
+            )
         count = f"{'at least ' if total >= _MOST_COUNTED else ''}{counted(total, 'matching line')}"
         notes = [f"{shown} of them are shown: narrow the pattern or the path"] if shown < total else []
-        return answer(f"grep {quoted(pattern)}: {count} in {counted(in_files, 'file')}", page.lines, notes)
+        headline = f"grep {quoted(pattern)}: {count} in {counted(in_files, 'file')}"
+        return answer(headline, page.lines, [*notes, *gaps])
 
     def ls(self, path: str = ROOT, offset: int = 0) -> str:
         """The files of a folder, with their sizes."""
-        files = files_at(self._archive, self._session_id, path)
+        listing = self._listing()
+        files, gaps = files_at(listing, path), about_gaps(listing)
         if not files:
-            return answer(f"ls {quoted(path)}: no files yet. The folders are {' and '.join(VIRTUAL_FOLDERS)}")
+            folders = " and ".join(VIRTUAL_FOLDERS)
+            return answer(f"ls {quoted(path)}: no files yet. The folders are {folders}", notes=gaps)
         page = Page(self._limits.text_chars)
         for info in files[offset : offset + self._limits.max_lines]:
             if not page.add(described(info)):
                 break
         end = offset + len(page.lines)
         notes = [f"it goes on: ls with offset={end}"] if end < len(files) else []
-        return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, notes)
+        return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, [*notes, *gaps])
 
     def search(self, query: str, limit: int = 5) -> str:
         """The passages that fit a query best."""
         hits = self._index.search(query, min(limit, self._limits.text_chars // _LEAST_HIT_CHARS))
+        listing = self._listing()
+        gaps = about_gaps(listing)
         if not hits:
-            files = counted(len(self._archive.files(self._session_id)), "file")
-            raise Refused(f"nothing in {files} holds a word of {quoted(query)}. Try other words, or ls")
+            files = counted(len(listing.files), "file")
+            raise Refused(f"nothing in {files} holds a word of {quoted(query)}. Try other words, or ls", gaps)
         lines: list[str] = []
         for rank, hit in enumerate(hits, 1):
             lines += _hit_lines(rank, hit, self._limits.text_chars // len(hits))
         notes = ["to read on from a passage, call read_file with the path and the offset beside it"]
         passages = counted(len(hits), "passage")
-        return answer(f"search {quoted(query)}: {passages}, best first", lines, notes)
+        return answer(f"search {quoted(query)}: {passages}, best first", lines, [*notes, *gaps])
+
+    def _listing(self) -> Listing:
+        return self._archive.listing(self._session_id)
 
     def _text(self, path: str) -> str:
         try:

@@ -26,7 +26,7 @@ __all__ = ["Limits", "RecoveryTool", "is_recovery_output", "recovery_tools", "ru
 
 @dataclass(frozen=True, slots=True)
 class RecoveryTool:
-    """A tool for a model: call it with keyword arguments and it answers with text, also to arguments that are wrong."""
+    """A tool for a model: call it and it answers with text, also to arguments that are wrong."""
 
     name: str
     description: str
@@ -35,9 +35,16 @@ class RecoveryTool:
     function: Callable[..., str]
     """The plain function, with its signature, for frameworks that read one. It expects arguments of the right types."""
 
-    def __call__(self, **arguments: Any) -> str:
-        """The answer. Never raises because of its arguments or of the archive."""
-        return self.answer(arguments)
+    def __call__(self, /, *values: Any, **arguments: Any) -> str:
+        """The answer. Never raises because of its arguments or of the archive. Values go by the order of the schema."""
+        names = list(self.schema["properties"])
+        if len(values) > len(names):
+            return answer(f"{self.name}: {len(values)} arguments were given; it takes {', '.join(names)}")
+        placed = dict(zip(names, values, strict=False))
+        twice = [name for name in placed if name in arguments]
+        if twice:
+            return answer(f"{self.name}: the argument {twice[0]!r} was given twice")
+        return self.answer({**placed, **arguments})
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
         """As a call, for arguments in a mapping."""

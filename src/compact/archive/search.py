@@ -19,6 +19,7 @@ from typing import Any
 
 from compact.archive import keys
 from compact.archive.passages import split
+from compact.archive.protocol import FileInfo
 from compact.archive.reading import Reader
 from compact.archive.records import already_stored, digest
 from compact.archive.terms import terms
@@ -82,25 +83,31 @@ class SearchIndex:
         Raises:
             ArchiveError: the archive cannot be read, or this Python's SQLite has no FTS5.
         """
+        listing = self._archive.listing(self._session_id)
+        if listing.problem is not None:
+            # What the index knows besides cannot be read now. It is kept for when that is over.
+            with closing(_opened(b"")) as database:
+                self._refresh(database, listing.files)
+                return list(self._hits(database, query, limit))
         with self._lock:
             if self._image is None:
                 self._image = self._saved()
             try:
-                return self._answer(query, limit)
+                return self._answer(query, limit, listing.files)
             except (sqlite3.Error, _UnusableError):
                 self._image = b""
-                return self._answer(query, limit)
+                return self._answer(query, limit, listing.files)
 
-    def _answer(self, query: str, limit: int) -> list[Hit]:
+    def _answer(self, query: str, limit: int, files: list[FileInfo]) -> list[Hit]:
         with closing(_opened(self._image or b"")) as database:
-            if self._refresh(database):
+            if self._refresh(database, files):
                 self._image = database.serialize()
                 self._save(self._image)
             return list(self._hits(database, query, limit))
 
-    def _refresh(self, database: sqlite3.Connection) -> bool:
+    def _refresh(self, database: sqlite3.Connection, files: list[FileInfo]) -> bool:
         """Reads what is new; says whether something was."""
-        present = {info.path: info.size for info in self._archive.files(self._session_id)}
+        present = {info.path: info.size for info in files}
         known: dict[str, int] = dict(database.execute("SELECT path, size FROM files"))
         if any(present.get(path) != size for path, size in known.items()):
             raise _UnusableError  # records never change: files were pruned, or it is the index of another archive

@@ -105,18 +105,27 @@ class SpooledStore:
         return self._store.read_log(log) + b"".join(lines)
 
     def entries(self, folder: str, prefix: str = "") -> list[Entry]:
-        """See `Store.entries`."""
-        if prefix.startswith(keys.OUTPUTS) and self._resting():
+        """See `Store.entries`. A listing of what an agent reads is not tried while the store is left alone."""
+        for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
+        if for_agent and self._resting():
             raise ArchiveError(
                 f"could not list {folder}/{prefix}: the object store failed a moment ago",
                 hint=f"It is tried again within {self._retry_s:g} s",
                 key=folder,
                 reason="resting",
             )
-        waiting = (e for e in self._tree.entries(folder, prefix) if not keys.is_hidden(e.key))
-        found = {entry.key: entry for entry in waiting}
-        found.update((entry.key, entry) for entry in self._store.entries(folder, prefix))
+        found = {entry.key: entry for entry in self.entries_here(folder, prefix)}
+        try:
+            found.update((entry.key, entry) for entry in self._store.entries(folder, prefix))
+        except ArchiveError as problem:
+            if for_agent and problem.details.get("reason") == "timeout":
+                self._rest()
+            raise
         return [found[key] for key in sorted(found)]
+
+    def entries_here(self, folder: str, prefix: str = "") -> list[Entry]:
+        """See `Spooling.entries_here`."""
+        return [entry for entry in self._tree.entries(folder, prefix) if not keys.is_hidden(entry.key)]
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""

@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from compact.archive import keys, owners
+from compact.archive.deadlines import Operation
 from compact.archive.log import EventLog
 from compact.archive.protocol import Entry, FileRef, Step, Store, Taken
 from compact.archive.reading import Reader
@@ -64,7 +65,9 @@ class Steps:
         self._attempt_ids = attempt_ids
         self._tidy_at: Recent[int] = Recent()
 
-    def begin(self, session: Session, messages: Sequence[Any], dialect: str, after: int) -> Attempt:
+    def begin(
+        self, session: Session, messages: Sequence[Any], dialect: str, after: int, operation: Operation
+    ) -> Attempt:
         """A claim on step `after` + 1, with the transcript durable. See `Archive.begin`."""
         clean = session.scribe.messages(messages)
         if self._tidy_at.get(session.folder) != after:
@@ -72,7 +75,7 @@ class Steps:
             self._tidy_at[session.folder] = after
         attempt_id = self._attempt_ids()
         _active.add(attempt_id)
-        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean)
+        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean, operation)
         try:
             attempt.stage("transcript", session.scribe.transcript(clean))
         except BaseException:
@@ -169,7 +172,14 @@ class Attempt:
     """One pass's claim on a step number. Use it in a `with` block: leaving it without a commit removes every trace."""
 
     def __init__(
-        self, steps: Steps, session: Session, attempt_id: str, step: int, dialect: str, clean: CleanMessages
+        self,
+        steps: Steps,
+        session: Session,
+        attempt_id: str,
+        step: int,
+        dialect: str,
+        clean: CleanMessages,
+        operation: Operation,
     ) -> None:
         self.step = step
         """The number that the step gets if it is committed."""
@@ -178,6 +188,7 @@ class Attempt:
         self._id = attempt_id
         self._dialect = dialect
         self._clean = clean
+        self._operation = operation
         self._files: dict[str, FileRef] = {}
         self._expires = time.monotonic() + steps.attempt_ttl_s / 2
         self._open = True
@@ -186,6 +197,11 @@ class Attempt:
     def history_path(self) -> str:
         """Where an agent will find the readable transcript: a virtual path that is valid once the step is committed."""
         return f"/{keys.file_names(self.step)['history']}"
+
+    @property
+    def messages(self) -> Sequence[Any]:
+        """The transcript as it is stored: redacted wire messages, one for one."""
+        return self._clean.items
 
     def __enter__(self) -> Attempt:
         return self
@@ -211,6 +227,16 @@ class Attempt:
             ArchiveError: it could not be confirmed that the step was taken. It exists whole or not at all; `latest`
                 tells once the archive answers again.
         """
+        with self._operation.entered():
+            return self._commit(summary, state, fingerprints or {}, trace)
+
+    def _commit(
+        self,
+        summary: Mapping[str, Any],
+        state: Mapping[str, Any],
+        fingerprints: Mapping[str, str],
+        trace: Trace | None,
+    ) -> Step | Taken:
         self._check_open()
         steps, folder, scribe = self._steps, self._session.folder, self._session.scribe
         self.stage("summary", scribe.value(summary, "summary"))
@@ -223,7 +249,7 @@ class Attempt:
             attempt=self._id,
             files=self._files,
             state=state,
-            fingerprints=fingerprints or {},
+            fingerprints=fingerprints,
         )
         record = scribe.state(step)
         self._check_open()
@@ -243,7 +269,7 @@ class Attempt:
         """Gives the claim up and removes what was staged. Does nothing after a commit."""
         if not self._open:
             return
-        with suppress(ArchiveError):  # what stays is removed by the next writer
+        with suppress(ArchiveError), self._operation.entered():  # what stays is removed by the next writer
             self._steps.store.delete(
                 f"{self._session.folder}/{keys.staged_name(self._id, kind)}"
                 for kind in keys.file_names(self.step)

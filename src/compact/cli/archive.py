@@ -50,7 +50,8 @@ _NEAR_NAMES = 5
 def list_sessions(root: RootOption = None, as_json: JsonOption = False) -> None:
     """List the sessions: their steps, their stored outputs, how much that is."""
     with _opened(root) as archive:
-        rows = [report.session_row(archive, session_id) for session_id in archive.sessions()]
+        found = sorted(archive.sessions_by_folder().items(), key=lambda pair: pair[::-1])
+        rows = [report.session_row(archive, folder, session_id) for folder, session_id in found]
     if as_json:
         print_json([asdict(row) for row in rows])
     else:
@@ -114,7 +115,7 @@ def grep(
     with _opened(root) as archive:
         if session is not None:
             _check_known(archive, session)
-        sessions = archive.sessions() if session is None else [session]
+        sessions = archive.sessions_by_folder() if session is None else {archive.folder(session): session}
         found = report.matching_lines(archive, sessions, compiled)
         if as_json:
             lines = [asdict(line) for line in found]

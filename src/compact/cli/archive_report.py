@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -24,6 +24,8 @@ class SessionRow:
     """A session in the list."""
 
     session_id: str
+    folder: str
+    """Where it lies in the archive. An id that holds a secret is masked, so only this tells such sessions apart."""
     steps: int
     newest_step_at: str | None
     outputs: int
@@ -70,19 +72,20 @@ class Line:
     """The line, or what surrounds the match in a long one."""
 
 
-def session_row(archive: Archive, session_id: str) -> SessionRow:
+def session_row(archive: Archive, folder: str, session_id: str) -> SessionRow:
     """A session in the list; what cannot be read is said, not raised."""
     steps: list[int] = []
     files: list[FileInfo] = []
     newest = problem = None
     try:
-        steps, files = archive.steps(session_id), archive.files(session_id)
-        latest = archive.latest(session_id)
+        steps, files = archive.steps_in(folder), archive.listing_in(folder).files
+        latest = archive.latest_in(folder)
         newest = latest.committed_at if latest else None
     except ArchiveError as error:
         problem = error.message
     outputs = sum(info.path.startswith("/tool_outputs/") for info in files)
-    return SessionRow(session_id, len(steps), newest, outputs, sum(info.size for info in files), problem)
+    size = sum(info.size for info in files)
+    return SessionRow(session_id, folder, len(steps), newest, outputs, size, problem)
 
 
 def session_details(archive: Archive, session_id: str) -> Details:
@@ -91,11 +94,11 @@ def session_details(archive: Archive, session_id: str) -> Details:
     return Details(session_id, steps, archive.files(session_id), len(archive.events(session_id)))
 
 
-def matching_lines(archive: Archive, sessions: Iterable[str], pattern: Pattern) -> Iterator[Line]:
-    """The matching lines of all readable files of some sessions."""
-    for session_id in sessions:
-        for info in archive.files(session_id):
-            text = archive.read_text(session_id, info.path)
+def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: Pattern) -> Iterator[Line]:
+    """The matching lines of all readable files of some sessions, whose ids are given by folder."""
+    for folder, session_id in sessions.items():
+        for info in archive.listing_in(folder).files:
+            text = archive.read_text_in(folder, info.path)
             lines: list[str] = []
             for match in pattern.matches(text):
                 lines = lines or text.split("\n")

@@ -119,7 +119,7 @@ def compact_session(manager: CompactManager, session: Session, manual: bool = Fa
         changed=after is not given,
         step=latest.step if latest else None,
         applied_again=latest is not None and outcome is None,
-        saved=_saved(manager, saved_before, meter, before.tokens - now.tokens),
+        saved=_saved(manager, saved_before, before.tokens - now.tokens),
         levels=_shares(levels, after, known, meter),
         moved=[
             Moved(fact.tool_name, fact.file_path, fact.tokens_before, fact.tokens_after)
@@ -137,7 +137,12 @@ def _sent_through(manager: CompactManager, session: Session, manual: bool) -> li
     after: list[Any]
     if manual:
         after = manager.manual_compact(
-            session.id, session.messages, "by hand", session.tools, dialect=session.dialect
+            session.id,
+            session.messages,
+            "by hand",
+            session.tools,
+            system=session.system,
+            dialect=session.dialect,
         )
     else:
         after = manager.preflight(
@@ -146,10 +151,9 @@ def _sent_through(manager: CompactManager, session: Session, manual: bool) -> li
     return after
 
 
-def _saved(manager: CompactManager, before: Mapping[str, int], meter: Meter, total: int) -> dict[str, int]:
+def _saved(manager: CompactManager, before: Mapping[str, int], total: int) -> dict[str, int]:
     stats = manager.get_compaction_stats()["by_strategy"]
-    # The manager counts raw tokens, a size is in the model's own.
-    gains = {stage: meter.scale(tokens - before.get(stage, 0)) for stage, tokens in stats.items()}
+    gains = {stage: tokens - before.get(stage, 0) for stage, tokens in stats.items()}
     gains["other"] = total - sum(gains.values())
     return {stage: tokens for stage, tokens in gains.items() if tokens}
 

@@ -79,7 +79,7 @@ class PolicyConfig(Section):
     hard_cap_buffer: Amount = 1500
     """Tokens kept free for the next user input and tool results."""
     keep_recent_turns: Count = 6
-    """Newest turns that stay verbatim."""
+    """Newest turns whose words stay verbatim; the tool traffic in them follows keep_tool_io_pairs."""
     keep_tool_io_pairs: Amount = 4
     """Newest tool calls with their results that stay verbatim; 0: pairs have no claim beside their turn's."""
     roles_never_prune: Names = ["system", "developer"]
@@ -167,6 +167,20 @@ class ArchiveConfig(Section):
     """The key that the bucket encrypts with; null: the bucket's default."""
     endpoint_url: Address | None = None
     """Address of an S3-compatible server; null: AWS."""
+    timeout_s: Seconds = 5
+    """The longest an agent waits for the bucket with outputs and events; past it they go to the spool."""
+    step_timeout_s: Seconds = 60
+    """The longest a step may take to be confirmed by the bucket; past it the pass is given up."""
+    retries: Amount = 2
+    """How often a request to the bucket is tried again, within those times."""
+    spool_root: Folder = ".compact/spool"
+    """Where outputs and events wait while the bucket does not answer."""
+    spool_retry_s: Seconds = 30
+    """How often the spool tries again."""
+    lock_timeout_s: Seconds = 5
+    """The longest a process waits for another that appends to the same event log."""
+    attempt_ttl_s: Seconds = 86400
+    """After this long, what an abandoned pass left behind is removed."""
 
 
 class RedactionConfig(Section):

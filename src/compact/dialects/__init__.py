@@ -14,7 +14,7 @@ from compact.dialects._wire import is_plain, plain
 from compact.errors import MessageError
 from compact.messages import Message, Piece
 
-__all__ = ["NAMES", "Dialect", "detect", "get", "read", "write"]
+__all__ = ["NAMES", "Dialect", "detect", "get", "read", "require_list", "write"]
 
 
 class Dialect(Protocol):
@@ -98,7 +98,10 @@ def detect(messages: Sequence[Any]) -> Dialect:
     if chosen is None:
         chosen = next((d for d in map(get, NAMES) if all(d.claim(data) for _, data in waiting)), None)
     if chosen is None:
-        index, data = next((i, d) for i, d in waiting if not any(known.claim(d) for known in map(get, NAMES)))
+        strangers = (
+            entry for entry in waiting if not any(known.claim(entry[1]) for known in map(get, NAMES))
+        )
+        index, data = next(strangers, waiting[-1])
         raise _not_a_message(index, data, None)
     for index, data in waiting:
         if not chosen.claim(data):
@@ -112,11 +115,7 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message; names the index.
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise MessageError(
-            f"expected a list of messages, got {type(messages).__name__}",
-            hint="Pass the list itself, for example request['messages']",
-        )
+    require_list(messages)
     known = detect(messages) if dialect is None else get(dialect) if isinstance(dialect, str) else dialect
     found = []
     for index, item in enumerate(messages):
@@ -130,6 +129,19 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
                 dialect=known.NAME,
             ) from problem
     return known, found
+
+
+def require_list(messages: Any) -> None:
+    """Nothing, if it is a list of something.
+
+    Raises:
+        MessageError: it is not.
+    """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise MessageError(
+            f"expected a list of messages, got {type(messages).__name__}",
+            hint="Pass the list itself, for example request['messages']",
+        )
 
 
 def write(dialect: Dialect, messages: Iterable[Message]) -> list[Any]:

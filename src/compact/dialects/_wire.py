@@ -55,10 +55,25 @@ def plain(item: Any) -> Mapping[str, Any]:
         return item
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
-        data = dump(mode="json", exclude_unset=True, by_alias=True)
+        data = dumped(dump)
         if isinstance(data, Mapping):
             return data
     raise ValueError(f"got {type(item).__name__}")
+
+
+def dumped(dump: Any) -> Any:
+    """What an SDK object's `model_dump` gives, defaults included: a class may fix its `type` and `role` as such.
+
+    Raises:
+        ValueError: the object cannot say what it is.
+    """
+    try:
+        try:
+            return dump(mode="json", exclude_none=True, by_alias=True)
+        except TypeError:
+            return dump()  # something else than pydantic, with the same method
+    except Exception as problem:
+        raise ValueError(f"its model_dump failed: {type(problem).__name__}") from problem
 
 
 def rebuilt(origin: Any, data: dict[str, Any]) -> Any:

@@ -154,12 +154,14 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return Text(block["text"], origin=block)
     if kind == "tool-call":
         arguments = block.get("args", block.get("input"))
-        return ToolCall(_text(block, "toolCallId"), _text(block, "toolName"), arguments, origin=block)
+        call_id = _text(block, "toolCallId")
+        return ToolCall(call_id, _text(block, "toolName"), arguments, by_position=not call_id, origin=block)
     if kind == "tool-result":
         return ToolResult(
             call_id=_text(block, "toolCallId"),
             content=_read_output(block),
             name=_text(block, "toolName") or None,
+            by_position=not _text(block, "toolCallId"),
             is_error=block.get("isError") is True,
             origin=block,
         )
@@ -168,7 +170,13 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return Reasoning(block["text"], signed=signed, origin=block)
     if kind == "image" and isinstance(block.get("image"), str):
         return Image(block["image"], origin=block)
+    if kind == "file" and isinstance(block.get("data"), str) and _media_type(block).startswith("image/"):
+        return Image(block["data"], origin=block)
     return Opaque(str(kind), origin=block)
+
+
+def _media_type(block: Mapping[str, Any]) -> str:
+    return _text(block, "mediaType") or _text(block, "mimeType")
 
 
 def _read_output(block: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -193,7 +201,7 @@ def _write_block(part: Part) -> Any:
     if isinstance(part, ToolCall):
         before: Mapping[str, Any] = part.origin if isinstance(part.origin, Mapping) else {"type": "tool-call"}
         field = "input" if "input" in before and "args" not in before else "args"
-        changed = {**before, "toolCallId": part.id, "toolName": part.name}
+        changed = {**before, **({} if part.by_position else {"toolCallId": part.id}), "toolName": part.name}
         if part.arguments is not None:
             parsed = part.parsed_arguments()
             changed[field] = part.arguments if parsed is None else parsed
@@ -212,7 +220,7 @@ def _write_result(result: ToolResult) -> Any:
         text = joined(result.content)
         return {"type": "tool-result", "toolCallId": result.call_id, **named, "result": text, **failed}
     before = result.origin
-    changed = {**before, "toolCallId": result.call_id}
+    changed = {**before} if result.by_position else {**before, "toolCallId": result.call_id}
     if _read_output(before) != result.content:
         text = joined(result.content)
         if "output" in before and "result" not in before:

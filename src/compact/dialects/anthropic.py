@@ -21,6 +21,7 @@ from compact.dialects._wire import (
     role_of,
     text_block,
 )
+from compact.markers import GAP
 from compact.messages import (
     Image,
     Message,
@@ -58,7 +59,10 @@ def claim(item: Mapping[str, Any]) -> int:
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
     data = plain(item)
-    return Message(role_of(data), _read_content(data.get("content")), origin=item, **marks(data))
+    found = marks(data)
+    if data.get("content") == GAP:
+        found["injected"] = True  # compact put it there: no person wrote it
+    return Message(role_of(data), _read_content(data.get("content")), origin=item, **found)
 
 
 def write(message: Message) -> Any:

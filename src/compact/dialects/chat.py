@@ -117,8 +117,9 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
         for entry in data["tool_calls"]:
             call = entry if type(entry) is dict else plain(entry)
             function = call.get("function") or call.get("custom") or call
-            if type(function) is not dict:
-                function = plain(function)
+            if not isinstance(function, Mapping):
+                found.append(to_json(function))
+                continue
             for value in (
                 call.get("id"),
                 function.get("name"),

@@ -77,11 +77,10 @@ def claim(item: Mapping[str, Any]) -> int:
         return 2
     if kind in ("reasoning", "item_reference", "compaction"):
         return 2
-    return (
-        2
-        if kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response"))
-        else 0
-    )
+    if kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response")):
+        return 2
+    # A type that nobody knows yet is carried along, if the entries around it are items.
+    return 0 if "role" in item or "kind" in item or isinstance(content, str) else 1
 
 
 def _is_foreign_text(block: Any) -> bool:
@@ -159,6 +158,8 @@ def pieces(item: Any) -> Iterable[Piece]:
     if kind in ("reasoning", "compaction"):
         sealed = data.get("encrypted_content")
         return [_summary(data), *([Sealed(len(sealed))] if isinstance(sealed, str) else [])]
+    if kind == "image_generation_call" and isinstance(data.get("result"), str):
+        return [Image(data["result"])]
     return opaque_pieces(data)
 
 
@@ -179,8 +180,8 @@ def _read_call(kind: str, data: Mapping[str, Any]) -> ToolCall:
     return ToolCall(
         id=_id(data, "call_id"),
         name=_id(data, "name") or name,
-        arguments=data.get(field),
-        free_form=kind == "custom_tool_call",
+        arguments=data.get(field, data.get(f"{field}s")),
+        free_form=kind != "function_call",
         origin=data,
     )
 

@@ -14,13 +14,25 @@ from typing import Any
 from compact import dialects
 from compact.checks import structure_violations
 from compact.dialects import Dialect
+from compact.dialects._wire import plain
 from compact.hygiene.sanitizing import safe_id
 from compact.hygiene.work import Removed, settled, without_loose_ends
+from compact.markers import GAP
 from compact.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from compact.pairs import Batch, Found, batches, call_at, first_reference, in_flight, result_at
+from compact.pairs import (
+    Batch,
+    Found,
+    batches,
+    call_at,
+    first_reference,
+    has_reference,
+    in_flight,
+    result_at,
+)
 
 MISSING = "[missing tool result: this call was never answered, its result is not available]"
-_EARLIER = "[earlier messages are missing]"
+_ROUNDS = 4
+"""Taking something out can bring together what was apart; it settles after a round or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +69,36 @@ def repaired(messages: list[Message], dialect: Dialect) -> Repair:
         return Repair(messages)
     if not any(map(_needs_mending, messages)) and not structure_violations(messages, dialect):
         return Repair(messages)
+    done = _repaired_once(messages, dialect)
+    for _ in range(_ROUNDS):
+        if not structure_violations(done.messages, dialect):
+            break
+        more = _repaired_once(done.messages, dialect)
+        done = Repair(
+            more.messages,
+            added=done.added + more.added,
+            dropped_duplicates=done.dropped_duplicates + more.dropped_duplicates,
+            dropped_orphans=done.dropped_orphans + more.dropped_orphans,
+            moved=done.moved + more.moved,
+        )
+    intact = {id(message) for message in done.messages}
+    lost = [message for message in messages if id(message) not in intact]
+    removed = tuple(Removed(m.origin, "its tool calls and results did not fit together") for m in lost)
+    return replace(done, removed=removed)
+
+
+def _repaired_once(messages: list[Message], dialect: Dialect) -> Repair:
     bench = _Bench(dialect, messages)
     for batch in batches(bench.pieces, dialect):
         bench.pass_on(batch.start)
         bench.mend(batch)
     bench.pass_on(len(bench.pieces))
-    after = bench.assembled()
-    intact = {id(message) for message in after}
-    lost = [message for message in messages if id(message) not in intact]
     return Repair(
-        after,
+        bench.assembled(),
         added=bench.added,
         dropped_duplicates=bench.dropped_duplicates,
         dropped_orphans=bench.dropped_orphans,
         moved=bench.moved,
-        removed=tuple(Removed(m.origin, "its tool calls and results did not fit together") for m in lost),
     )
 
 
@@ -96,6 +123,7 @@ class _Bench:
         self.position = 0
         self.uses: dict[str, int] = {}
         self.answered: set[str] = set()
+        self.taken = {call.id for message in messages for call in message.calls}
         self.added = self.dropped_duplicates = self.dropped_orphans = self.moved = 0
         for index, message in enumerate(messages):
             for piece in _split(message, dialect):
@@ -115,7 +143,7 @@ class _Bench:
 
     def mend(self, batch: Batch) -> None:
         """Take over one reply, then its results in order, then whatever else stood among them."""
-        waiting = in_flight(self.pieces, batch)
+        waiting = in_flight(self.pieces, batch) or has_reference(self.pieces, batch)
         names = [self._fresh_id(call_at(self.pieces, place)) for place in batch.calls]
         renamed = dict(zip(batch.calls, names, strict=True))
         for index in range(batch.start, batch.end):
@@ -152,15 +180,11 @@ class _Bench:
         messages = [self._joined(group) for group in groups]
         if self.dialect.NAME == "responses":
             return _without_lonely_reasoning(messages)
-        if self.dialect.RESULTS_IN_USER:
-            first = next((n for n, message in enumerate(messages) if message.role != "system"), None)
-            if first is not None and messages[first].role != "user":
-                messages.insert(first, Message("user", (Text(_EARLIER),), injected=True))
-        return messages
+        return _alternating(messages) if self.dialect.RESULTS_IN_USER else messages
 
     def _belongs_together(self, left: tuple[Message, int | None], right: tuple[Message, int | None]) -> bool:
-        if self.dialect.RESULTS_IN_USER:
-            return left[0].role == right[0].role != "system"
+        if self.dialect.RESULTS_IN_USER and left[0].role == right[0].role != "system":
+            return left[1] == right[1] or _mergeable(left[0], right[0])
         return left[1] is not None and left[1] == right[1]
 
     def _joined(self, group: list[tuple[Message, int | None]]) -> Message:
@@ -178,7 +202,12 @@ class _Bench:
         if call.by_position:
             return call.id
         occurrence = self.uses[call.id] = self.uses.get(call.id, 0) + 1
-        return call.id if occurrence == 1 else safe_id(call.id, occurrence)
+        if occurrence == 1:
+            return call.id
+        while (fresh := safe_id(call.id, occurrence)) in self.taken:
+            occurrence += 1  # a list that was repaired before holds the first of these already
+        self.taken.add(fresh)
+        return fresh
 
     def _answer(self, place: Found, call: ToolCall, call_id: str) -> tuple[Message, int | None]:
         piece, result = self.pieces[place.message], result_at(self.pieces, place)
@@ -195,6 +224,36 @@ class _Bench:
             self.dropped_duplicates += 1
         else:
             self.dropped_orphans += 1
+
+
+def _mergeable(left: Message, right: Message) -> bool:
+    """Whether two neighbours can become one message: neither is protected, and no mark or key of one is lost."""
+    if left.protected or right.protected:
+        return False
+    if left.role == "user" and bool(left.results) != bool(right.results) and (left.origin and right.origin):
+        return False  # beside a tool's result, what a person wrote would no longer be theirs
+    if left.origin is None or right.origin is None:
+        return True
+    if (left.injected, left.aborted) != (right.injected, right.aborted):
+        return False
+    return _other_keys(left) == _other_keys(right)
+
+
+def _other_keys(message: Message) -> dict[str, Any]:
+    return {key: value for key, value in plain(message.origin).items() if key not in ("role", "content")}
+
+
+def _alternating(messages: list[Message]) -> list[Message]:
+    """The list with a marker wherever two messages of one role stand side by side, or the first is not the user's."""
+    found: list[Message] = []
+    before: str | None = None
+    for message in messages:
+        if message.role == before or (before is None and message.role == "assistant"):
+            other = "user" if message.role == "assistant" else "assistant"
+            found.append(Message(other, (Text(GAP),), injected=True))
+        found.append(message)
+        before = before if message.role == "system" else message.role
+    return found
 
 
 def _split(message: Message, dialect: Dialect) -> list[Message]:

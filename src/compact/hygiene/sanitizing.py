@@ -74,7 +74,9 @@ def _sanitize_message(
             parts.append(mended)
     if len(parts) != len(message.parts) or any(a is not b for a, b in zip(parts, message.parts, strict=True)):
         message = message.with_parts(tuple(parts))
-    return without_loose_ends(message, dialect) if message.role in ("user", "assistant") else message
+    if message.role in ("user", "assistant") or (message.role == "system" and dialect.NAME == "anthropic"):
+        return without_loose_ends(message, dialect)
+    return message
 
 
 def _sanitize_part(part: Part, dialect: Dialect, allowed_tools: Collection[str] | None) -> Part | None:

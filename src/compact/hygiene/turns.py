@@ -32,8 +32,9 @@ def limited(
     messages: list[Message], dialect: Dialect, max_turns: int | None
 ) -> tuple[list[Message], list[Removed]]:
     """`limit_turns` on neutral messages, with what was left out."""
-    if max_turns is not None and max_turns < 0:
-        raise ConfigError(f"max_turns must be 0 or more, got {max_turns}", path="policy.max_turns")
+    given: object = max_turns
+    if given is not None and (type(given) is not int or given < 0):
+        raise ConfigError(f"max_turns must be 0 or more, got {max_turns!r}", path="policy.max_turns")
     starts = [index for index, message in enumerate(messages) if message.starts_turn]
     if not max_turns or len(starts) <= max_turns:
         return messages, []

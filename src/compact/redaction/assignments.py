@@ -8,15 +8,18 @@ from collections.abc import Sequence
 
 from compact.redaction.candidates import Candidate, Find, Span
 from compact.redaction.fields import Fields, holds_secret, is_made_up
-from compact.redaction.literals import Value, read_cell, read_next_line, read_value
+from compact.redaction.literals import Value, end_of_value, read_block, read_cell, read_next_line, read_value
 from compact.redaction.names import is_innocent, normal_name
 from compact.redaction.rules import Rule
 from compact.redaction.shapes import has_digit, looks_random
 
-_CLOSERS = r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
+_WRAPPING = r"(?:&quot;|&#3[49];|&apos;|\x1b\[[\d;]{0,12}m)?"
+"""HTML's quotes, and the codes that colour a terminal."""
+_CLOSERS = _WRAPPING + r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
 """What stands between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
-_OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']"
+_OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']|%3[AD]"
 
+_WRAPPED = re.compile(r"\A" + _WRAPPING)
 _LONGEST_NAME_HEAD = 64
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _NAME_TAIL = re.compile(r"[\w.\-]+")
@@ -60,11 +63,13 @@ class Assignments:
         position = found.match_end
         if gap[-1:] in ("'", '"'):
             gap, position = gap[:-1], position - 1
-        operator = gap.lstrip("\"'`]\\* \t")
+        operator = _WRAPPED.sub("", gap).lstrip("\"'`]\\* \t")
         value = _value_of(found, position, operator)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
-        return _span(rule, value) if holds_secret(rule, value, in_code=_in_code(found, value)) else None
+        if not holds_secret(rule, value, in_code=_in_code(found, value)):
+            return None
+        return _span(rule, value, end_of_value(found.text, value, phrase=rule.validator == "literal"))
 
     def _flagged(self, found: Candidate) -> Span | None:
         """`--name value`, `ENV NAME value`."""
@@ -116,8 +121,8 @@ def _leading_word(pattern: str) -> tuple[str, ...]:
     return (word[1],) if word and "|" not in choices else ()
 
 
-def _span(rule: Rule, value: Value) -> Span:
-    return Span(value.start, value.end, rule.id, rule.replacement)
+def _span(rule: Rule, value: Value, end: int | None = None) -> Span:
+    return Span(value.start, value.end if end is None else end, rule.id, rule.replacement)
 
 
 def _with_name(match: Candidate) -> Candidate:
@@ -134,6 +139,10 @@ def _value_of(found: Candidate, position: int, operator: str) -> Value | None:
         return read_cell(found.text, position)
     shell_word = found.key.startswith("-")
     value = read_value(found.text, found.key_start, position, annotated=operator == ":", word=shell_word)
+    if value is None and operator == ":":
+        block = read_block(found.text, position)
+        if block is not None:
+            return block if is_made_up(block.text.split(None, 1)[0]) else None
     if value is None and operator in (":", "="):
         below = read_next_line(found.text, position)
         return below if below is not None and is_made_up(below.text) else None
@@ -165,6 +174,8 @@ def _in_code(found: Candidate, value: Value) -> bool:
     if found.key.startswith(("self.", "this.", "cls.")):
         return True
     text = found.text
+    if value.text.isdigit() and text[found.key_end : found.key_end + 1] in ('"', "'"):
+        return False  # `"password": 12345`, in what looks like JSON and is none
     before = text[max(0, found.key_start - 3) : found.key_start].rstrip()[-1:]
     if value.follower == ";" and (before == ";" or text[value.end + 1 : value.end + 2].isalpha()):
         return False  # a connection string: `Server=db;Password=...;Database=x`

@@ -16,6 +16,7 @@ from compact.redaction.rules import Rule
 from compact.redaction.structure import Masker, Names, is_sealed, rule_by_label
 
 _LONGEST_FLAG = 64
+_LONGEST_NUMBER_BITS = 2_000
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def _masked_leaf(leaf: Any, name: Any, rule: Rule | None, masker: Masker) -> Any
         if rule is not None and masker.masks_leaf(rule, leaf):
             return rule.replacement
         if not isinstance(leaf, str):
-            return MASK if masker.mask_text(repr(leaf), 0)[1] else leaf
+            return MASK if _is_readable(leaf) and masker.mask_text(repr(leaf), 0)[1] else leaf
         return leaf if is_sealed(name, leaf) else masker.mask_text(leaf, 0)[0]
     if isinstance(leaf, bytes | bytearray):
         return _masked_bytes(leaf, masker)
@@ -91,6 +92,11 @@ def _masked_leaf(leaf: Any, name: Any, rule: Rule | None, masker: Masker) -> Any
         return _masked_object(leaf, masker)
     except RecursionError:
         return MASK
+
+
+def _is_readable(number: object) -> bool:
+    """Whether Python writes it in digits; it refuses integers of more than some 4,000."""
+    return not isinstance(number, int) or number.bit_length() < _LONGEST_NUMBER_BITS
 
 
 def _masked_object(item: Any, masker: Masker) -> Any:

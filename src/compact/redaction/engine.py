@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from compact.errors import MissingExtra
 from compact.redaction.assignments import Assignments
 from compact.redaction.candidates import MASK, Candidate, Find, Judge, Span
+from compact.redaction.field_memory import FieldMemory
 from compact.redaction.fields import Fields
 from compact.redaction.judges import JUDGES
 from compact.redaction.locate import Detector, HyperscanLocator, KeywordLocator, Locator
@@ -111,13 +112,14 @@ class Engine:
     def _found_by(self, detector: Detector, text: str, shadow: bytes) -> list[Span]:
         found: list[Span] = []
         masked_to = 0
+        find = FieldMemory(detector.find) if detector.is_field else detector.find
         matches = detector.pattern.spans(text, shadow)
         for start, end, match_end, key_start, key_end in islice(matches, MAX_MATCHES):
             if start == end == match_end or (start < masked_to and match_end <= masked_to):
                 continue
             candidate = Candidate(text, start, end, match_end, key_start, key_end)
             try:
-                span = detector.find(candidate)
+                span = find(candidate)
             except Exception:
                 # A check that fails says nothing about the text: mask what the pattern found.
                 span = Span(start, end, detector.id, MASK)

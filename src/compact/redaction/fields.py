@@ -32,7 +32,7 @@ _SAMPLE_CHARS = 400
 
 _AFTER_A_STRING = ("+", ")", ",", ";")
 """`"API_KEY=" + key`: that quote closes a string, it does not open one."""
-_TELLING_WORDS = word_set("password passwd pass pwd secret token key auth credential credentials api")
+_TELLING_WORDS = word_set("password passwords passwd pass pwd token key auth credential credentials api")
 _SCHEMA_WORDS = frozenset({"$ref", "anyOf", "oneOf", "allOf", "properties", "enum"})
 _SCHEMA_TYPES = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 
@@ -70,7 +70,7 @@ class Fields:
         if isinstance(leaf, bool) or leaf is None:
             return False
         if isinstance(leaf, int | float):
-            return rule.validator in (None, "literal", "mixed") or len(str(abs(leaf))) >= 10
+            return rule.validator in (None, "literal", "mixed") or abs(leaf) >= 10**9
         value = Value(0, len(leaf), leaf, quoted=True, template=False, follower="", alone=False)
         return holds_secret(rule, value, in_code=False)
 
@@ -117,8 +117,10 @@ def _is_bare_literal(kind: str, text: str, value: Value, in_code: bool) -> bool:
     words = words_of(text)
     if len(words) > 1 and not has_digit(text):
         return False
-    if any(word in _TELLING_WORDS for word in words):
-        return value.alone and has_digit(text)
+    if not _TELLING_WORDS.isdisjoint(words):
+        # `password1` is a variable, `secret123` a password; in code both are variables.
+        digits = sum(char.isdigit() for char in text)
+        return not in_code and (digits > 1 or (digits == 1 and value.alone))
     return not in_code or has_digit(text)
 
 
@@ -132,6 +134,12 @@ def is_made_up(text: str) -> bool:
     return len(marks) > 1 or (bool(marks or has_digit(text)) and surprise(text) >= 0.15)
 
 
+def _random(text: str) -> bool:
+    # A token of six characters needs two digits; `#f8f8f2` is a colour.
+    short = len(text) < 8 and text.isalnum() and sum(char.isdigit() for char in text) > 1
+    return looks_random(text, shortest=6 if short else 8)
+
+
 def _long_random(text: str) -> bool:
     if len(text) < 16 or not has_digit(text) or not looks_random(text):
         return False
@@ -143,7 +151,7 @@ def _long_random(text: str) -> bool:
 KIND_CHECKS: dict[str, Callable[[str], bool]] = {
     "literal": bool,
     "mixed": is_made_up,
-    "random": looks_random,
+    "random": _random,
     "long_random": _long_random,
 }
 """How a value must look under a name of that kind: `password` hides anything, `key` only what a generator made."""

@@ -19,8 +19,11 @@ from compact.redaction.structure import Masker, Names, is_sealed, rule_by_label
 
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:(?P<string>\")|(?P<open>[{\[])|(?P<close>[}\]])|(?P<mark>[:,])|"
-    r"(?P<scalar>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.]))"
+    r"(?P<scalar>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity)(?![\w.]))"
 )
+_BOM = "\ufeff"
+_LONGEST_INT = 4_000
+"""Python refuses to read integers much longer; what one is judged by stands at its beginning."""
 _SHORT_VALUE = 200
 
 
@@ -53,7 +56,7 @@ class _Leaf:
 
 def looks_like_json(text: str) -> bool:
     """Whether a text is worth reading as JSON: it starts and ends like an object or a list."""
-    head = text[:64].lstrip()[:1]
+    head = text[:64].removeprefix(_BOM).lstrip()[:1]
     tail = text[-64:].rstrip()[-1:]
     return (head == "{" and tail == "}") or (head == "[" and tail == "]")
 
@@ -122,6 +125,10 @@ def _inherited(frame: _Frame | None, fields: Fields) -> Rule | None:
     return rule
 
 
+def _read_int(digits: str) -> int:
+    return int(digits[:_LONGEST_INT])
+
+
 class _Reader:
     """Reads JSON text from left to right and remembers where everything stands."""
 
@@ -138,7 +145,7 @@ class _Reader:
             ValueError: it is no JSON.
         """
         text = self._text
-        position, end = 0, len(text.rstrip(" \t\n\r"))
+        position, end = int(text.startswith(_BOM)), len(text.rstrip(" \t\n\r"))
         while position < end:
             token = _TOKEN.match(text, position)
             if token is None:
@@ -155,7 +162,7 @@ class _Reader:
                 value, position = scanstring(text, position, False)
                 yield self._string(start, position, value)
             else:
-                yield self._scalar(start, position, json.loads(token["scalar"]))
+                yield self._scalar(start, position, json.loads(token["scalar"], parse_int=_read_int))
         if self._frame is not None or self._expected != "value":
             raise ValueError("it ends too early")
 

@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping
 
 from compact.redaction.candidates import Bounds, Candidate, Judge
-from compact.redaction.shapes import is_code, is_filler, is_placeholder, is_reference, looks_random, surprise
+from compact.redaction.shapes import (
+    has_digit,
+    is_code,
+    is_filler,
+    is_placeholder,
+    is_reference,
+    looks_random,
+    surprise,
+)
 from compact.redaction.validators import luhn
 
 _LONGEST_KEY = 200_000
@@ -16,6 +24,8 @@ _PEM_LINE = re.compile(
         [\\n"',;+]{0,6}[^\S\n]*(?:\n|\Z)""",
     re.VERBOSE,
 )
+_PEM_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
+"""What is left of a key on a line that goes on with other words, or that was folded into one line."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]")
 _NOWHERE = re.compile(r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
@@ -52,7 +62,10 @@ def _end_of_cut_key(text: str, start: int, limit: int) -> int:
         if line is None or line.end() == end:
             break
         end = line.end()
-    return len(text[:end].rstrip()) if end == len(text) else end - 1 if text[end - 1] == "\n" else end
+    rest = _PEM_REST.match(text, end, limit)
+    if rest is not None:
+        end = rest.end()
+    return start + len(text[start:end].rstrip())
 
 
 def url_login(found: Candidate) -> Bounds:
@@ -86,9 +99,10 @@ def user_and_password(found: Candidate) -> Bounds:
 def header_value(found: Candidate) -> Bounds:
     """The credential of an HTTP header, which may be anything that is not a template or a word."""
     value = found.value
-    if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 8:
+    if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
         return None
-    return (found.start, found.end) if looks_random(value) or surprise(value) > 0.3 else None
+    made_up = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
+    return (found.start, found.end) if made_up else None
 
 
 def cookies(found: Candidate) -> Bounds:

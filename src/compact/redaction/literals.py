@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from compact.redaction.shapes import is_prose
+
 _LONGEST_QUOTED = 4_096
 _LONGEST_BARE = 1_024
 
-_OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘])")
+_OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘]|&quot;|&#3[49];|&apos;)")
 _CLOSES = {"“": "”", "‘": "’"}
 _UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")}
 # A backslash before n, r, t or a quote is the escape of a string that this text stands in: the value ends there.
-_TO_SPACE = re.compile(r"(?:[^\s\"'`<\\]++|\\(?![nrt\"']))++")
-_TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\]++|\\(?![nrt\"']))++")
+_TO_SPACE = re.compile(r"(?:[^\s\"'`<\\\x1b]++|\\(?![nrt\"']))++")
+_TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\\x1b]++|\\(?![nrt\"']))++")
 _ANNOTATION = re.compile(
     r"[ \t]*(?:&|\*|const\b|readonly\b|final\b|typing\.|t\.|std::)*[ \t]*"
     r"(?:str|string|String|bytes|Optional|Union|Secret\w*|char|Any|any|text|varchar|Option|Annotated|static)\b"
@@ -23,8 +25,12 @@ _REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
 _BLANKS = re.compile(r"[ \t]{0,200}")
 _BLOCK_SCALAR = re.compile(r"[|>][-+]?[ \t]*\r?\n")
 _NEXT_LINE = re.compile(r"[ \t]*(?:[|>][-+]?)?[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
+_BLANKS_AND_BLOCK = re.compile(r"[ \t]{0,200}[|>][-+]?[ \t]{0,200}\r?\n")
+_INDENTED_LINE = re.compile(r"(?:[ \t]{0,200}\r?\n){0,4}([ \t]{1,200})[^\s][^\n]*+(?:\n|\Z)")
+_PLAIN_WORD = re.compile(r"[a-z]{2,20}")
+_MORE_WORDS = re.compile(r"((?:[ \t][a-z]{2,20}){2,9})[ \t]{0,8}(?:\r?\n|\Z)")
 _CELL = re.compile(r"[ \t]*[`*]{0,2}([^|\n]{1,400}?)[`*]{0,2}[ \t]*\|")
-_BLANKS_AND_BOLD = re.compile(r"\*{0,2}[ \t]{0,200}\*{0,2}")
+_BLANKS_AND_BOLD = re.compile(r"\*{0,2}[ \t]{0,200}\*{0,2}(?:\x1b\[[\d;]{0,12}m)?")
 _LINE_HEAD = re.compile(
     r"[\s#/*>+-]*(?:(?:export|set|setx|env|ENV|ARG|let|var|const|declare|local|readonly|\$)\s+)*[\w.:/\\@\"'$-]*\Z"
 )
@@ -95,6 +101,40 @@ def read_next_line(text: str, position: int) -> Value | None:
     """The value that stands alone on the line after a name and its colon."""
     line = _NEXT_LINE.match(text, position)
     return _bare(text, line.end(), line.end(), word=True) if line else None
+
+
+def read_block(text: str, position: int) -> Value | None:
+    """The lines of a YAML block scalar whose mark stands at `position`: all that are indented as the first is."""
+    mark = _BLANKS_AND_BLOCK.match(text, position)
+    first = _INDENTED_LINE.match(text, mark.end(), mark.end() + _LONGEST_QUOTED) if mark else None
+    if first is None:
+        return None
+    start, end = first.end(1), first.end()
+    limit = min(len(text), start + _LONGEST_QUOTED)
+    while end < limit:
+        line = _INDENTED_LINE.match(text, end, limit)
+        if line is None or len(line[1]) < len(first[1]):
+            break
+        end = line.end()
+    end = start + len(text[start:end].rstrip())
+    return Value(start, end, text[start:end], True, False, "", True)
+
+
+def end_of_value(text: str, value: Value, *, phrase: bool) -> int:
+    """Where a value that is a secret really ends: reading stops early, so that what is none costs little.
+
+    Args:
+        text: the text.
+        value: what was read.
+        phrase: whether plain words to the end of the line belong to it, as in a passphrase.
+    """
+    if value.quoted:
+        return value.end
+    if value.end - value.start >= _LONGEST_BARE - 1:
+        rest = _TO_SPACE.match(text, value.end)
+        return rest.end() if rest else value.end
+    words = _MORE_WORDS.match(text, value.end) if phrase and _PLAIN_WORD.fullmatch(value.text) else None
+    return words.end(1) if words and not is_prose(text[value.start : words.end(1)]) else value.end
 
 
 def _closing(text: str, opener: re.Match[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -81,15 +82,29 @@ def _seams_masked(texts: list[str], masker: SeamMasker) -> list[str]:
     for text in texts:
         edges.append(edges[-1] + len(text))
     made = list(texts)
-    split = [
-        span
-        for span in masker.spans("".join(texts))
-        if any(span.start < edge < span.end for edge in edges[1:-1])
-    ]
-    for span in reversed(split):
-        for number, start in enumerate(edges[:-1]):
-            end = edges[number + 1]
-            if span.start < end and start < span.end:
-                head, tail = max(span.start, start) - start, min(span.end, end) - start
+    for span in reversed(_only_together(texts, edges, masker)):
+        for number in range(bisect_right(edges, span.start) - 1, bisect_left(edges, span.end)):
+            start, end = edges[number], edges[number + 1]
+            head, tail = max(span.start, start) - start, min(span.end, end) - start
+            if head < tail:
                 made[number] = made[number][:head] + MASK + made[number][tail:]
     return made
+
+
+def _only_together(texts: list[str], edges: list[int], masker: SeamMasker) -> list[Span]:
+    """The spans that the texts hold together and none of them alone: cut in two, or cut off from their name."""
+    together = masker.spans("".join(texts))
+    if not together:
+        return []
+    alone = [
+        (start + span.start, start + span.end)
+        for text, start in zip(texts, edges, strict=False)
+        for span in masker.spans(text)
+    ]
+    starts = [start for start, _ in alone]
+    found = []
+    for span in together:
+        before = bisect_right(starts, span.start) - 1
+        if before < 0 or alone[before][1] < span.end:
+            found.append(span)
+    return found

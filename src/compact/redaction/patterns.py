@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
@@ -20,6 +21,10 @@ _SYNTAX = "RE2 has no lookaround and no backreferences; see https://github.com/g
 _NEEDS_REAL_CHARACTERS = re.compile(r"[^\x00-\x7f\x1a]|\\[pPC]|\\x\{|\\x[89a-fA-F]|\\x1[aA]|\\032")
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _STAND_IN = "\x1a"
+_PROBES = ("", *("".join(pair) for pair in product("a \n", repeat=2)))
+"""Every neighbourhood that an assertion can ask for: a word, a blank, a line's end, the text's."""
+_SECRET_GROUP = "(?P<secret>"
+_ASSERTION = re.compile(r"\\[bBAz]|[\^$|]|\(\?:|\((?=\))")
 
 
 def _stand_ins(problem: UnicodeError) -> tuple[str, int]:
@@ -66,6 +71,10 @@ class Pattern:
         """The first match, or None."""
         return self._regex.search(_LONE_SURROGATES.sub("�", text))
 
+    def matches_nothing(self) -> bool:
+        """Whether it has a match without a character: in the empty text, or between any two characters."""
+        return any(match.start() == match.end() for probe in _PROBES for match in self._regex.finditer(probe))
+
     @property
     def needs_real_characters(self) -> bool:
         """Whether it speaks of characters outside ASCII, and so cannot be matched on stand-ins."""
@@ -109,9 +118,20 @@ def compile_pattern(rule_id: str, source: str) -> Pattern:
         raise _refused(rule_id, "its pattern holds a lone surrogate, which no text can match") from None
     if pattern.program_size > MAX_PROGRAM:
         raise _refused(rule_id, f"its pattern needs {pattern.program_size} steps, more than {MAX_PROGRAM}")
-    if pattern.search("") is not None:
+    if pattern.matches_nothing():
         raise _refused(rule_id, "its pattern matches the empty text")
+    if _is_hollow(source):
+        raise _refused(rule_id, "its group `secret` can only be empty, so that it masks nothing")
     return pattern
+
+
+def _is_hollow(source: str) -> bool:
+    """Whether the group that is masked has nothing in it but assertions."""
+    head = source.find(_SECRET_GROUP)
+    if head < 0:
+        return False
+    left = _ASSERTION.sub("", source[head + len(_SECRET_GROUP) :])
+    return left.startswith(")")
 
 
 def _refused(

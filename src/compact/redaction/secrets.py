@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from compact.redaction.rules import Rule
 
-_QUOTES = "\"'`"
-
 
 def shape_rules() -> list[Rule]:
     """The rules of this file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,9 @@ MAX_LITERALS = 2_000
 _PER_PATTERN = 250
 _SHORTEST = 8
 _LONGEST = 500
+_SHORTEST_PHRASE = 16
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
+_ESCAPED_BREAK = re.compile(r"\\+[nr]")
 _RULE = "seen-before"
 
 
@@ -71,15 +75,23 @@ class SessionRedactor(Redactor):
 
     def _masks_leaf(self, rule: Rule, leaf: Any) -> bool:
         masked = super()._masks_leaf(rule, leaf)
-        if masked:
+        if masked and (isinstance(leaf, str) or abs(leaf) < 10**_LONGEST):
             self._remember(str(leaf))
         return masked
 
     def _remember(self, literal: str) -> None:
         literal = literal.strip()
+        if len(literal) > _LONGEST or "\n" in literal or literal.startswith("-----BEGIN"):
+            # A key block is quoted by its lines; a very long value by what it is made of.
+            for line in _KEY_LINE.findall(_ESCAPED_BREAK.sub("\n", literal)):
+                for at in range(0, len(line), _LONGEST):
+                    self._remember_one(line[at : at + _LONGEST])
+        self._remember_one(literal)
+
+    def _remember_one(self, literal: str) -> None:
         if not _SHORTEST <= len(literal) <= _LONGEST or literal in self._literals or MASK in literal:
             return
-        if not (looks_random(literal) or surprise(literal) >= 0.3):
+        if not (looks_random(literal) or surprise(literal) >= 0.3 or _is_phrase(literal)):
             return
         if len(self._literals) >= MAX_LITERALS:
             self._literals.pop(next(iter(self._literals)))
@@ -114,6 +126,11 @@ class SessionRedactor(Redactor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_forgetful, (self.rules,))
+
+
+def _is_phrase(literal: str) -> bool:
+    """Whether it is a passphrase: nobody writes several words in that order by chance."""
+    return len(literal) >= _SHORTEST_PHRASE and len(literal.split()) >= 3
 
 
 def _forgetful(rules: tuple[Rule, ...]) -> Redactor:

@@ -56,7 +56,7 @@ _FIXTURE_WORDS = word_set(
     "sample fake mock change todo fixme hidden foo tbd here test testing my some the an demo default development local"
 )
 _SENSITIVE_WORDS = word_set(
-    "password passwd passphrase passcode pass pwd pw secret secrets token tokens key keys apikey api credential "
+    "password passwd passphrase passcode pass pwd pw token tokens key keys apikey api credential "
     "credentials auth bearer username user login basic private public access client"
 )
 _CORE_WORDS = word_set("password passwd passphrase secret token key apikey credential credentials")
@@ -72,7 +72,8 @@ _STOP_WORDS = word_set(
 )
 
 _CODE_WORDS = word_set(
-    "return if else elif for while in is not and or with as await new yield raise throw def class import from"
+    "return if else elif for while in is not and or with as await new yield raise throw def class import from "
+    "mismatch mismatched failed expired missing wrong rejected denied updated unchanged"
 )
 _LABEL_WORDS = word_set(
     "please enter your must should invalid incorrect wrong required cannot missing forgot reset change confirm choose "

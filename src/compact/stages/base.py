@@ -26,6 +26,13 @@ class Row:
     source: int | None
     """Its place in the list that the host gave, as long as it is the host's own object."""
     level: Level = "whole"
+    masked: Message | None = field(default=None, compare=False, repr=False)
+    """The message without secrets, where that is another one: what a summarizer may see."""
+
+    @property
+    def quotable(self) -> Message:
+        """What may be quoted in a summary."""
+        return self.message if self.masked is None else self.masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,8 @@ class Begun:
 
     step: int
     history_path: str
+    masked: Sequence[Any] = ()
+    """The transcript without secrets, one for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,8 @@ class Desk:
     dialect: Dialect
     count: Callable[[Message], int]
     count_text: Callable[[str], int]
+    scale: Callable[[int], int]
+    """Raw tokens in the model's own, for what people are told."""
     redact: Callable[[str], str]
     """Everything that compact itself writes into a context is masked, so that it is the same after a restart."""
     rewrite: Callable[[Message], Message]

@@ -27,8 +27,12 @@ def shrink_calls(
     units: Sequence[Unit],
     may_go: Sequence[bool],
     fits: Callable[[int], bool],
+    every_tool: bool = False,
 ) -> Asking[list[Row]]:
-    """Pairs that may go are reduced until `fits` says that the total is low enough: repeated reads first, then by age."""
+    """Pairs that may go are reduced until `fits` says that the total is low enough: repeated reads first, then by age.
+
+    With `every_tool`, long arguments of any tool become pointers, not only of those that write files.
+    """
     found = list(rows)
     size = total(found)
     names = tool_names(found)
@@ -40,7 +44,7 @@ def shrink_calls(
         bound = any(found[index].message.signed for index in range(unit.start, unit.stop))
         for index in range(unit.start, unit.stop):
             row = found[index]
-            shrunk = yield from _shrunk(row.message, desk, names, bound)
+            shrunk = yield from _shrunk(row.message, desk, names, bound, every_tool)
             if shrunk is not row.message:
                 found[index] = desk.row(shrunk, "shrunk")
                 size += found[index].tokens - row.tokens
@@ -63,7 +67,9 @@ def _repeated(rows: Sequence[Row], candidates: Sequence[Unit]) -> set[int]:
     return found
 
 
-def _shrunk(message: Message, desk: Desk, names: Mapping[str, str], bound: bool) -> Asking[Message]:
+def _shrunk(
+    message: Message, desk: Desk, names: Mapping[str, str], bound: bool, every_tool: bool
+) -> Asking[Message]:
     """The message with pointers in place of bulk. What is bound to signed reasoning is never edited, results are."""
     changed = message
     for place, part in enumerate(message.parts):
@@ -75,7 +81,7 @@ def _shrunk(message: Message, desk: Desk, names: Mapping[str, str], bound: bool)
             pointer = yield from _pointer(text, f"the output of {name}", name, part.call_id, desk)
             if pointer is not text:
                 changed = with_result_text(changed, place, pointer)
-        elif isinstance(part, ToolCall) and not bound and part.name in desk.write_tools:
+        elif isinstance(part, ToolCall) and not bound and (every_tool or part.name in desk.write_tools):
             arguments = yield from _shrunk_arguments(part, desk)
             if arguments is not None:
                 parts = list(changed.parts)

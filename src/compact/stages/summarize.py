@@ -57,6 +57,8 @@ class Fold:
     """What the summarizer wrote, and what code added."""
     input_tokens: int
     input_messages: int
+    is_empty: bool
+    """Nothing was said and nothing was carried: it must not replace anything."""
     positions: tuple[int, int]
     """Where the first and the last of them stand in the archived transcript."""
     step: int
@@ -87,7 +89,7 @@ def fold(
     if carry_instructions:
         kept = _instructions(rows, previous, room // _INSTRUCTION_SHARE, desk)
     request = SummaryRequest(
-        messages=[row.message for row in rows],
+        messages=[row.quotable for row in rows],
         dialect=desk.dialect.NAME,
         strategy=strategy,
         max_tokens=max(1, room - desk.count_text(kept)),
@@ -103,6 +105,7 @@ def fold(
         body=body.text,
         input_tokens=total(rows),
         input_messages=len(rows),
+        is_empty=not (kept or body.text) and body.writer != "none",
         positions=positions,
         step=step,
         transcript=where,
@@ -256,7 +259,7 @@ def _frame(step: int, body: str, where: str) -> str:
 
 def _instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:
     """What the user said in these rows and before, newest first, as much as fits; a long one is cut, never left out."""
-    said = [desk.redact(row.message.text).strip() for row in rows if row.message.starts_turn]
+    said = [row.quotable.text.strip() for row in rows if row.message.starts_turn]
     newest_first = [text for text in reversed(said) if text] + instructions_in(previous)
     lines: list[str] = []
     room -= desk.count_text(INSTRUCTIONS) + 1

@@ -59,6 +59,8 @@ def _chosen(lines: Sequence[_Line], room: int, count: Callable[[str], int]) -> l
         seen.add(line.text)
         cost = count(line.text) + 1
         if cost > room:
+            part = "" if found else fitting_head(line.text, room - 1, count)
+            found += [_Line(line.place, part)] if part else []  # a part of it is better than nothing
             break
         room -= cost
         found.append(line)

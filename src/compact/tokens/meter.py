@@ -65,6 +65,8 @@ class Meter:
     """
 
     def __init__(self, model: str, *, memo_bytes: int = 64_000_000, fast: bool | None = None) -> None:
+        if not isinstance(model, str):
+            raise ConfigError(f"model must be a name, got {type(model).__name__}", path="model")
         self._profile = profile_of(model)
         self._fast = fast
         self._texts: Memo[str, int] = Memo(memo_bytes // 2)
@@ -145,7 +147,7 @@ class Meter:
             raise ConfigError(
                 f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
             )
-        items = messages if isinstance(messages, list) else list(messages)
+        items = _as_list(messages)
         shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect)
         if items:
             shares[_OTHER] += REPLY_TOKENS
@@ -245,6 +247,15 @@ def estimate(
 @lru_cache(maxsize=4)
 def _shared_meter(model: str) -> Meter:
     return Meter(model, memo_bytes=8_000_000)
+
+
+def _as_list(messages: Any) -> list[Any]:
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise MessageError(
+            f"expected a list of messages, got {type(messages).__name__}",
+            hint="Pass the list itself, for example request['messages']",
+        )
+    return messages if isinstance(messages, list) else list(messages)
 
 
 def _could_be(dialect: Dialect, items: list[Any]) -> bool:
