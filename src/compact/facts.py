@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from compact.claims import ids_in
 from compact.markers import is_pointer
 from compact.messages import Message
+from compact.verification import gives_orders
 
 HEADING = "## Facts"
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "filePath")
@@ -113,7 +114,7 @@ def _errors(messages: Sequence[Message]) -> Iterator[str]:
             if is_pointer(result.text):
                 continue
             line = next((line for line in result.text.splitlines() if _ERROR.search(line)), "")
-            if line:
+            if line and not gives_orders(line):
                 yield _shortened(line)
 
 

@@ -151,8 +151,10 @@ def _summarized(
     folded = yield from layout(_quotable(rows, desk, begun), desk, rules, view, begun)
     _credit(saved, "summarize", rows, folded.rows)
     for made in folded.folds:
+        if made.writer == "none":
+            continue  # pruned without a summary: the error that led to it was told already
         event = SummaryCreated(
-            strategy=rules.strategy,
+            strategy=made.strategy,
             input_messages=made.input_messages,
             summary_tokens=desk.scale(made.row.tokens),
             compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),

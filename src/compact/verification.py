@@ -62,23 +62,24 @@ _REFUSAL = re.compile(
     r"(?:i|we) (?:can(?:no|[’'])t|won[’']?t|will not|am unable to|[’']?m unable to|am not able to|must decline|have to decline|"
     r"decline)\b(?:.{0,40})\b(?:help|assist|summar|provide|comply|continue|fulfil|process|do that|complete|discuss|with)|"
     r"(?:i[’']?m|i am) (?:unable|not able) to\b|as an ai\b.{0,80}\b(?:can(?:no|[’'])?t|unable|not able)|"
-    r"(?:this|your|the) (?:request|content|prompt|conversation).{0,60}(?:violates|against|not allowed|flagged|filtered))",
+    r"(?:this|your|the) (?:request|content|prompt|conversation).{0,60}(?:violates|(?:is|goes) against|is not allowed|(?:was|is|been) (?:flagged|filtered)))",
     re.IGNORECASE | re.DOTALL,
 )
 _ERROR_TEXT = re.compile(
-    r"\{\s*[\"']?(?:error|detail|message|status|code)[\"']?\s*:|(?:http )?(?:error\b.{0,20}[:\d]|4\d\d |5\d\d )|"
-    r"internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|rate limit|"
-    r"upstream (?:connect|request)|connection (?:refused|reset|error|timed out)|(?:request )?timed? ?out\b|"
-    r"traceback \(most recent call last\)|an (?:unexpected |internal )?error (?:has )?occurred|"
-    r"(?:invalid|incorrect|missing) api key|insufficient (?:quota|credits)|model .{0,60} (?:not found|is (?:currently )?(?:loading|overloaded))",
+    r"\{\s*[\"']?(?:error|detail)[\"']?\s*:|(?:http )?error(?: code)?\s*[:\d]|(?:http )?[45]\d\d (?:[A-Z]|error)|"
+    r"internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests|"
+    r"rate limit (?:exceeded|reached|error)|upstream (?:connect|request)|connection (?:refused|reset by|timed out|error:)|"
+    r"(?:the )?(?:request|connection|operation) timed out|traceback \(most recent call last\)|"
+    r"an (?:unexpected |internal |unknown )?error (?:has )?occurred|(?:invalid|incorrect|missing) api key|"
+    r"insufficient (?:quota|credits)|model .{0,60} (?:not found|is (?:currently )?(?:loading|overloaded))",
     re.IGNORECASE,
 )
 _HTML = re.compile(r"\s*(?:<!doctype html|<html\b|<head\b|<body\b|<\?xml\b)", re.IGNORECASE)
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|prompt|rule|direction|guideline)s?\b|"
     r"\b(?:ignore|disregard|forget) (?:everything|all|anything) (?:above|before|previous|prior|so far)|"
-    r"\byou (?:are now|must now|will now)\b|\bnew (?:system )?(?:instructions?|prompt)\s*:|"
-    r"<\|[a-z_]+\|>|\[/?inst\]|<</?sys>>|^\s*(?:system|developer)\s*:",
+    r"\byou (?:are now (?:an?|the|free|allowed|acting|no longer)|must now|will now)\b|\bnew (?:system )?(?:instructions?|prompt)\s*:|"
+    r"<\|[a-z_]+\|>|\[/?inst\]|<</?sys>>|^\s*(?:system|developer)\s*:\s*(?:you|ignore|do|always|never|from now)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _HEADING = re.compile(r"\s*(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|([A-Z][\w /&,-]{2,60}):)\s*")

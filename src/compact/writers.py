@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,6 +22,13 @@ Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str |
 
 AGENT = "agent"
 """The value of `summary.model` that means the agent's own model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    ask: Summarizer
+    timeout_s: float | None
+    """None: it times its requests itself, one by one. A long conversation takes several."""
 
 
 class Writers:
@@ -49,8 +57,8 @@ class Writers:
         chosen = self._chosen(request, meter, None)
         if chosen is None:
             return _extracted(request, meter)
-        answer = chosen(masked())
-        return answer if isinstance(answer, str | Reply) else _run(self._in_time(answer))
+        answer = chosen.ask(masked())
+        return answer if isinstance(answer, str | Reply) else _run(_in_time(answer, chosen.timeout_s))
 
     async def awrite(
         self,
@@ -64,22 +72,26 @@ class Writers:
         if chosen is None:
             return await asyncio.to_thread(_extracted, request, meter)
         safe = await asyncio.to_thread(masked)
-        answer = chosen(safe) if _is_coroutine(chosen) else await asyncio.to_thread(chosen, safe)
-        return answer if isinstance(answer, str | Reply) else await self._in_time(answer)
+        on_loop = _is_coroutine(chosen.ask)
+        answer = chosen.ask(safe) if on_loop else await asyncio.to_thread(chosen.ask, safe)
+        return answer if isinstance(answer, str | Reply) else await _in_time(answer, chosen.timeout_s)
 
-    def _chosen(self, request: SummaryRequest, meter: Meter, given: Summarizer | None) -> Summarizer | None:
+    def _chosen(self, request: SummaryRequest, meter: Meter, given: Summarizer | None) -> _Chosen | None:
         """The summarizer of a request; None: the one that needs no model."""
+        summary = self._config.summary
         if request.source == "extractive":
             return None
-        chosen = given or self._given
-        if chosen is not None or self._config.summary.model is None or self._problem:
-            return chosen
+        own = given or self._given
+        if own is not None:
+            return _Chosen(own, summary.timeout_s)
+        if summary.model is None or self._problem:
+            return None
         endpoint = self._endpoint(meter)
 
         async def ask(asked: SummaryRequest) -> Reply:
             return await llm.summarize(asked, endpoint, meter.count_text)
 
-        return ask
+        return _Chosen(ask, None)
 
     @cached_property
     def _problem(self) -> str:
@@ -105,12 +117,10 @@ class Writers:
             timeout_s=summary.timeout_s,
         )
 
-    async def _in_time(self, answer: Awaitable[str | Reply]) -> str | Reply:
-        """A row of requests may take longer than one: the model's own requests are timed one by one."""
-        if self._given is None and self._config.summary.model is not None:
-            return await answer
-        async with asyncio.timeout(self._config.summary.timeout_s):
-            return await answer
+
+async def _in_time(answer: Awaitable[str | Reply], timeout_s: float | None) -> str | Reply:
+    async with asyncio.timeout(timeout_s):
+        return await answer
 
 
 def _extracted(request: SummaryRequest, meter: Meter) -> Reply:

@@ -106,6 +106,18 @@ class TestFailureModeHandling:
         record = made.archive.summary("s", made.archive.step("s", 1))["summaries"][0]
         assert record["strategy"] == "brief"
 
+    def test_pruning_only_completes_where_nothing_is_carried(self) -> None:
+        """Layout selective: the user's messages stay, the runs between them leave only the way to the archive."""
+        policy = {"layout": "selective", "retention_window": 1}
+        summary = {"fallback": "pruning-only"}
+        made = manager(16_000, summarizer=ScriptedSummarizer(OSError("down")), summary=summary, policy=policy)
+        items = work()
+        after = made.manual_compact("s", items)
+        assert_good(made, items, after)
+        assert [m for m in after if m["role"] == "user"] == [m for m in items if m["role"] == "user"]
+        assert len(after) < len(items) // 4
+        assert {fallback for _, fallback in properties(made)} == {"pruning-only"}
+
     def test_when_the_extractor_fails_too_only_the_frame_stands(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -136,6 +136,25 @@ def test_text_escaped_inside_json_counts_as_said() -> None:
     assert source.invented_in("setup.cfg was shown, and C:\\work\\app.py") == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error handling was added in 3 files: all pass.",
+        "Rate limiting was added to the API, and the timeout is 30 seconds.",
+        "Timeouts are handled now. Connection errors are retried.",
+        "The conversation was about tests that run against the staging server.",
+        "I can't reproduce the bug yet, so I read the log next.",
+        "Sorry state of the build: two tests fail.",
+        "System: the agent works on Linux. You are now on branch main.",
+        "The model was asked to assist with the tests; it cannot be reached at night.",
+    ],
+)
+def test_a_summary_about_errors_is_no_error(said: str) -> None:
+    expected = Expected(source=Source(["3 files, 30 seconds"]), limit=100, count=COUNT, sections=())
+    verdict = verify(said, expected)
+    assert (verdict.defect, verdict.struck) == (None, ())
+
+
 def test_thinking_in_front_of_an_answer_is_taken_off() -> None:
     assert without_reasoning("<think>hm</think>\n## Goals\nx") == "## Goals\nx"
     assert without_reasoning("<think>hm, never ends") == ""

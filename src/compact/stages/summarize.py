@@ -105,7 +105,7 @@ def fold(
         body=body.text,
         input_tokens=total(rows),
         input_messages=len(rows),
-        is_empty=not (kept or body.text),
+        is_empty=not (kept or body.text) and body.writer != "none",
         positions=positions,
         step=step,
         transcript=where,
