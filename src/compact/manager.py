@@ -66,6 +66,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self._policy = policy_for(self.config)
         self._meters: dict[str, Meter] = {}
         self._limits: dict[int, Limits] = {}
+        self._windows: dict[tuple[str, int | None], Window] = {}
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
@@ -201,9 +202,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         config = self.config
         name = model or config.model
         meter = self._meter(name)
-        window = window_of(
-            name, configured=None if model else config.max_context_tokens, windows=config.windows
-        )
+        window = self._window(name, None if model else config.max_context_tokens)
         self._check_window(session, window, name)
         limits = self._limits.get(window.tokens)
         if limits is None:
@@ -322,6 +321,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             if found is None:
                 found = self._meters[model] = Meter(model, memo_bytes=self.config.meter.memo_bytes)
             return found
+
+    def _window(self, model: str, configured: int | None) -> Window:
+        """The model's window. Looked up by name on every call, so a switch of models is noticed; found once."""
+        found = self._windows.get((model, configured))
+        if found is None:
+            found = window_of(model, configured=configured, windows=self.config.windows)
+            self._windows[(model, configured)] = found
+        return found
 
     def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
         return desk_for(
