@@ -11,6 +11,7 @@ from compact.engine import Limits, Policy
 from compact.events import PolicyInForce
 from compact.messages import Message
 from compact.stages.base import Desk
+from compact.summarizers.templates import strategy_named
 from compact.tokens import Meter
 from compact.triggers import Thresholds
 
@@ -69,8 +70,13 @@ def corrected(limits: Limits, factor: float) -> Limits:
 
 
 def policy_for(config: CompactConfig) -> Policy:
-    """What stays and how summaries are made."""
+    """What stays and how summaries are made.
+
+    Raises:
+        ConfigError: there is no strategy of that name.
+    """
     policy = config.policy
+    strategy_named(policy.strategy)
     return Policy(
         keep_turns=policy.keep_recent_turns,
         keep_pairs=policy.keep_tool_io_pairs,

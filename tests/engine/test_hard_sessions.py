@@ -12,7 +12,7 @@ from support_engine import assert_good, events, manager, pair, says, turns, user
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations
-from compact.errors import MessageError
+from compact.errors import ConfigError, MessageError
 from compact.testing import ScriptedSummarizer
 
 Item = dict[str, Any]
@@ -174,3 +174,8 @@ def test_events_of_a_pass_carry_its_step_and_a_failed_pass_ends_too() -> None:
     with pytest.raises(InsufficientBudget):
         tiny.preflight("s", [{"role": "system", "content": "rule " * 9000}, user("hi")])
     assert events(tiny, name="finished")[0]["properties"]["outcome"] == "failed"
+
+
+def test_an_unknown_strategy_lists_the_choices() -> None:
+    with pytest.raises(ConfigError, match=r"task_state.*got 'nope'"):
+        manager(policy={"strategy": "nope"})

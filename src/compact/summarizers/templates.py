@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -124,11 +123,18 @@ _STRATEGIES = {
 
 
 def strategy_named(name: str) -> Any:
-    """The strategy of that name: something with `sections` and `prompt`."""
-    try:
-        return import_module("compact.summarizers.strategies").get(name)
-    except ModuleNotFoundError:
-        return _STRATEGIES.get(name, _STRATEGIES["task_state"])
+    """The strategy of that name: something with `sections` and `prompt`.
+
+    Raises:
+        ConfigError: there is none; lists the choices.
+    """
+    found = _STRATEGIES.get(name)
+    if found is None:
+        choices = ", ".join(_STRATEGIES)
+        raise ConfigError(
+            f"policy.strategy must be one of {choices}, got {name!r:.60}", path="policy.strategy"
+        )
+    return found
 
 
 def values_for(strategy: Any, max_tokens: int, tag: str) -> dict[str, str]:
