@@ -196,6 +196,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
                 if stage != "offload":  # counted one by one, as they happen
                     self._outside.credit(stage, tokens)
             self._outside.flush()
+        committed = outcome is not None and outcome.step is not None
+        tokens = result.state.tokens_after if committed else result.estimate.total
+        self._outside.sent(session, result.messages, tokens)
         return result.messages
 
     def _line(self, session: Session, model: str | None) -> Line:
@@ -266,7 +269,11 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session.correction = min(max(ratio, 1 / self._meter(self.config.model).factor), _MAX_CORRECTION)
 
     def get_compaction_stats(self) -> dict[str, Any]:
-        """Tokens saved in all, how many operations, and how much each kind saved."""
+        """Tokens saved in all, how many operations, how much each kind saved.
+
+        Also how many tokens were sent in all, and how many of them repeated the beginning of the request before, so
+        that a provider's prompt cache could serve them.
+        """
         return self._outside.stats()
 
     def get_system_prompt_segment(self) -> str:

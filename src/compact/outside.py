@@ -52,6 +52,9 @@ class Session:
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     last_total: int = 0
+    sent: list[Any] = field(default_factory=list)
+    """What the last call returned, and what it cost: the next one should begin with it."""
+    sent_tokens: int = 0
     correction: float = 1.0
 
     @contextmanager
@@ -88,6 +91,7 @@ class Outside:
         self._lock = threading.Lock()
         self._operations = 0
         self._saved: dict[str, int] = {}
+        self._prefix_tokens = self._sent_tokens = 0
 
     @property
     def archive(self) -> Archive:
@@ -204,13 +208,24 @@ class Outside:
             self._operations += 1
             self._saved[stage] = self._saved.get(stage, 0) + tokens
 
+    def sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
+        """Counts how much of a request begins like the one before: what a provider's prompt cache can use again."""
+        before = len(session.sent)
+        with self._lock:
+            self._sent_tokens += tokens
+            if before and list(messages[:before]) == session.sent:
+                self._prefix_tokens += session.sent_tokens
+        session.sent, session.sent_tokens = list(messages), tokens
+
     def stats(self) -> dict[str, Any]:
-        """Tokens saved in all, how many operations, and how much each kind saved."""
+        """Tokens saved in all, how many operations, how much each kind saved, and how stable requests were."""
         with self._lock:
             return {
                 "total_tokens_saved": sum(self._saved.values()),
                 "compaction_events": self._operations,
                 "by_strategy": dict(self._saved),
+                "sent_tokens": self._sent_tokens,
+                "unchanged_prefix_tokens": self._prefix_tokens,
             }
 
     def flush(self) -> None:

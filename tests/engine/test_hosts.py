@@ -83,6 +83,10 @@ def test_between_two_steps_the_prefix_is_byte_identical() -> None:
             if now == steps:
                 assert out[: len(before)] == before
             steps, before = now, list(out)
+        stats = made.get_compaction_stats()
+        assert 0 <= stats["unchanged_prefix_tokens"] <= stats["sent_tokens"]
+        if len(calls_of(session["messages"])) > 10:
+            assert stats["unchanged_prefix_tokens"] > stats["sent_tokens"] // 3
 
 
 def restarted(archive: Archive, window: int) -> CompactManager:
