@@ -29,11 +29,6 @@ def is_recovery_output(text: str) -> bool:
     return text.startswith(RECOVERY_OPENS) and len(text) <= RECOVERY_CHARS
 
 
-def looks_like_summary(text: str) -> bool:
-    """Whether a text begins like a summary. Only a recorded hash makes it one: anybody can write this."""
-    return text.lstrip().startswith(SUMMARY_OPENS)
-
-
 def text_hash(text: str) -> str:
     """The hash by which a summary of ours is known again."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

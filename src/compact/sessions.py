@@ -154,10 +154,6 @@ def remembered(
     return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
 
 
-def _message(item: Any) -> Any:
-    return plain(item)  # raises for what is no message
-
-
 def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) -> str:
     """A hash of messages that is the same for equal ones, in any process. `known` holds those of objects in hand."""
     known = {} if known is None else known
@@ -165,7 +161,7 @@ def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) 
     for item in messages:
         digest = known.get(id(item))
         if digest is None:
-            text = json.dumps(_essence(_message(item)), sort_keys=True, ensure_ascii=False, default=str)
+            text = json.dumps(_essence(plain(item)), sort_keys=True, ensure_ascii=False, default=str)
             digest = known[id(item)] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         found.update(digest)
     return found.hexdigest()

@@ -96,8 +96,9 @@ def run_generated(dialect: str, data: st.DataObject) -> None:
     )
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_promises_hold_for_any_session(dialect: str, data: st.DataObject) -> None:
     run_generated(dialect, data)
