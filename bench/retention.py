@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import Figure
-from compact import CompactConfig, CompactManager
+from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]
@@ -124,7 +124,7 @@ def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
     plain, searched = Score(), Score()
     for case in cases:
         manager = CompactManager(_config(case.budget))
-        after = manager.preflight("s", case.before)
+        after = _preflight(manager, case)
         text = _text(after) if _size(after) <= case.budget else ""
         missed = [needed for needed in case.needed if not _is_kept(needed, text)]
         share = 1 - len(missed) / len(case.needed)
@@ -135,6 +135,14 @@ def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
         searched.shares.append(share + (1 - share) * (hits / len(asked) if asked else 0))
         manager.close()
     return plain, searched
+
+
+def _preflight(manager: CompactManager, case: Case) -> list[Item]:
+    """The context that compact leaves; nothing, if it says that what must stay does not fit."""
+    try:
+        return list(manager.preflight("s", case.before))
+    except InsufficientBudget:
+        return []
 
 
 # --- what is compared
@@ -360,10 +368,20 @@ def _with_content(item: Item, text: str) -> Item:
 
 
 def _said(item: Item) -> str:
-    """All text of a message: its words, and the arguments of its calls with their line ends."""
+    """All text of a message: its words, and the arguments of its calls, each with its name."""
     calls = [call["function"] for call in item.get("tool_calls") or []]
-    arguments = [f"{call['name']} {call['arguments']}".replace("\\n", "\n").replace('\\"', '"') for call in calls]
-    return "\n".join([_content(item), *arguments])
+    return "\n".join([_content(item), *(line for call in calls for line in _arguments(call))])
+
+
+def _arguments(call: Item) -> Iterator[str]:
+    try:
+        arguments = json.loads(call["arguments"])
+    except ValueError:
+        arguments = call["arguments"]
+    if not isinstance(arguments, dict):
+        arguments = {"arguments": arguments}
+    for key, value in arguments.items():
+        yield f"{call['name']} {key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
 
 
 def _text(messages: Sequence[Item]) -> str:

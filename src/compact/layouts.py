@@ -16,11 +16,8 @@ from compact.events import PolicyInForce
 from compact.markers import text_hash
 from compact.messages import Message
 from compact.stages.base import Asking, Begun, Desk, Row, total
+from compact.stages.shrink_calls import least_tokens
 from compact.stages.summarize import Fold, fold
-
-_POINTER_TOKENS = 100
-"""What a reduced result costs, roughly."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -77,7 +74,22 @@ class Folded:
     folds: tuple[Fold, ...] = ()
 
 
-def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> set[int]:
+def reducible(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> list[bool]:
+    """For each unit, whether its bulk may become pointers. The newest pairs stay whole in at most half of the room."""
+    for pairs in range(rules.keep_pairs, 0, -1):
+        may_go = cuts.removable(units, rules.keep_turns, pairs)
+        kept = sum(
+            rows[n].tokens
+            for unit, free in zip(units, may_go, strict=True)
+            if not free and unit.kind == "pair" and not unit.pinned
+            for n in range(unit.start, unit.stop)
+        )
+        if kept * 2 <= rules.goal:
+            return may_go
+    return cuts.removable(units, rules.keep_turns, min(1, rules.keep_pairs))
+
+
+def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], desk: Desk, rules: Rules) -> set[int]:
     """Places of the units that will be folded even if everything else that may be reduced is: not worth reducing.
 
     Folded whole, they also give the summarizer their own words instead of pointers.
@@ -85,22 +97,19 @@ def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> s
     if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
         return set()
     may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
-    size = sum(
-        min(rows[n].tokens, _POINTER_TOKENS) if free and rows[n].message.results else rows[n].tokens
-        for unit, free in zip(units, may_go, strict=True)
-        for n in range(unit.start, unit.stop)
-    )
+    least = [
+        least_tokens(rows, unit, desk) if free else sum(rows[n].tokens for n in range(unit.start, unit.stop))
+        for unit, free in zip(units, reducible(rows, units, rules), strict=True)
+    ]
+    size = sum(least)
     reserve = _summary_room(rows, units, rules)
     found: set[int] = set()
-    for place, (unit, free) in enumerate(zip(units, may_go, strict=True)):
+    for place, free in enumerate(may_go):
         if size + (reserve if found else 0) <= rules.goal:
             break
         if free:
             found.add(place)
-            size -= sum(
-                min(rows[n].tokens, _POINTER_TOKENS) if rows[n].message.results else rows[n].tokens
-                for n in range(unit.start, unit.stop)
-            )
+            size -= least[place]
     return found
 
 
