@@ -7,8 +7,9 @@ little more, so the lines that are chosen complement each other and repetition c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple, TypeAlias
 
 _CHUNK = re.compile(r"[\w./@#-]{2,}")
 _GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
@@ -20,16 +21,21 @@ _TELLING = re.compile(
 )
 _AGAIN = 0.2
 """What a name is worth that stands in the context already, each time less."""
+_OFTEN = 0.3
+"""How much more a name is worth with each further text that it stands in, up to four."""
 _TELLING_LINE = 1.4
 """Definitions and errors count more than other lines."""
+_PROSE = 0.01
+"""What a character is worth whatever it says: among lines without names the longer ones win."""
 _PIECE_CHARS = 240
 """A longer line is looked at piece by piece."""
-_LEAST = 0.05
-"""Value for each token below which a line is not worth its place while others wait."""
+
+Names: TypeAlias = tuple[tuple[str, float], ...]
+Memo: TypeAlias = dict[str, Names]
+"""What was found in a chunk of characters; the same chunks come again and again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A line of a text, or a part of a very long one."""
 
     text: str
@@ -41,7 +47,7 @@ class Piece:
     """Which part of the line."""
 
 
-def names_in(text: str, memo: MutableMapping[str, tuple[tuple[str, float], ...]]) -> list[tuple[str, float]]:
+def names_in(text: str, memo: Memo) -> list[tuple[str, float]]:
     """The names in a text with what each is worth. `memo` remembers the answer for each chunk of characters."""
     found: list[tuple[str, float]] = []
     for chunk in _CHUNK.findall(text):
@@ -52,7 +58,9 @@ def names_in(text: str, memo: MutableMapping[str, tuple[tuple[str, float], ...]]
     return found
 
 
-def _named(chunk: str) -> tuple[tuple[str, float], ...]:
+def _named(chunk: str) -> Names:
+    if chunk.isalpha() and (chunk.islower() or not chunk.isascii() or len(chunk) < 4):
+        return ()  # a plain word
     bare = _GREP_SUFFIX.sub("", chunk.strip(".-/@#")) or chunk
     if "/" in bare:
         return (bare, 0.6), (bare.rpartition("/")[2], 0.5)
@@ -69,7 +77,7 @@ def _worth(name: str) -> float:
         return 1.0
     if any(map(str.isdigit, name)) or "-" in name:
         return 0.5
-    return 0.2 if name[:1].isupper() else 0.05
+    return 0.2 if name[:1].isupper() else 0.0
 
 
 def pieces_of(text: str, owner: int) -> list[Piece]:
@@ -101,68 +109,65 @@ def choose(
     costs: Sequence[float],
     factors: Sequence[float],
     standing: Mapping[str, int],
-    memo: MutableMapping[str, tuple[tuple[str, float], ...]],
+    memo: Memo,
+    room: float,
 ) -> list[int]:
-    """The places of all pieces in the order in which they should be taken, the most telling first.
+    """The places of the pieces that should be taken, the most telling first, until they cost `room`.
 
-    `costs` are their tokens, `factors` say what the text of each owner is worth; `standing` says how often a name stands in what is kept anyway.
+    `costs` are their tokens, `factors` say what the text of each owner is worth; `standing` says how often a name stands
+    in what is kept anyway. Of equal pieces the newest counts; the others come last.
     """
-    named = [dict(names_in(piece.text, memo)) for piece in pieces]
-    often: dict[str, set[int]] = {}
-    for piece, names in zip(pieces, named, strict=True):
-        for name in names:
-            often.setdefault(name, set()).add(piece.owner)
-    worth = {name: 1 + 0.3 * min(4, len(owners) - 1) for name, owners in often.items()}
-    covered = dict(standing)
+    named = [names_in(piece.text, memo) for piece in pieces]
+    left = _worth_left(pieces, named, standing)
     seen: set[str] = set()
-    waiting: list[tuple[int, float]] = []
-    order: list[int] = []
     repeated: list[int] = []
+    heap: list[tuple[float, int]] = []
     for place in range(len(pieces) - 1, -1, -1):
         bare = pieces[place].text.strip()
         if bare in seen:
-            repeated.append(place)  # the newest of equal lines is the one that counts
+            repeated.append(place)
             continue
         seen.add(bare)
-        factor = factors[pieces[place].owner]
-        waiting.append((place, factor * _TELLING_LINE if _TELLING.search(bare) else factor))
-    for least in _steps(waiting, named, worth, covered, costs):
-        left = []
-        for place, factor in waiting:
-            value = factor * _gain(named[place], worth, covered) / costs[place]
-            if value < least:
-                left.append((place, factor))
+        costs_more = costs[place] / (factors[pieces[place].owner] * (_TELLING_LINE if _TELLING.search(bare) else 1.0))
+        gain = sum(value * left[name] for name, value in named[place]) + _PROSE * len(bare)
+        heap.append((-gain / costs_more, -place))
+    heapify(heap)
+    order: list[int] = []
+    while heap and room > 0:
+        before, negative = heap[0]
+        place = -negative
+        # What was worth most may have become a repetition: a piece is taken when it is still the best at today's worth.
+        names = named[place]
+        prose = _PROSE * len(pieces[place].text.strip())
+        gain = sum(value * left[name] for name, value in names) + prose
+        telling = _TELLING_LINE if _TELLING.search(pieces[place].text) else 1.0
+        value = -gain * factors[pieces[place].owner] * telling / costs[place]
+        if value > before * 0.999:
+            heapreplace(heap, (value, negative))
+            if heap[0][1] != negative:
                 continue
-            order.append(place)
-            for name in named[place]:
-                covered[name] = covered.get(name, 0) + 1
-        waiting = left
-    return [*order, *(place for place, _ in waiting), *repeated]
+        heappop(heap)
+        order.append(place)
+        room -= costs[place]
+        for name, _ in names:
+            left[name] *= _AGAIN
+    return [*order, *repeated] if room > 0 else order
 
 
-def _gain(names: Mapping[str, float], worth: Mapping[str, float], covered: Mapping[str, int]) -> float:
-    return sum(
-        value * worth[name] * (_AGAIN ** covered[name] if name in covered else 1.0)
-        for name, value in names.items()
-    )
-
-
-def _steps(
-    waiting: Sequence[tuple[int, float]],
-    named: Sequence[Mapping[str, float]],
-    worth: Mapping[str, float],
-    covered: Mapping[str, int],
-    costs: Sequence[float],
-) -> list[float]:
-    """Falling thresholds: each round takes what is worth at least so much for a token. Cheaper than always the best."""
-    values = sorted(
-        factor * _gain(named[place], worth, covered) / costs[place] for place, factor in waiting
-    )
-    if not values:
-        return []
-    quantiles = (0.97, 0.9, 0.8, 0.65, 0.5, 0.3)
-    found = [max(_LEAST, values[min(len(values) - 1, int(len(values) * q))]) for q in quantiles]
-    return [*dict.fromkeys([*found, _LEAST, _LEAST / 8])]
+def _worth_left(
+    pieces: Sequence[Piece], named: Sequence[Sequence[tuple[str, float]]], standing: Mapping[str, int]
+) -> dict[str, float]:
+    """What naming each name is worth: more when several texts name it, less when it stands in the context already."""
+    owners: dict[str, int] = {}
+    texts: dict[str, int] = {}
+    for piece, names in zip(pieces, named, strict=True):
+        for name, _ in names:
+            if owners.get(name) != piece.owner:
+                owners[name] = piece.owner
+                texts[name] = texts.get(name, 0) + 1
+    return {
+        name: (1 + _OFTEN * min(4, count - 1)) * _AGAIN ** standing.get(name, 0) for name, count in texts.items()
+    }
 
 
 def numbered(pieces: Iterable[Piece]) -> str:

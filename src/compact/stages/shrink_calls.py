@@ -7,6 +7,7 @@ room that is left goes to excerpts: with its pointer a text keeps those of its l
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from compact.cuts import Unit
 from compact.events import CallsShrunk
 from compact.markers import POINTER_OPENS, is_pointer, is_recovery_output
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.salience import Piece, choose, names_in, numbered, pieces_again, pieces_of
+from compact.salience import Memo, Piece, choose, names_in, numbered, pieces_again, pieces_of
 from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, total, with_result_text
 
 BULKY_TOKENS = 80
@@ -28,6 +29,8 @@ _HEADER = re.compile(rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+
 _LEAST_EXCERPT = 40
 """Tokens: less room for excerpts than this is left alone."""
 _TRIES = 4
+_MORE = 1.3
+"""Pieces are ranked for somewhat more than the room: what a piece costs is an estimate."""
 _OWN_WORDS = 3.0
 """What the agent wrote itself is this much more likely to be written again than what a tool showed it."""
 
@@ -174,30 +177,27 @@ def _fitted(
 ) -> tuple[list[Row], dict[_Bulk, str]]:
     """The rows with pointers, and with as much of the texts as fits the goal."""
     bare = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
-    best, best_shown = _applied(rows, bare, desk), bare
+    best = _applied(rows, bare, desk)
     room = float(goal - total(best))
     if room < _LEAST_EXCERPT:
-        return best, best_shown
+        return best, bare
     pieces = [piece for entry in reduced for piece in entry.pieces]
-    rates = [_rate(entry.bulk) for entry in reduced]
-    costs = [len(piece.text) * rates[piece.owner] + 2 for piece in pieces]
+    costs = [len(piece.text) * _rate(reduced[piece.owner].bulk) + 2 for piece in pieces]
     limits = [entry.bulk.tokens * _SHARES[0] for entry in reduced]
     factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
-    memo: dict[str, tuple[tuple[str, float], ...]] = {}
-    order = choose(pieces, costs, factors, _standing(best, memo), memo)
+    memo: Memo = {}
+    order = choose(pieces, costs, factors, _standing(best, memo), memo, room * _MORE)
+    best_shown, used = bare, total(best)
     for _ in range(_TRIES):
         shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, room), desk)
-        tried = _applied(rows, shown, desk)
-        size = total(tried)
-        if size <= goal:
-            if size > total(best):
-                best, best_shown = tried, shown
-            if (goal - size) * 40 <= goal:
-                break
-            room += (goal - size) * 0.9
-        else:
-            room -= (size - goal) * 1.1 + 8
-    return best, best_shown
+        size = _size(rows, shown, desk)
+        if used < size <= goal:
+            best_shown, used = shown, size
+        if size <= goal and (goal - size) * 30 <= goal:
+            break
+        room += (goal - size) * 0.95 if size < goal else (goal - size) * 1.1 - 8
+    after = _applied(rows, best_shown, desk)
+    return (after, best_shown) if total(after) <= goal else (best, bare)
 
 
 def _rate(bulk: _Bulk) -> float:
@@ -239,14 +239,13 @@ def _shown(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
     return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text
 
 
-def _standing(rows: Sequence[Row], memo: dict[str, tuple[tuple[str, float], ...]]) -> dict[str, int]:
-    """How often each name stands in the context, pointers aside."""
-    found: dict[str, int] = {}
+def _standing(rows: Sequence[Row], memo: Memo) -> dict[str, int]:
+    """In how many texts of the context each name stands, pointers aside."""
+    found: Counter[str] = Counter()
     for row in rows:
         for text in _texts(row.message):
             if not is_pointer(text):
-                for name in dict(names_in(text, memo)):
-                    found[name] = found.get(name, 0) + 1
+                found.update({name for name, _ in names_in(text, memo)})
     return found
 
 
@@ -262,17 +261,28 @@ def _texts(message: Message) -> Iterable[str]:
 
 def _applied(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> list[Row]:
     """The rows with these texts in their places."""
+    found = list(rows)
+    for index, message in _changed(rows, shown):
+        found[index] = desk.row(message, "shrunk")
+    return found
+
+
+def _size(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> int:
+    """The tokens of what `_applied` gives, without masking every message once more."""
+    changed = [(index, desk.count(message)) for index, message in _changed(rows, shown)]
+    return total(rows) + sum(tokens - rows[index].tokens for index, tokens in changed)
+
+
+def _changed(rows: Sequence[Row], shown: Mapping[_Bulk, str]) -> Iterable[tuple[int, Message]]:
     by_row: dict[int, list[_Bulk]] = {}
     for bulk, text in shown.items():
         if text is not bulk.text:
             by_row.setdefault(bulk.row, []).append(bulk)
-    found = list(rows)
     for index, bulks in by_row.items():
         message = rows[index].message
         for bulk in bulks:
             message = _with_text(message, bulk, shown[bulk])
-        found[index] = desk.row(message, "shrunk")
-    return found
+        yield index, message
 
 
 def _with_text(message: Message, bulk: _Bulk, text: str) -> Message:

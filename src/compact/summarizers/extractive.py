@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compact.excerpts import fitting_head
-from compact.salience import choose, names_in, pieces_of
+from compact.salience import Memo, choose, names_in, pieces_of
 from compact.stages.base import SummaryRequest
 from compact.summarizers import strategies
 from compact.summarizers.extracting.reading import Reading, flat, read
@@ -25,9 +25,6 @@ _LEAST_LINE = 4
 _CARRIED_SHARE = 0.5
 """The part of a section's quota that facts of the summary before may take before new ones are looked at."""
 _DETAIL_CHARS = 240
-_DETAIL_LINES = 4_000
-"""Lines that are counted for details at most: far more than any summary holds."""
-_Memo = dict[str, tuple[tuple[str, float], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     strategy = strategies.get(request.strategy)
     reading = read(request.messages, request.positions)
     before = _before(request.previous, strategy.sections)
-    memo: _Memo = {}
+    memo: Memo = {}
     referred = {name for _, text, _ in reading.texts for name, worth in names_in(text, memo) if worth >= 0.3}
     fillings: list[_Filling] = []
     seen: set[str] = set()
@@ -135,7 +132,7 @@ def _share_out(
     count: Callable[[str], int],
     reading: Reading,
     seen: set[str],
-    memo: _Memo,
+    memo: Memo,
 ) -> None:
     """Quotas first; then what is left goes to the sections in their order; details take the rest."""
     whole = room
@@ -163,7 +160,7 @@ def _fill_details(
     count: Callable[[str], int],
     reading: Reading,
     seen: set[str],
-    memo: _Memo,
+    memo: Memo,
 ) -> int:
     """Takes the most telling lines of the session that say what no section says yet; returns the room that is left."""
     standing: dict[str, int] = {}
@@ -175,7 +172,7 @@ def _fill_details(
     factors = [worth for _, _, worth in reading.texts]
     room -= 0 if filling.taken else filling.heading_tokens
     started = bool(filling.taken)
-    for place in choose(pieces, costs, factors, standing, memo)[:_DETAIL_LINES]:
+    for place in choose(pieces, costs, factors, standing, memo, room * 1.5):
         if room < 2 * _LEAST_LINE:
             break
         where = reading.texts[pieces[place].owner][0]
@@ -232,5 +229,5 @@ def _before(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
     return found
 
 
-def _speaks_of(text: str, referred: set[str], memo: _Memo) -> bool:
+def _speaks_of(text: str, referred: set[str], memo: Memo) -> bool:
     return any(name in referred for name, worth in names_in(_CARRIED.sub("", text), memo) if worth >= 0.3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from compact.summarizers.extracting.cues import (
     BOX,
@@ -32,18 +33,17 @@ _LAST_WORDS = 40
 """Sentences from the end that can hold what comes next."""
 _TODO_KEYS = ("todos", "items", "tasks", "plan")
 _OUTCOME_CHARS = 160
+_TELLING_CHARS = 24
+"""A shorter first sentence is a greeting or a confirmation."""
 
 
 def next_steps(reading: Reading) -> list[Fact]:
     """What comes next: open points of the newest list, the last call without a result, the agent's last words."""
-    found = [Fact(done.place, f"Unfinished: {_call(done)}") for done in reading.done if done.result is None][-2:]
-    found += _todos(reading, done=False)
     last = list(reversed(reading.said[-_LAST_WORDS:]))
-    planned = [said for said in last if NEXT.search(said.text)]
-    if planned:
-        found.insert(0, Fact(planned[0].place, planned[0].text))
-    found += [Fact(said.place, said.text) for said in last if QUESTION.search(said.text)]
-    found += [Fact(said.place, said.text) for said in planned[1:]]
+    ahead = [Fact(said.place, said.text) for said in last if NEXT.search(said.text) or QUESTION.search(said.text)]
+    open_calls = [done for done in reading.done if done.result is None][-2:]
+    found = [Fact(done.place, f"Unfinished: {_call(done)}") for done in open_calls]
+    found = [*ahead[:1], *found, *_todos(reading, done=False), *ahead[1:]]
     if last:
         found.append(Fact(last[0].place, last[0].text))
     return found
@@ -54,8 +54,8 @@ def goals(reading: Reading) -> list[Fact]:
     said = [said for said in reading.said if GOAL.search(said.text)]
     named = [Fact(entry.place, entry.text) for entry in said]
     plan = [Fact(fact.place, f"Plan: {fact.text}") for fact in _todos(reading, done=None)]
-    opening = [Fact(entry.place, entry.text) for entry in reading.said[:1]]
-    return [*opening, *named[:3], *plan, *reversed(named[3:])]
+    opening = [Fact(entry.place, entry.text) for entry in reading.said if len(entry.text) > _TELLING_CHARS]
+    return [*opening[:1], *named[:3], *plan, *reversed(named[3:])]
 
 
 def constraints(reading: Reading) -> list[Fact]:
@@ -66,7 +66,7 @@ def constraints(reading: Reading) -> list[Fact]:
 def decisions(reading: Reading) -> list[Fact]:
     """What was decided, with its reason where one was given: those with a reason first, then the newest."""
     found: list[tuple[bool, Fact]] = []
-    for said, after in zip(reading.said, [*reading.said[1:], None], strict=True):
+    for said, after in zip_longest(reading.said, reading.said[1:]):
         if not DECISION.search(said.text):
             continue
         text, reasoned = said.text, bool(RATIONALE.search(said.text))
@@ -127,7 +127,7 @@ def commands(reading: Reading) -> list[Fact]:
     """What was run and how it ended, the newest run of each command, the newest first."""
     newest: dict[str, Done] = {}
     for done in reading.done:
-        if done.writes or (done.path and not done.command):
+        if done.writes or _lists(done) or (done.path and not done.command):
             continue
         newest[_call(done)] = done
     ran = sorted(newest.items(), key=lambda pair: -pair[1].place)
@@ -137,8 +137,8 @@ def commands(reading: Reading) -> list[Fact]:
 def state(reading: Reading) -> list[Fact]:
     """How things stand: the last outcome, what is done of the newest list, the agent's last account."""
     found = []
-    if reading.done:
-        last = reading.done[-1]
+    last = next((done for done in reversed(reading.done) if not _lists(done)), None)
+    if last is not None:
         found.append(Fact(last.place, f"Last call: {_call(last)} -> {_outcome(last)}"))
     place = reading.said[-1].place if reading.said else -1
     found += [Fact(said.place, said.text) for said in reading.said if said.place == place]
@@ -216,6 +216,11 @@ def _todos(reading: Reading, *, done: bool | None) -> list[Fact]:
         for place, box in boxes
         if place == newest and (done is None or (box["done"] in "xX") is done)
     ]
+
+
+def _lists(done: Done) -> bool:
+    """Whether a call only keeps a list of things to do."""
+    return any(isinstance(done.arguments.get(key), list) for key in _TODO_KEYS)
 
 
 def _point(point: object) -> tuple[str, bool]:
