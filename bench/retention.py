@@ -345,7 +345,9 @@ def _config(budget: int) -> CompactConfig:
 
 @cache
 def _counter() -> CompactManager:
-    return CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=100_000_000, archive={"adapter": "memory"}))
+    return CompactManager(
+        CompactConfig(model="gpt-4o", max_context_tokens=100_000_000, archive={"adapter": "memory"})
+    )
 
 
 def _size(messages: Sequence[Item]) -> int:

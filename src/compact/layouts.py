@@ -19,6 +19,7 @@ from compact.stages.base import Asking, Begun, Desk, Row, total
 from compact.stages.shrink_calls import least_tokens
 from compact.stages.summarize import Fold, fold
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The policy of one pass. Tokens are raw tokens of messages: tools and reply are already taken off."""

@@ -131,10 +131,7 @@ def _reversible(
         offloaded[n].tokens for place in folding for n in range(units[place].start, units[place].stop)
     )
     goal = rules.goal + max(0, folding_tokens - rules.summary_tokens)
-    may_go = [
-        free and place not in folding
-        for place, free in enumerate(reducible(offloaded, units, rules))
-    ]
+    may_go = [free and place not in folding for place, free in enumerate(reducible(offloaded, units, rules))]
     shrunk = yield from shrink_calls(offloaded, desk, units, may_go, goal)
     _credit(saved, "compact", offloaded, shrunk)
     return shrunk

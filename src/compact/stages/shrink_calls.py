@@ -7,7 +7,6 @@ room that is left goes to excerpts: with its pointer a text keeps those of its l
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from compact.cuts import Unit
 from compact.events import CallsShrunk
 from compact.markers import POINTER_OPENS, is_pointer, is_recovery_output
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.salience import Memo, Piece, choose, names_in, numbered, pieces_again, pieces_of
+from compact.salience import Memo, Piece, choose, names_of, numbered, pieces_again, pieces_of
 from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, total, with_result_text
 
 BULKY_TOKENS = 80
@@ -25,7 +24,9 @@ POINTER_TOKENS = 56
 _SHARES = (1 / 2, 1 / 4, 1 / 8, 0.0)
 """How much of every old text may stay. The first share at which all of them together would fit is taken."""
 _EXCERPT = "; its lines:]"
-_HEADER = re.compile(rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+ tokens(?:\]|{re.escape(_EXCERPT)})")
+_HEADER = re.compile(
+    rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+ tokens(?:\]|{re.escape(_EXCERPT)})"
+)
 _LEAST_EXCERPT = 40
 """Tokens: less room for excerpts than this is left alone."""
 _TRIES = 4
@@ -124,7 +125,12 @@ def _bulks(rows: Sequence[Row], unit: Unit, desk: Desk, names: Mapping[str, str]
             if isinstance(part, ToolResult):
                 name = part.name or names.get(part.call_id, "tool")
                 texts = [(None, part.text, "the output")]
-            elif isinstance(part, ToolCall) and not bound and not part.free_form and part.name in desk.write_tools:
+            elif (
+                isinstance(part, ToolCall)
+                and not bound
+                and not part.free_form
+                and part.name in desk.write_tools
+            ):
                 name = part.name
                 arguments = part.parsed_arguments() or {}
                 texts = [
@@ -176,37 +182,36 @@ def _fitted(
     rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk, goal: int
 ) -> tuple[list[Row], dict[_Bulk, str]]:
     """The rows with pointers, and with as much of the texts as fits the goal."""
-    bare = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
-    best = _applied(rows, bare, desk)
-    room = float(goal - total(best))
+    shown = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
+    used = _size(rows, shown, desk)
+    room = float(goal - used)
     if room < _LEAST_EXCERPT:
-        return best, bare
+        return _applied(rows, shown, desk), shown
     pieces = [piece for entry in reduced for piece in entry.pieces]
-    costs = [len(piece.text) * _rate(reduced[piece.owner].bulk) + 2 for piece in pieces]
+    rates = [entry.bulk.tokens / len(entry.bulk.text) for entry in reduced]
+    costs = [len(piece.text) * rates[piece.owner] + 2 for piece in pieces]
     limits = [entry.bulk.tokens * _SHARES[0] for entry in reduced]
     factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
     memo: Memo = {}
-    order = choose(pieces, costs, factors, _standing(best, memo), memo, room * _MORE)
-    best_shown, used = bare, total(best)
+    standing = names_of(_standing(rows, shown), memo)
+    order = choose(pieces, costs, factors, standing, memo, room * _MORE)
     for _ in range(_TRIES):
-        shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, room), desk)
-        size = _size(rows, shown, desk)
+        tried = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, room), desk)
+        size = _size(rows, tried, desk)
         if used < size <= goal:
-            best_shown, used = shown, size
+            shown, used = tried, size
         if size <= goal and (goal - size) * 30 <= goal:
             break
         room += (goal - size) * 0.95 if size < goal else (goal - size) * 1.1 - 8
-    after = _applied(rows, best_shown, desk)
-    return (after, best_shown) if total(after) <= goal else (best, bare)
-
-
-def _rate(bulk: _Bulk) -> float:
-    """Tokens for a character of this text."""
-    return bulk.tokens / len(bulk.text)
+    return _applied(rows, shown, desk), shown
 
 
 def _within(
-    order: Sequence[int], pieces: Sequence[Piece], costs: Sequence[float], limits: Sequence[float], room: float
+    order: Sequence[int],
+    pieces: Sequence[Piece],
+    costs: Sequence[float],
+    limits: Sequence[float],
+    room: float,
 ) -> set[int]:
     """As many of the first as fit the room, and of each text at most its limit."""
     found = set()
@@ -239,24 +244,17 @@ def _shown(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
     return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text
 
 
-def _standing(rows: Sequence[Row], memo: Memo) -> dict[str, int]:
-    """In how many texts of the context each name stands, pointers aside."""
-    found: Counter[str] = Counter()
-    for row in rows:
-        for text in _texts(row.message):
-            if not is_pointer(text):
-                found.update({name for name, _ in names_in(text, memo)})
-    return found
-
-
-def _texts(message: Message) -> Iterable[str]:
-    for part in message.parts:
-        if isinstance(part, Text):
-            yield part.text
-        elif isinstance(part, ToolResult):
-            yield part.text
-        elif isinstance(part, ToolCall):
-            yield part.arguments_text
+def _standing(rows: Sequence[Row], reduced: Iterable[_Bulk]) -> Iterable[str]:
+    """The texts of the context that stay as they are."""
+    gone = {(bulk.row, bulk.part) for bulk in reduced}
+    for index, row in enumerate(rows):
+        for place, part in enumerate(row.message.parts):
+            if (index, place) in gone:
+                continue
+            if isinstance(part, Text | ToolResult) and not is_pointer(part.text):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield part.arguments_text
 
 
 def _applied(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> list[Row]:

@@ -217,7 +217,9 @@ def _printed(fillings: Sequence[_Filling], limit: int, count: Callable[[str], in
 def _before(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
     """The facts of the summary before, by heading. What stands under another heading belongs to the details."""
     known = {section.heading: section for section in sections}
-    rest = next((section.heading for section in sections if DETAILS in section.extractors), sections[-1].heading)
+    rest = next(
+        (section.heading for section in sections if DETAILS in section.extractors), sections[-1].heading
+    )
     found: dict[str, list[str]] = {}
     heading = rest
     for line in previous.splitlines():

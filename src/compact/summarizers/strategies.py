@@ -1,9 +1,9 @@
 """What a summary is made of. A strategy names its sections; both the summarizer without a model and the prompt follow it.
 
-    task_state     goals, constraints, decisions, progress, state, entities: for work that goes on
-    decision_log   [step] decision :: rationale :: inputs :: outputs, in the order of time: for troubleshooting
-    code_delta     file by file what changed, why, and what follows: for code
-    brief          the next step, the state, the decisions: for people
+task_state     goals, constraints, decisions, progress, state, entities: for work that goes on
+decision_log   [step] decision :: rationale :: inputs :: outputs, in the order of time: for troubleshooting
+code_delta     file by file what changed, why, and what follows: for code
+brief          the next step, the state, the decisions: for people
 """
 
 from __future__ import annotations
@@ -75,7 +75,13 @@ CODE_DELTA = Strategy(
         _NEXT,
         Section("## Changed files: what and why", ("changes",), 0.3),
         Section("## Diff", ("edits",), 0.25),
-        Section("## Follow-up: failing commands and open problems", ("problems",), 0.12, in_time=False, keeps=False),
+        Section(
+            "## Follow-up: failing commands and open problems",
+            ("problems",),
+            0.12,
+            in_time=False,
+            keeps=False,
+        ),
         Section("## Commands", ("commands",), 0.08),
         _DETAILS,
     ),

@@ -13,7 +13,18 @@ from compact.messages import Message, Text, ToolCall, ToolResult, to_json
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[。！？])|\n+")
 _ENVELOPE = re.compile(r"^(?:```.*|[-=*_#\s|]+)$")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filePath")
-_NEW_KEYS = ("new_string", "new_str", "content", "file_text", "contents", "newText", "new_text", "code", "patch", "insert_text")
+_NEW_KEYS = (
+    "new_string",
+    "new_str",
+    "content",
+    "file_text",
+    "contents",
+    "newText",
+    "new_text",
+    "code",
+    "patch",
+    "insert_text",
+)
 _OLD_KEYS = ("old_string", "old_str", "oldText", "old_text")
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command")
 _PASTED_CHARS = 600

@@ -40,7 +40,9 @@ _TELLING_CHARS = 24
 def next_steps(reading: Reading) -> list[Fact]:
     """What comes next: open points of the newest list, the last call without a result, the agent's last words."""
     last = list(reversed(reading.said[-_LAST_WORDS:]))
-    ahead = [Fact(said.place, said.text) for said in last if NEXT.search(said.text) or QUESTION.search(said.text)]
+    ahead = [
+        Fact(said.place, said.text) for said in last if NEXT.search(said.text) or QUESTION.search(said.text)
+    ]
     open_calls = [done for done in reading.done if done.result is None][-2:]
     found = [Fact(done.place, f"Unfinished: {_call(done)}") for done in open_calls]
     found = [*ahead[:1], *found, *_todos(reading, done=False), *ahead[1:]]
@@ -119,7 +121,8 @@ def reads(reading: Reading) -> list[Fact]:
     changed = {done.path for done in reading.done if done.writes}
     newest = {done.path: done.place for done in reading.done if done.path and done.path not in changed}
     return [
-        Fact(place, f"Read {path}") for path, place in sorted(newest.items(), key=lambda pair: (-pair[1], pair[0]))
+        Fact(place, f"Read {path}")
+        for path, place in sorted(newest.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
 
 
@@ -153,7 +156,9 @@ def problems(reading: Reading) -> list[Fact]:
     for done in reversed(reading.done):
         if _failed(done):
             over = passed.get(_key(done), -1) > done.place
-            found.append((over, Fact(done.place, f"{'Was' if over else 'Open'}: {_call(done)} -> {_outcome(done)}")))
+            found.append(
+                (over, Fact(done.place, f"{'Was' if over else 'Open'}: {_call(done)} -> {_outcome(done)}"))
+            )
     said = [Fact(s.place, s.text) for s in reversed(reading.said) if TROUBLE.search(s.text)]
     return [fact for wanted in (False, True) for over, fact in found if over is wanted] + said
 
@@ -226,7 +231,9 @@ def _lists(done: Done) -> bool:
 def _point(point: object) -> tuple[str, bool]:
     if not isinstance(point, dict):
         return flat(str(point)), False
-    text = next((str(point[key]) for key in ("content", "title", "task", "step", "text") if point.get(key)), "")
+    text = next(
+        (str(point[key]) for key in ("content", "title", "task", "step", "text") if point.get(key)), ""
+    )
     return flat(text), str(point.get("status", "")).lower() in ("completed", "done", "complete")
 
 
@@ -243,7 +250,9 @@ def _call(done: Done, limit: int = 180) -> str:
         return f"{done.name} `{flat(done.command, limit)}`"
     if not done.arguments:
         return flat(f"{done.name} {done.raw}" if done.raw not in ("", "{}") else done.name, limit)
-    short = [f"{key}={flat(str(value), 80)}" for key, value in done.arguments.items() if len(str(value)) < 200]
+    short = [
+        f"{key}={flat(str(value), 80)}" for key, value in done.arguments.items() if len(str(value)) < 200
+    ]
     return flat(f"{done.name} {', '.join(short)}", limit)
 
 
