@@ -17,7 +17,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -307,8 +308,8 @@ def _agree(line: list[str], words: list[str]) -> bool:
     wanted = set(line) - {_SELF}
     if 2 * len(wanted & set(words)) < len(wanted):
         return False
-    pairs = set(zip(line, line[1:], strict=False))
-    return 3 * len(pairs & set(zip(words, words[1:], strict=False))) >= len(pairs)
+    pairs = set(pairwise(line))
+    return 3 * len(pairs & set(pairwise(words))) >= len(pairs)
 
 
 def _words(text: str, name: str) -> list[str]:

@@ -16,10 +16,34 @@ _CHUNK = re.compile(r"[\w./@#-]{2,}")
 _CHUNK_OR_END = re.compile(r"[\w./@#-]{2,}|\x00")
 _GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z][a-z]+[A-Z]")
-_TELLING_WORDS = frozenset(
-    "def class func function fn struct interface enum type const export module impl trait error errors exception failed"
-    " failure fail fatal panic traceback warning assert expected denied".split()
+_DEFINING = (
+    "def",
+    "class",
+    "func",
+    "function",
+    "fn",
+    "struct",
+    "interface",
+    "enum",
+    "type",
+    "const",
+    "export",
+    "trait",
 )
+_FAILING = (
+    "error",
+    "errors",
+    "exception",
+    "failed",
+    "failure",
+    "fail",
+    "fatal",
+    "panic",
+    "traceback",
+    "warning",
+    "denied",
+)
+_TELLING_WORDS = frozenset((*_DEFINING, *_FAILING))
 _TELLING = ("", 0.0)
 """Among the names of a line: it defines something, or tells of an error."""
 _AGAIN = 0.2

@@ -71,7 +71,7 @@ def shrink_calls(
     candidates = [unit for unit, free in zip(units, may_go, strict=True) if free and unit.kind == "pair"]
     repeated = _repeated(rows, candidates)
     by_age = sorted(candidates, key=lambda unit: (unit.start not in repeated, unit.start))
-    bulks = [[bulk for bulk in _bulks(rows, unit, desk, names)] for unit in by_age]
+    bulks = [list(_bulks(rows, unit, desk, names)) for unit in by_age]
     going = [bulk for group in _enough(bulks, total(rows) - goal) for bulk in group]
     reduced: list[_Reduced] = []
     for bulk in going:
@@ -124,7 +124,7 @@ def _bulks(rows: Sequence[Row], unit: Unit, desk: Desk, names: Mapping[str, str]
         for place, part in enumerate(rows[index].message.parts):
             if isinstance(part, ToolResult):
                 name = part.name or names.get(part.call_id, "tool")
-                texts = [(None, part.text, "the output")]
+                texts: list[tuple[str | None, str, str]] = [(None, part.text, "the output")]
             elif (
                 isinstance(part, ToolCall)
                 and not bound

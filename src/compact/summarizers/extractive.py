@@ -7,11 +7,11 @@ said is carried along, first of all what the session still speaks of. Determinis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compact.excerpts import fitting_head
-from compact.salience import Memo, choose, names_in, pieces_of
+from compact.salience import Memo, choose, names_in, names_of, pieces_of
 from compact.stages.base import SummaryRequest
 from compact.summarizers import strategies
 from compact.summarizers.extracting.reading import Reading, flat, read
@@ -24,7 +24,10 @@ _LEAST_LINE = 4
 """Tokens: less room than this holds no fact."""
 _CARRIED_SHARE = 0.5
 """The part of a section's quota that facts of the summary before may take before new ones are looked at."""
+_FACT_CHARS = 640
 _DETAIL_CHARS = 240
+_SHORTENED = 12
+"""Tokens: with this much room left at the end, the next line is shortened instead of left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +75,18 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     reading = read(request.messages, request.positions)
     before = _before(request.previous, strategy.sections)
     memo: Memo = {}
-    referred = {name for _, text, _ in reading.texts for name, worth in names_in(text, memo) if worth >= 0.3}
-    fillings: list[_Filling] = []
-    seen: set[str] = set()
-    for section in strategy.sections:
+    referred = names_of((text for _, text, _ in reading.texts), memo) if before else {}
+    # What is carried from round to round must not be left to a section that is not, so each kind has its own memory.
+    seen: dict[bool, set[str]] = {True: set(), False: set()}
+    filled: dict[Section, _Filling] = {}
+    for section in sorted(strategy.sections, key=lambda section: not section.in_time):
         facts = _facts(section, reading) if section.extractors != (DETAILS,) else []
         carried = before.get(section.heading, []) if section.keeps else []
         carried = sorted(carried, key=lambda text: not _speaks_of(text, referred, memo))
-        lines = list(_lines(section, reading, facts, carried, count, seen))
-        fillings.append(_Filling(section, lines, count(section.heading) + 2))
-    _share_out(fillings, request.max_tokens, count, reading, seen, memo)
+        lines = list(_lines(section, reading, facts, carried, count, seen[section.keeps]))
+        filled[section] = _Filling(section, lines, count(section.heading) + 2)
+    fillings = [filled[section] for section in strategy.sections]
+    _share_out(fillings, request.max_tokens, count, reading, seen[True], memo)
     return _printed(fillings, request.max_tokens, count)
 
 
@@ -103,7 +108,7 @@ def _lines(
     """The facts as they would be printed, the best first; of equal ones the first. New ones alternate with carried ones."""
     rank = 0
     for fact, text in _alternating(facts, carried):
-        said = flat(fact.text if fact is not None else text)
+        said = flat(fact.text if fact is not None else text, _FACT_CHARS)
         key = _CITED.sub("", said.removeprefix("Decided: "))
         if not key or key in seen:
             continue
@@ -163,10 +168,7 @@ def _fill_details(
     memo: Memo,
 ) -> int:
     """Takes the most telling lines of the session that say what no section says yet; returns the room that is left."""
-    standing: dict[str, int] = {}
-    for line in (line for other in fillings for line in other.taken):
-        for name in dict(names_in(line.text, memo)):
-            standing[name] = standing.get(name, 0) + 1
+    standing = names_of((line.text for other in fillings for line in other.taken), memo)
     pieces = [piece for owner, (_, text, _) in enumerate(reading.texts) for piece in pieces_of(text, owner)]
     costs = [len(piece.text) / 3.5 + 8 for piece in pieces]
     factors = [worth for _, _, worth in reading.texts]
@@ -177,12 +179,17 @@ def _fill_details(
             break
         where = reading.texts[pieces[place].owner][0]
         said = flat(pieces[place].text, _DETAIL_CHARS)
-        if said in seen or costs[place] > 2 * room:
+        if said in seen:
             continue
         line = f"- {said} {reading.cite(where)}"
         cost = count(line) + 1
         if cost > room:
-            continue
+            if room > 2 * _SHORTENED:
+                continue
+            line = f"- {flat(said, 2 * room)} {reading.cite(where)}"
+            cost = count(line) + 1
+            if cost > room:
+                continue
         seen.add(said)
         filling.taken.append(_Line(where, pieces[place].line, line, cost))
         filling.spent += cost
@@ -231,5 +238,5 @@ def _before(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
     return found
 
 
-def _speaks_of(text: str, referred: set[str], memo: Memo) -> bool:
+def _speaks_of(text: str, referred: Mapping[str, int], memo: Memo) -> bool:
     return any(name in referred for name, worth in names_in(_CARRIED.sub("", text), memo) if worth >= 0.3)

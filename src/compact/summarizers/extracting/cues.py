@@ -15,8 +15,8 @@ def _cue(latin: str, others: str) -> re.Pattern[str]:
 
 
 DECISION = _cue(
-    r"decid|chose\b|choos|opt(?:ed|ing)? (?:for|to)|going with|go with|we(?:'ll| will) use|I(?:'ll| will) use|instead of"
-    r"|rather than|switch(?:ed|ing)? to|approach|root cause|the (?:fix|issue|problem) is|entschieden|entscheid|stattdessen"
+    r"decided|decision|chose\b|choos|opt(?:ed|ing)? (?:for|to)|going with|go with|we(?:'ll| will) use|I(?:'ll| will) use|instead of"
+    r"|rather than|switch(?:ed|ing)? to|root cause is|entschieden|entscheid|stattdessen"
     r"|anstatt|wir nehmen|décid|choisi|plutôt que|au lieu de|decidi|elegi|en lugar de|en vez de|optei|escolh"
     r"|em vez de|ho deciso|scelto|invece di|решил|решен|выбра|вместо|karar ver|yerine|zdecydow|zamiast",
     r"决定|選擇|选择|采用|採用|改用|決定|ことにし|代わりに|결정|선택|대신|قررت|اخترنا|बजाय|निर्णय",

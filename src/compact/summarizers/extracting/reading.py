@@ -11,6 +11,8 @@ from compact.markers import is_pointer
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[。！？])|\n+")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LIST_MARK = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)(?!\[)")
 _ENVELOPE = re.compile(r"^(?:```.*|[-=*_#\s|]+)$")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filePath")
 _NEW_KEYS = (
@@ -61,8 +63,8 @@ class Done:
 
     @property
     def command(self) -> str:
-        """The command that it ran, or nothing."""
-        return self._text(_COMMAND_KEYS)
+        """The command that it ran, or nothing. Editors call their verb a command too: those name a file."""
+        return "" if self.path else self._text(_COMMAND_KEYS)
 
     @property
     def new_text(self) -> str:
@@ -77,7 +79,7 @@ class Done:
     @property
     def writes(self) -> bool:
         """Whether it changed a file."""
-        return bool(self.path and self.new_text and not self.command)
+        return bool(self.path and self.new_text)
 
     def _text(self, keys: Sequence[str]) -> str:
         for key in keys:
@@ -152,8 +154,8 @@ def _without_pointer(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences and list entries of a text, without ornament."""
-    pieces = (flat(piece) for piece in _SENTENCE.split(text))
+    """The sentences and list entries of a text, without ornament and without blocks of code."""
+    pieces = (_LIST_MARK.sub("", flat(piece)) for piece in _SENTENCE.split(_FENCED.sub("\n", text)))
     return [piece for piece in pieces if len(piece) > 2 and not _ENVELOPE.match(piece)]
 
 

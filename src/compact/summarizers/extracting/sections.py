@@ -29,8 +29,8 @@ class Fact:
 
 
 Extractor = Callable[[Reading], list[Fact]]
-_LAST_WORDS = 40
-"""Sentences from the end that can hold what comes next."""
+_LAST_REPLIES = 2
+"""Replies from the end that can say what comes next: older intentions were carried out or dropped."""
 _TODO_KEYS = ("todos", "items", "tasks", "plan")
 _OUTCOME_CHARS = 160
 _TELLING_CHARS = 24
@@ -39,7 +39,8 @@ _TELLING_CHARS = 24
 
 def next_steps(reading: Reading) -> list[Fact]:
     """What comes next: open points of the newest list, the last call without a result, the agent's last words."""
-    last = list(reversed(reading.said[-_LAST_WORDS:]))
+    places = sorted({said.place for said in reading.said})[-_LAST_REPLIES:]
+    last = [said for said in reversed(reading.said) if said.place in places]
     ahead = [
         Fact(said.place, said.text) for said in last if NEXT.search(said.text) or QUESTION.search(said.text)
     ]
@@ -69,7 +70,7 @@ def decisions(reading: Reading) -> list[Fact]:
     """What was decided, with its reason where one was given: those with a reason first, then the newest."""
     found: list[tuple[bool, Fact]] = []
     for said, after in zip_longest(reading.said, reading.said[1:]):
-        if not DECISION.search(said.text):
+        if not DECISION.search(said.text) or QUESTION.search(said.text):
             continue
         text, reasoned = said.text, bool(RATIONALE.search(said.text))
         if not reasoned and after is not None and after.place == said.place and RATIONALE.search(after.text):
@@ -180,7 +181,8 @@ def ledger(reading: Reading) -> list[Fact]:
         why = why or (words[0] if words and words[0] != decision else "-")
         inputs = "; ".join(_call(call, 110) for call in calls[:3]) or "-"
         outputs = "; ".join(_outcome(call, 110) for call in calls[:3]) or "-"
-        text = f"{flat(decision, 200)} :: {flat(why, 140)} :: {inputs} :: {outputs}"
+        parts = (flat(decision, 180), flat(why, 140), flat(inputs, 140), flat(outputs, 140))
+        text = " :: ".join(part.replace(" :: ", " : ") for part in parts)
         weight = 2 * (decided is not None) + any(map(_failed, calls)) + any(call.writes for call in calls)
         weighed.append((weight, Fact(place, text)))
     return [fact for _, fact in sorted(weighed, key=lambda pair: (-pair[0], -pair[1].place))]
