@@ -22,8 +22,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench import Figure
-from compact import CompactConfig, CompactManager, InsufficientBudget
+from bench import Figure, ratio
+from compact import CompactConfig, CompactManager, InsufficientBudget, dialects
+from compact.stages.base import SummaryRequest
+from compact.summarizers import extractive
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]
@@ -389,3 +391,22 @@ def _arguments(call: Item) -> Iterator[str]:
 
 def _text(messages: Sequence[Item]) -> str:
     return "\n".join(map(_said, messages))
+
+
+def bench_summary_speed() -> Figure:
+    """A summary of 100k tokens without a model, against one cold tiktoken count of the same text."""
+    messages: list[Item] = []
+    for session in sessions():
+        if _size(messages) < 100_000:
+            messages += [item for item in session["messages"] if item["role"] != "system"]
+    while _size(messages) > 105_000:
+        messages.pop()
+    dialect, neutral = dialects.read(messages, "chat")
+    request = SummaryRequest(neutral, dialect.NAME, "task_state", 2_000, positions=(0, len(neutral) - 1))
+    plain = counter_for("o200k_base", fast=False)
+    text = [_said(item) for item in messages]
+    count = counter_for("o200k_base").count
+    cost = ratio(
+        8, lambda: extractive.summarize(request, count), lambda: [plain.count(piece) for piece in text]
+    )
+    return Figure("times the cost", cost, "x", 2.0)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, TypeAlias
 
-_CHUNK = re.compile(r"[\w./@#-]{2,}")
-_CHUNK_OR_END = re.compile(r"[\w./@#-]{2,}|\x00")
+_CHUNK = re.compile(r"[\w./@#-]{3,}")
+_CHUNK_OR_END = re.compile(r"[\w./@#-]{3,}|\x00")
 _GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z][a-z]+[A-Z]")
 _DEFINING = (
@@ -54,8 +55,8 @@ _TELLING_LINE = 1.4
 """Definitions and errors count more than other lines."""
 _PROSE = 0.01
 """What a character is worth whatever it says: among lines without names the longer ones win."""
-_STILL = 0.9
-"""A line that lost less than a tenth of its worth keeps its turn."""
+_STILL = 0.75
+"""A line that lost less than a quarter of its worth keeps its turn."""
 _PIECE_CHARS = 240
 """A longer line is looked at piece by piece."""
 
@@ -102,7 +103,10 @@ def names_of(texts: Iterable[str], memo: Memo) -> dict[str, int]:
     return found
 
 
+@lru_cache(maxsize=1 << 16)
 def _named(chunk: str) -> Names:
+    if len(chunk) < 4 and chunk.isdigit():
+        return ()  # mostly numbers of lines
     if chunk.lower() in _TELLING_WORDS:
         return (_TELLING,)
     if chunk.isalpha() and (chunk.islower() or not chunk.isascii() or len(chunk) < 4):
@@ -120,7 +124,7 @@ def _named(chunk: str) -> Names:
 
 def _worth(name: str) -> float:
     if name.isdigit():
-        return 0.1 if len(name) < 4 else 0.3
+        return 0.3
     if "_" in name.strip("_") or "." in name or _INNER_CAPITAL.search(name):
         return 1.0
     if any(map(str.isdigit, name)) or "-" in name:
