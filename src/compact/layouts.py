@@ -160,7 +160,7 @@ def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begu
             desk,
             step=begun.step,
             strategy=rules.strategy,
-            max_tokens=min(rules.summary_tokens, cost * 2 // 3),
+            max_tokens=min(rules.summary_tokens, cost // 2),
             where=begun.history_path,
             positions=(run.start, run.stop - 1),
             carry_instructions=False,
