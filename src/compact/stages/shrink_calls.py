@@ -195,8 +195,13 @@ def _fitted(
     memo: Memo = {}
     standing = names_of(_standing(rows, shown), memo)
     order = choose(pieces, costs, factors, standing, memo, room * _MORE)
+    before: set[int] = set()
     for _ in range(_TRIES):
-        tried = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, room), desk)
+        taken = _within(order, pieces, costs, limits, room)
+        if taken == before:
+            break
+        before = taken
+        tried = _excerpts(reduced, pieces, taken, desk)
         size = _size(rows, tried, desk)
         if used < size <= goal:
             shown, used = tried, size
