@@ -18,7 +18,7 @@ from support_engine import manager, pair, says, user
 from compact import CompactManager, dialects
 from compact.claims import Source
 from compact.messages import Message
-from compact.summarizers import templates
+from compact.summarizers import strategies
 
 Item = dict[str, Any]
 
@@ -165,7 +165,7 @@ _SAID = (
 
 
 def sections(strategy: str = "task_state") -> tuple[str, ...]:
-    return tuple(templates.strategy_named(strategy).sections)
+    return strategies.get(strategy).required
 
 
 def llm_manager(

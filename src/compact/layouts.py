@@ -16,10 +16,8 @@ from compact.events import PolicyInForce
 from compact.markers import text_hash
 from compact.messages import Message
 from compact.stages.base import Asking, Begun, Desk, Row, total
+from compact.stages.shrink_calls import least_tokens
 from compact.stages.summarize import Fold, fold
-
-_POINTER_TOKENS = 100
-"""What a reduced result costs, roughly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +77,22 @@ class Folded:
     folds: tuple[Fold, ...] = ()
 
 
-def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, desk: Desk) -> set[int]:
+def reducible(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> list[bool]:
+    """For each unit, whether its bulk may become pointers. The newest pairs stay whole in at most half of the room."""
+    for pairs in range(rules.keep_pairs, 0, -1):
+        may_go = cuts.removable(units, rules.keep_turns, pairs)
+        kept = sum(
+            rows[n].tokens
+            for unit, free in zip(units, may_go, strict=True)
+            if not free and unit.kind == "pair" and not unit.pinned
+            for n in range(unit.start, unit.stop)
+        )
+        if kept * 2 <= rules.goal:
+            return may_go
+    return cuts.removable(units, rules.keep_turns, min(1, rules.keep_pairs))
+
+
+def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], desk: Desk, rules: Rules) -> set[int]:
     """Places of the units that will be folded even if everything else that may be reduced is: not worth reducing.
 
     Folded whole, they also give the summarizer their own words instead of pointers.
@@ -87,29 +100,20 @@ def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, desk
     if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
         return set()
     may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
-    least = [_least(row, desk) for row in rows]
-    size = sum(
-        least[n] if free else rows[n].tokens
-        for unit, free in zip(units, may_go, strict=True)
-        for n in range(unit.start, unit.stop)
-    )
+    least = [
+        least_tokens(rows, unit, desk) if free else sum(rows[n].tokens for n in range(unit.start, unit.stop))
+        for unit, free in zip(units, reducible(rows, units, rules), strict=True)
+    ]
+    size = sum(least)
     reserve = _summary_room(rows, units, rules)
     found: set[int] = set()
-    for place, (unit, free) in enumerate(zip(units, may_go, strict=True)):
+    for place, free in enumerate(may_go):
         if size + (reserve if found else 0) <= rules.goal:
             break
         if free:
             found.add(place)
-            size -= sum(least[n] for n in range(unit.start, unit.stop))
+            size -= least[place]
     return found
-
-
-def _least(row: Row, desk: Desk) -> int:
-    """What a message costs at its most reduced level, roughly."""
-    message = row.message
-    written = any(call.name in desk.write_tools for call in message.calls)
-    reducible = bool(message.results) or (written and not message.signed)
-    return min(row.tokens, _POINTER_TOKENS) if reducible else row.tokens
 
 
 def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun) -> Asking[Folded]:
@@ -158,7 +162,7 @@ def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begu
             desk,
             step=begun.step,
             strategy=rules.strategy,
-            max_tokens=min(rules.summary_tokens, cost * 2 // 3),
+            max_tokens=min(rules.summary_tokens, cost // 2),
             where=begun.history_path,
             positions=(run.start, run.stop - 1),
             carry_instructions=False,

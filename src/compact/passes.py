@@ -20,7 +20,7 @@ from compact.checks import structure_violations
 from compact.cuts import Unit
 from compact.errors import CompactError, InsufficientBudget
 from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision
-from compact.layouts import Folded, Rules, View, bound_to_fold, layered, selective
+from compact.layouts import Folded, Rules, View, bound_to_fold, layered, reducible, selective
 from compact.markers import GAP, text_hash
 from compact.messages import Message, Text
 from compact.stages.base import Asking, Begin, Begun, Commit, Desk, Emit, Row, total
@@ -128,16 +128,13 @@ def _reversible(
     _credit(saved, "offload", rows, offloaded)
     if rules.fold_all or rules.layout == "selective":
         return offloaded
-    folding = bound_to_fold(offloaded, units, rules, desk)
+    folding = bound_to_fold(offloaded, units, desk, rules)
     folding_tokens = sum(
         offloaded[n].tokens for place in folding for n in range(units[place].start, units[place].stop)
     )
     goal = rules.goal + max(0, folding_tokens - rules.summary_tokens)
-    may_go = [
-        free and place not in folding
-        for place, free in enumerate(cuts.removable(units, rules.keep_turns, rules.keep_pairs))
-    ]
-    shrunk = yield from shrink_calls(offloaded, desk, units, may_go, lambda size: size <= goal)
+    may_go = [free and place not in folding for place, free in enumerate(reducible(offloaded, units, rules))]
+    shrunk = yield from shrink_calls(offloaded, desk, units, may_go, goal)
     _credit(saved, "compact", offloaded, shrunk)
     return shrunk
 
@@ -171,9 +168,7 @@ def _squeezed(
         return rows
     units = view.units(rows)
     free = [not unit.pinned for unit in units]
-    squeezed = yield from shrink_calls(
-        rows, desk, units, free, lambda size: size <= rules.limit, every_tool=True
-    )
+    squeezed = yield from shrink_calls(rows, desk, units, free, rules.limit, every_tool=True)
     _credit(saved, "compact", rows, squeezed)
     return squeezed
 

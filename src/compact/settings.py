@@ -11,7 +11,7 @@ from compact.engine import Limits, Policy
 from compact.events import PolicyInForce
 from compact.messages import Message
 from compact.stages.base import Desk
-from compact.summarizers.templates import strategy_named
+from compact.summarizers import strategies
 from compact.tokens import Meter
 from compact.triggers import Thresholds
 
@@ -76,7 +76,7 @@ def policy_for(config: CompactConfig) -> Policy:
         ConfigError: there is no strategy of that name.
     """
     policy = config.policy
-    strategy_named(policy.strategy)
+    strategies.get(policy.strategy)
     return Policy(
         keep_turns=policy.keep_recent_turns,
         keep_pairs=policy.keep_tool_io_pairs,

@@ -11,12 +11,12 @@ from support_llm import Answer, good_summary, llm_manager, sections, serving, wo
 
 from compact import CompactConfig, CompactManager
 from compact.errors import ConfigError
-from compact.summarizers import templates
+from compact.summarizers import strategies, templates
 from compact.summarizers.llm import inside_tag
 
 
 def filled(prompt: str) -> str:
-    strategy = templates.strategy_named("task_state")
+    strategy = strategies.get("task_state")
     return templates.load(prompt).filled(templates.values_for(strategy, 500, "summary"))
 
 

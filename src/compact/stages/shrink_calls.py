@@ -1,24 +1,64 @@
 """Old tool traffic becomes pointers: results, and the bulky arguments of calls that write files. Reversible.
 
-Oldest first, and only until the context fits. Every text lies in the archive before its pointer stands in the context.
+Oldest first, and only as many as it takes. Every text lies in the archive before its pointer stands in the context. The
+room that is left goes to excerpts: with its pointer a text keeps those of its lines that say what nothing else says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from compact.cuts import Unit
 from compact.events import CallsShrunk
-from compact.excerpts import fitting_head
 from compact.markers import POINTER_OPENS, is_pointer, is_recovery_output
-from compact.messages import Message, ToolCall, ToolResult, to_json
+from compact.messages import Message, Text, ToolCall, ToolResult, to_json
+from compact.salience import Memo, Piece, choose, names_of, numbered, pieces_again, pieces_of
 from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, total, with_result_text
 
-_PREVIEW_TOKENS = 24
-_WORTH_TOKENS = 80
+BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""
+POINTER_TOKENS = 56
+"""What a pointer costs without an excerpt, roughly."""
+_SHARES = (1 / 2, 1 / 4, 1 / 8, 0.0)
+"""How much of every old text may stay. The first share at which all of them together would fit is taken."""
+_EXCERPT = "; its lines:]"
+_HEADER = re.compile(
+    rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+ tokens(?:\]|{re.escape(_EXCERPT)})"
+)
+_LEAST_EXCERPT = 40
+"""Tokens: less room for excerpts than this is left alone."""
+_TRIES = 4
+_MORE = 1.3
+"""Pieces are ranked for somewhat more than the room: what a piece costs is an estimate."""
+_OWN_WORDS = 3.0
+"""What the agent wrote itself is this much more likely to be written again than what a tool showed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bulk:
+    """A text that can become a pointer: where it stands, and what it costs whole."""
+
+    row: int
+    part: int
+    key: str | None
+    """The argument that it is; None for a result."""
+    text: str
+    what: str
+    tool_name: str
+    call_id: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """A text that lies in the archive, and the lines of it that may stay."""
+
+    bulk: _Bulk
+    path: str
+    header: str
+    pieces: list[Piece]
 
 
 def shrink_calls(
@@ -26,29 +66,48 @@ def shrink_calls(
     desk: Desk,
     units: Sequence[Unit],
     may_go: Sequence[bool],
-    fits: Callable[[int], bool],
+    goal: int,
+    *,
     every_tool: bool = False,
 ) -> Asking[list[Row]]:
-    """Pairs that may go are reduced until `fits` says that the total is low enough: repeated reads first, then by age.
+    """Pairs that may go are reduced until the total is at most `goal`: repeated reads first, then by age.
 
     With `every_tool`, long arguments of any tool become pointers, not only of those that write files.
     """
-    found = list(rows)
-    size = total(found)
-    names = tool_names(found)
+    if total(rows) <= goal:
+        return list(rows)
+    names = tool_names(rows)
     candidates = [unit for unit, free in zip(units, may_go, strict=True) if free and unit.kind == "pair"]
-    repeated = _repeated(found, candidates)
-    for unit in sorted(candidates, key=lambda unit: (unit.start not in repeated, unit.start)):
-        if fits(size):
-            break
-        bound = any(found[index].message.signed for index in range(unit.start, unit.stop))
-        for index in range(unit.start, unit.stop):
-            row = found[index]
-            shrunk = yield from _shrunk(row.message, desk, names, bound, every_tool)
-            if shrunk is not row.message:
-                found[index] = desk.row(shrunk, "shrunk")
-                size += found[index].tokens - row.tokens
+    repeated = _repeated(rows, candidates)
+    by_age = sorted(candidates, key=lambda unit: (unit.start not in repeated, unit.start))
+    bulks = [list(_bulks(rows, unit, desk, names, every_tool)) for unit in by_age]
+    going = [bulk for group in _enough(bulks, total(rows) - goal) for bulk in group]
+    reduced: list[_Reduced] = []
+    for bulk in going:
+        reduced.append((yield from _archived(bulk, len(reduced), desk)))
+    found, shown = _fitted(rows, reduced, desk, goal)
+    for entry in reduced:
+        text = shown[entry.bulk]
+        if text is not entry.bulk.text:
+            yield Emit(
+                CallsShrunk(
+                    tool_name=entry.bulk.tool_name,
+                    tool_call_id=entry.bulk.call_id,
+                    tokens_before=entry.bulk.tokens,
+                    tokens_after=desk.count_text(text),
+                    file_path=entry.path,
+                )
+            )
     return found
+
+
+def least_tokens(rows: Sequence[Row], unit: Unit, desk: Desk) -> int:
+    """What a unit costs, about, when all of its bulk is pointers."""
+    gained = sum(bulk.tokens - POINTER_TOKENS for bulk in _bulks(rows, unit, desk, {}))
+    return sum(rows[n].tokens for n in range(unit.start, unit.stop)) - gained
+
+
+# --- what can be reduced, and how much of it must be
 
 
 def _repeated(rows: Sequence[Row], candidates: Sequence[Unit]) -> set[int]:
@@ -67,63 +126,187 @@ def _repeated(rows: Sequence[Row], candidates: Sequence[Unit]) -> set[int]:
     return found
 
 
-def _shrunk(
-    message: Message, desk: Desk, names: Mapping[str, str], bound: bool, every_tool: bool
-) -> Asking[Message]:
-    """The message with pointers in place of bulk. What is bound to signed reasoning is never edited, results are."""
-    changed = message
-    for place, part in enumerate(message.parts):
-        if isinstance(part, ToolResult):
-            text = part.text
-            if not _is_bulky(text, desk) or is_recovery_output(text):
+def _bulks(
+    rows: Sequence[Row], unit: Unit, desk: Desk, names: Mapping[str, str], every_tool: bool = False
+) -> Iterable[_Bulk]:
+    """The bulky texts of a unit. What is bound to signed reasoning is never edited, results are."""
+    bound = any(rows[index].message.signed for index in range(unit.start, unit.stop))
+    for index in range(unit.start, unit.stop):
+        for place, part in enumerate(rows[index].message.parts):
+            if isinstance(part, ToolResult):
+                name = part.name or names.get(part.call_id, "tool")
+                texts: list[tuple[str | None, str, str]] = [(None, part.text, "the output")]
+            elif (
+                isinstance(part, ToolCall)
+                and not bound
+                and not part.free_form
+                and (every_tool or part.name in desk.write_tools)
+            ):
+                name = part.name
+                arguments = part.parsed_arguments() or {}
+                texts = [
+                    (key, value, f"the {key} that {name} wrote")
+                    for key, value in arguments.items()
+                    if isinstance(value, str)
+                ]
+            else:
                 continue
-            name = part.name or names.get(part.call_id, "tool")
-            pointer = yield from _pointer(text, f"the output of {name}", name, part.call_id, desk)
-            if pointer is not text:
-                changed = with_result_text(changed, place, pointer)
-        elif isinstance(part, ToolCall) and not bound and (every_tool or part.name in desk.write_tools):
-            arguments = yield from _shrunk_arguments(part, desk)
-            if arguments is not None:
-                parts = list(changed.parts)
-                as_text = isinstance(part.arguments, str)
-                parts[place] = replace(part, arguments=to_json(arguments) if as_text else arguments)
-                changed = changed.with_parts(tuple(parts))
-    return changed
-
-
-def _shrunk_arguments(call: ToolCall, desk: Desk) -> Asking[dict[str, Any] | None]:
-    """The same keys, with pointers in the place of long texts; None when there is nothing to gain."""
-    arguments = call.parsed_arguments()
-    if call.free_form or arguments is None:
-        return None
-    changed = False
-    for key, value in arguments.items():
-        if isinstance(value, str) and _is_bulky(value, desk):
-            what = f"the {key} that {call.name} wrote"
-            arguments[key] = yield from _pointer(value, what, call.name, call.id, desk)
-            changed = changed or arguments[key] is not value
-    return arguments if changed else None
+            call_id = part.call_id if isinstance(part, ToolResult) else part.id
+            for key, text, what in texts:
+                if _is_bulky(text, desk):
+                    yield _Bulk(index, place, key, text, what, name, call_id, desk.count_text(text))
 
 
 def _is_bulky(text: str, desk: Desk) -> bool:
-    return len(text) > _WORTH_TOKENS and not is_pointer(text) and desk.count_text(text) > _WORTH_TOKENS
+    if len(text) <= BULKY_TOKENS or is_recovery_output(text):
+        return False
+    if is_pointer(text) and not _HEADER.match(text):
+        return False
+    return desk.count_text(text) > BULKY_TOKENS
 
 
-def _pointer(text: str, what: str, tool_name: str, call_id: str, desk: Desk) -> Asking[str]:
-    path = yield Store(text, tool_name, call_id)
-    tokens = desk.count_text(text)
-    head = fitting_head(desk.redact(text[:400]), _PREVIEW_TOKENS, desk.count_text)
-    shown = " ".join(head.split())
-    pointer = f"{POINTER_OPENS}{desk.redact(what)} is in {path}, {tokens:,} tokens] {shown} ..."
-    if desk.count_text(pointer) >= tokens:
+def _enough(groups: Sequence[Sequence[_Bulk]], excess: int) -> Sequence[Sequence[_Bulk]]:
+    """The first groups that have to be reduced, at the highest share of their texts at which all of them would do."""
+    for share in _SHARES:
+        gained = 0.0
+        for taken, group in enumerate(groups, start=1):
+            gained += sum(max(0.0, bulk.tokens * (1 - share) - POINTER_TOKENS) for bulk in group)
+            if gained >= excess:
+                return groups[:taken]
+    return groups
+
+
+# --- pointers and excerpts
+
+
+def _archived(bulk: _Bulk, owner: int, desk: Desk) -> Asking[_Reduced]:
+    known = _HEADER.match(bulk.text)
+    if known is not None:
+        header = known.group().removesuffix(_EXCERPT).removesuffix("]")
+        return _Reduced(bulk, known["path"], header, pieces_again(bulk.text[known.end() + 1 :], owner))
+    path = yield Store(bulk.text, bulk.tool_name, bulk.call_id)
+    header = f"{POINTER_OPENS}{desk.redact(bulk.what)} is in {path}, {bulk.tokens:,} tokens"
+    return _Reduced(bulk, path, header, pieces_of(desk.redact(bulk.text), owner))
+
+
+def _fitted(
+    rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk, goal: int
+) -> tuple[list[Row], dict[_Bulk, str]]:
+    """The rows with pointers, and with as much of the texts as fits the goal."""
+    shown = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
+    used = _size(rows, shown, desk)
+    room = float(goal - used)
+    if room < _LEAST_EXCERPT:
+        return _applied(rows, shown, desk), shown
+    pieces = [piece for entry in reduced for piece in entry.pieces]
+    rates = [entry.bulk.tokens / len(entry.bulk.text) for entry in reduced]
+    costs = [len(piece.text) * rates[piece.owner] + 2 for piece in pieces]
+    limits = [entry.bulk.tokens * _SHARES[0] for entry in reduced]
+    factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
+    memo: Memo = {}
+    standing = names_of(_standing(rows, shown), memo)
+    order = choose(pieces, costs, factors, standing, memo, room * _MORE)
+    before: set[int] = set()
+    for _ in range(_TRIES):
+        taken = _within(order, pieces, costs, limits, room)
+        if taken == before:
+            break
+        before = taken
+        tried = _excerpts(reduced, pieces, taken, desk)
+        size = _size(rows, tried, desk)
+        if used < size <= goal:
+            shown, used = tried, size
+        if size <= goal and (goal - size) * 30 <= goal:
+            break
+        room += (goal - size) * 0.95 if size < goal else (goal - size) * 1.1 - 8
+    return _applied(rows, shown, desk), shown
+
+
+def _within(
+    order: Sequence[int],
+    pieces: Sequence[Piece],
+    costs: Sequence[float],
+    limits: Sequence[float],
+    room: float,
+) -> set[int]:
+    """As many of the first as fit the room, and of each text at most its limit."""
+    found = set()
+    left = list(limits)
+    for place in order:
+        owner, cost = pieces[place].owner, costs[place]
+        if cost <= room and cost <= left[owner]:
+            room -= cost
+            left[owner] -= cost
+            found.add(place)
+        elif room < 4:
+            break
+    return found
+
+
+def _excerpts(
+    reduced: Sequence[_Reduced], pieces: Sequence[Piece], taken: set[int], desk: Desk
+) -> dict[_Bulk, str]:
+    by_owner: list[list[Piece]] = [[] for _ in reduced]
+    for place in sorted(taken):
+        by_owner[pieces[place].owner].append(pieces[place])
+    return {entry.bulk: _shown(entry, kept, desk) for entry, kept in zip(reduced, by_owner, strict=True)}
+
+
+def _shown(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
+    """The pointer with its excerpt; the whole text, if that is shorter."""
+    text = f"{entry.header}{_EXCERPT}\n{numbered(kept)}" if kept else f"{entry.header}]"
+    if len(text) < len(entry.bulk.text) // 2:
         return text
-    yield Emit(
-        CallsShrunk(
-            tool_name=tool_name,
-            tool_call_id=call_id,
-            tokens_before=tokens,
-            tokens_after=desk.count_text(pointer),
-            file_path=path,
-        )
+    return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text
+
+
+def _standing(rows: Sequence[Row], reduced: Iterable[_Bulk]) -> Iterable[str]:
+    """The texts of the context that stay as they are."""
+    gone = {(bulk.row, bulk.part) for bulk in reduced}
+    for index, row in enumerate(rows):
+        for place, part in enumerate(row.message.parts):
+            if (index, place) in gone:
+                continue
+            if isinstance(part, Text | ToolResult) and not is_pointer(part.text):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield part.arguments_text
+
+
+def _applied(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> list[Row]:
+    """The rows with these texts in their places."""
+    found = list(rows)
+    for index, message in _changed(rows, shown):
+        found[index] = desk.row(message, "shrunk")
+    return found
+
+
+def _size(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> int:
+    """The tokens of what `_applied` gives, without masking every message once more."""
+    changed = [(index, desk.count(message)) for index, message in _changed(rows, shown)]
+    return total(rows) + sum(tokens - rows[index].tokens for index, tokens in changed)
+
+
+def _changed(rows: Sequence[Row], shown: Mapping[_Bulk, str]) -> Iterable[tuple[int, Message]]:
+    by_row: dict[int, list[_Bulk]] = {}
+    for bulk, text in shown.items():
+        if text is not bulk.text:
+            by_row.setdefault(bulk.row, []).append(bulk)
+    for index, bulks in by_row.items():
+        message = rows[index].message
+        for bulk in bulks:
+            message = _with_text(message, bulk, shown[bulk])
+        yield index, message
+
+
+def _with_text(message: Message, bulk: _Bulk, text: str) -> Message:
+    if bulk.key is None:
+        return with_result_text(message, bulk.part, text)
+    parts = list(message.parts)
+    call = parts[bulk.part]
+    assert isinstance(call, ToolCall)
+    arguments = {**(call.parsed_arguments() or {}), bulk.key: text}
+    parts[bulk.part] = replace(
+        call, arguments=to_json(arguments) if isinstance(call.arguments, str) else arguments
     )
-    return pointer
+    return message.with_parts(tuple(parts))

@@ -1,108 +1,242 @@
-"""A summary without a model: what was said and done, line by line, in the words of the session. Deterministic.
+"""A summary without a model: the facts of a session under the headings of its strategy, in the session's own words.
 
-Every line of it stands in the input. Newer lines are chosen before older ones; they are printed in the order of time.
+Every section has a quota, so that none starves another; what one does not need goes to the rest. What the summary before
+said is carried along, first of all what the session still speaks of. Deterministic: the same input gives the same bytes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from compact.excerpts import fitting_head
-from compact.markers import is_pointer
-from compact.messages import Message, Text, ToolCall, ToolResult, to_json
+from compact.salience import Memo, choose, names_in, names_of, pieces_of
 from compact.stages.base import SummaryRequest
+from compact.summarizers import strategies
+from compact.summarizers.extracting.reading import Reading, flat, read
+from compact.summarizers.extracting.sections import EXTRACTORS, Fact
+from compact.summarizers.strategies import DETAILS, Section
 
-_PREVIOUS_SHARE = 3
-"""One part in this many is kept for the summary before this one."""
-_LINE_CHARS = 240
-_ERROR = re.compile(r"error|exception|fail|fatal|traceback|panic|denied|not found|cannot", re.IGNORECASE)
+_CARRIED = re.compile(r"\[(?:earlier )?m(\d+)\]")
+_CITED = re.compile(r"\s*\[(?:earlier )?m\d+\]$|^\[(?:earlier )?m\d+\]\s*")
+_LEAST_LINE = 4
+"""Tokens: less room than this holds no fact."""
+_CARRIED_SHARE = 0.5
+"""The part of a section's quota that facts of the summary before may take before new ones are looked at."""
+_FACT_CHARS = 640
+_DETAIL_CHARS = 240
+_SHORTENED = 12
+"""Tokens: with this much room left at the end, the next line is shortened instead of left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    """A printed fact and what it costs."""
+
     place: int
+    rank: int
     text: str
+    tokens: int
+
+
+@dataclass(slots=True)
+class _Filling:
+    """A section while it is filled."""
+
+    section: Section
+    waiting: list[_Line]
+    heading_tokens: int
+    taken: list[_Line] = field(default_factory=list)
+    spent: int = 0
+
+    def fill(self, room: int, total_room: int) -> int:
+        """Takes facts in order while they fit `room`; returns what it spent of `total_room`."""
+        before = self.spent
+        left = []
+        for line in self.waiting:
+            cost = line.tokens + (0 if self.taken else self.heading_tokens)
+            if self.spent + cost <= room and self.spent + cost - before <= total_room:
+                self.taken.append(line)
+                self.spent += cost
+            else:
+                left.append(line)
+        self.waiting = left
+        return self.spent - before
 
 
 def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
-    """The summary, never longer than `request.max_tokens`; empty when there is no room for a line."""
-    room = request.max_tokens
-    sections: list[str] = []
-    if request.previous:
-        heading = "## Before\n"
-        limit = max(0, room // _PREVIOUS_SHARE - count(heading))
-        kept = fitting_head(_body_of(request.previous), limit, count).strip()
-        if kept:
-            sections.append(f"{heading}{kept}")
-            room -= count(sections[0]) + 2
-    heading = "## What happened"
-    lines = _chosen(_lines(request.messages), room - count(heading) - 2, count)
-    if lines:
-        sections.append("\n".join([heading, *lines]))
-    text = "\n\n".join(sections)
-    return text if count(text) <= request.max_tokens else fitting_head(text, request.max_tokens, count)
+    """The summary, never longer than `request.max_tokens`; empty when there is no room for a line.
+
+    Raises:
+        ConfigError: there is no strategy of that name.
+    """
+    strategy = strategies.get(request.strategy)
+    reading = read(request.messages, request.positions)
+    before = _before(request.previous, strategy.sections)
+    memo: Memo = {}
+    referred = names_of((text for _, text, _ in reading.texts), memo) if before else {}
+    # What is carried from round to round must not be left to a section that is not, so each kind has its own memory.
+    seen: dict[bool, set[str]] = {True: set(), False: set()}
+    filled: dict[Section, _Filling] = {}
+    for section in sorted(strategy.sections, key=lambda section: not section.in_time):
+        facts = _facts(section, reading) if section.extractors != (DETAILS,) else []
+        carried = before.get(section.heading, []) if section.keeps else []
+        carried = sorted(carried, key=lambda text: not _speaks_of(text, referred, memo))
+        lines = list(_lines(section, reading, facts, carried, count, seen[section.keeps]))
+        filled[section] = _Filling(section, lines, count(section.heading) + 2)
+    fillings = [filled[section] for section in strategy.sections]
+    _share_out(fillings, request.max_tokens, count, reading, seen[True], memo)
+    return _printed(fillings, request.max_tokens, count)
 
 
-def _body_of(previous: str) -> str:
-    """An earlier summary without its own headings, so that they do not pile up."""
-    return "\n".join(line for line in previous.splitlines() if line.strip() and not line.startswith("## "))
+def _facts(section: Section, reading: Reading) -> list[Fact]:
+    """The facts of a section's extractors, one of each in turn, so that none of them starves another."""
+    columns = [EXTRACTORS[name](reading) for name in section.extractors]
+    longest = max(map(len, columns), default=0)
+    return [column[n] for n in range(longest) for column in columns if n < len(column)]
 
 
-def _chosen(lines: Sequence[_Line], room: int, count: Callable[[str], int]) -> list[str]:
-    found: list[_Line] = []
-    seen: set[str] = set()
-    for line in reversed(lines):
-        if line.text in seen:
+def _lines(
+    section: Section,
+    reading: Reading,
+    facts: Sequence[Fact],
+    carried: Sequence[str],
+    count: Callable[[str], int],
+    seen: set[str],
+) -> Iterable[_Line]:
+    """The facts as they would be printed, the best first; of equal ones the first. New ones alternate with carried ones."""
+    rank = 0
+    for fact, text in _alternating(facts, carried):
+        said = flat(fact.text if fact is not None else text, _FACT_CHARS)
+        key = _CITED.sub("", said.removeprefix("Decided: "))
+        if not key or key in seen:
             continue
-        seen.add(line.text)
-        cost = count(line.text) + 1
-        if cost > room:
-            part = "" if found else fitting_head(line.text, room - 1, count)
-            found += [_Line(line.place, part)] if part else []  # a part of it is better than nothing
+        seen.add(key)
+        if fact is None:
+            line = "- " + _CARRIED.sub(r"[earlier m\1]", said)
+        elif "ledger" in section.extractors:
+            line = f"- {reading.cite(fact.place)} {said}"
+        else:
+            line = f"- {said} {reading.cite(fact.place)}"
+        yield _Line(fact.place if fact is not None else -1, rank, line, count(line) + 1)
+        rank += 1
+
+
+def _alternating(facts: Sequence[Fact], carried: Sequence[str]) -> Iterable[tuple[Fact | None, str]]:
+    for n in range(max(len(facts), len(carried))):
+        if n < len(facts):
+            yield facts[n], ""
+        if n < len(carried):
+            yield None, carried[n]
+
+
+def _share_out(
+    fillings: Sequence[_Filling],
+    room: int,
+    count: Callable[[str], int],
+    reading: Reading,
+    seen: set[str],
+    memo: Memo,
+) -> None:
+    """Quotas first; then what is left goes to the sections in their order; details take the rest."""
+    whole = room
+    shares = sum(filling.section.share for filling in fillings)
+    details = [filling for filling in fillings if DETAILS in filling.section.extractors]
+    others = [filling for filling in fillings if filling not in details]
+    for filling in others:
+        room -= filling.fill(int(whole * filling.section.share / shares), room)
+    for filling in details:
+        quota = int(whole * filling.section.share / shares)
+        if not reading.texts:
+            continue
+        # What the other sections left empty is better spent on lines that name things than on their second choices.
+        filling.fill(int(quota * _CARRIED_SHARE), room)
+        room -= filling.spent
+        room = _fill_details(filling, fillings, room, count, reading, seen, memo)
+    for filling in fillings:
+        room -= filling.fill(whole, room)
+
+
+def _fill_details(
+    filling: _Filling,
+    fillings: Sequence[_Filling],
+    room: int,
+    count: Callable[[str], int],
+    reading: Reading,
+    seen: set[str],
+    memo: Memo,
+) -> int:
+    """Takes the most telling lines of the session that say what no section says yet; returns the room that is left."""
+    standing = names_of((line.text for other in fillings for line in other.taken), memo)
+    pieces = [piece for owner, (_, text, _) in enumerate(reading.texts) for piece in pieces_of(text, owner)]
+    costs = [len(piece.text) / 3.5 + 8 for piece in pieces]
+    factors = [worth for _, _, worth in reading.texts]
+    room -= 0 if filling.taken else filling.heading_tokens
+    started = bool(filling.taken)
+    for place in choose(pieces, costs, factors, standing, memo, room * 1.5):
+        if room < 2 * _LEAST_LINE:
             break
+        where = reading.texts[pieces[place].owner][0]
+        said = flat(pieces[place].text, _DETAIL_CHARS)
+        if said in seen:
+            continue
+        line = f"- {said} {reading.cite(where)}"
+        cost = count(line) + 1
+        if cost > room:
+            if room > 2 * _SHORTENED:
+                continue
+            line = f"- {flat(said, 2 * room)} {reading.cite(where)}"
+            cost = count(line) + 1
+            if cost > room:
+                continue
+        seen.add(said)
+        filling.taken.append(_Line(where, pieces[place].line, line, cost))
+        filling.spent += cost
         room -= cost
-        found.append(line)
-    return [line.text for line in reversed(found)]
+    if not started and filling.taken:
+        filling.spent += filling.heading_tokens
+    return room
 
 
-def _lines(messages: Sequence[Message]) -> list[_Line]:
-    outcomes = {result.call_id: _outcome(result) for message in messages for result in message.results}
-    found = []
-    for place, message in enumerate(messages):
-        if message.starts_turn:
-            continue  # the user's words are carried whole, apart from this
-        for part in message.parts:
-            if isinstance(part, Text) and message.role == "assistant" and part.text.strip():
-                found.append(_Line(place, f"- {_shortened(part.text)}"))
-            elif isinstance(part, ToolCall):
-                outcome = outcomes.get(part.id, "")
-                arrow = f" -> {outcome}" if outcome else ""
-                found.append(_Line(place, f"- {part.name}({_arguments(part)}){arrow}"))
+def _printed(fillings: Sequence[_Filling], limit: int, count: Callable[[str], int]) -> str:
+    """The text. Costs were added line by line; should the whole cost more, the least important lines go."""
+    while True:
+        blocks = []
+        for filling in fillings:
+            if filling.taken:
+                lines = filling.taken
+                if filling.section.in_time:
+                    lines = sorted(lines, key=lambda line: (line.place, line.rank))
+                blocks.append("\n".join([filling.section.heading, *(line.text for line in lines)]))
+        text = "\n".join(blocks)
+        if count(text) <= limit:
+            return text
+        longest = max(fillings, key=lambda filling: len(filling.taken))
+        if len(longest.taken) <= 1:
+            return fitting_head(text, limit, count)
+        del longest.taken[-max(1, len(longest.taken) // 50) :]
+
+
+# --- the summary before
+
+
+def _before(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
+    """The facts of the summary before, by heading. What stands under another heading belongs to the details."""
+    known = {section.heading: section for section in sections}
+    rest = next(
+        (section.heading for section in sections if DETAILS in section.extractors), sections[-1].heading
+    )
+    found: dict[str, list[str]] = {}
+    heading = rest
+    for line in previous.splitlines():
+        bare = line.strip()
+        if bare.startswith("#"):
+            heading = bare if bare in known else rest
+        elif bare:
+            found.setdefault(heading, []).append(bare.removeprefix("- ").removeprefix("* "))
     return found
 
 
-def _arguments(call: ToolCall) -> str:
-    arguments = call.parsed_arguments()
-    if arguments is None:
-        return _shortened(call.arguments_text, 80)
-    shown = [
-        f"{key}={_shortened(value if isinstance(value, str) else to_json(value), 80)}"
-        for key, value in arguments.items()
-        if not (isinstance(value, str) and is_pointer(value))
-    ]
-    return _shortened(", ".join(shown), 160)
-
-
-def _outcome(result: ToolResult) -> str:
-    lines = [line.strip() for line in result.text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    telling = next((line for line in lines if _ERROR.search(line)), lines[0])
-    return _shortened(telling, 120)
-
-
-def _shortened(text: str, limit: int = _LINE_CHARS) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 3]}..."
+def _speaks_of(text: str, referred: Mapping[str, int], memo: Memo) -> bool:
+    return any(name in referred for name, worth in names_in(_CARRIED.sub("", text), memo) if worth >= 0.3)

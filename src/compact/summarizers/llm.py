@@ -16,7 +16,7 @@ from typing import Any
 
 from compact.errors import CompactError, MissingExtra
 from compact.stages.base import Reply, SummaryRequest
-from compact.summarizers import templates
+from compact.summarizers import strategies, templates
 from compact.summarizers.chunks import chunks, defused
 from compact.summarizers.templates import Prompt
 from compact.verification import without_reasoning
@@ -180,10 +180,10 @@ def _system_prompt(
     request: SummaryRequest, endpoint: Endpoint, max_tokens: int, *, updating: bool
 ) -> tuple[str, tuple[str, ...] | None]:
     """The instructions, and the headings that they ask for."""
-    strategy = templates.strategy_named(request.strategy)
+    strategy = strategies.get(request.strategy)
     prompt = endpoint.prompt or templates.load(templates.UPDATE if updating else templates.SUMMARIZE)
     text = prompt.filled(templates.values_for(strategy, max_tokens, endpoint.summary_tag))
-    return text, tuple(strategy.sections) if prompt.asks_for_sections else ()
+    return text, strategy.required if prompt.asks_for_sections else ()
 
 
 def _data(piece: str, previous: str) -> str:

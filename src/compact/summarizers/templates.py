@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from compact.errors import ConfigError
+from compact.summarizers.strategies import Strategy
 
 SUMMARIZE = "{{> system-prompt-context-summarizer.hbs }}"
 UPDATE = "{{> system-prompt-context-updater.hbs }}"
@@ -86,64 +86,12 @@ def _refused(what: str) -> ConfigError:
     return ConfigError(f"summary.prompt {what}", path="summary.prompt")
 
 
-# --- strategies
-
-
-@dataclass(frozen=True, slots=True)
-class _Strategy:
-    name: str
-    sections: tuple[str, ...]
-    prompt: str
-
-
-_STRATEGIES = {
-    each.name: each
-    for each in (
-        _Strategy(
-            "task_state",
-            ("Next step", "Goals", "Entities", "Constraints", "Decisions", "Outstanding", "Sources"),
-            "Record the state of the task: the next concrete step; goals and success criteria; files, branches, "
-            "identifiers, environments; constraints; decisions with their reasons; what is open or blocked; sources.",
-        ),
-        _Strategy("brief", (), "Write one short paragraph: what was wanted, what was done, what comes next."),
-        _Strategy(
-            "decision_log",
-            ("Decisions",),
-            "Write a ledger of decisions in the order of time, one line each: "
-            "- [message number] decision :: rationale :: inputs in brief :: outputs in brief",
-        ),
-        _Strategy(
-            "code_delta",
-            ("Changes", "Reasons", "Follow-up"),
-            "Record what changed in the code, one line for each file: "
-            "- path: what changed (functions and interfaces touched, side effects)",
-        ),
-    )
-}
-
-
-def strategy_named(name: str) -> Any:
-    """The strategy of that name: something with `sections` and `prompt`.
-
-    Raises:
-        ConfigError: there is none; lists the choices.
-    """
-    found = _STRATEGIES.get(name)
-    if found is None:
-        choices = ", ".join(_STRATEGIES)
-        raise ConfigError(
-            f"policy.strategy must be one of {choices}, got {name!r:.60}", path="policy.strategy"
-        )
-    return found
-
-
-def values_for(strategy: Any, max_tokens: int, tag: str) -> dict[str, str]:
+def values_for(strategy: Strategy, max_tokens: int, tag: str) -> dict[str, str]:
     """What a template is filled with."""
-    sections = "\n".join(f"## {section}" for section in strategy.sections)
-    headed = f"Use these headings, in this order:\n{sections}"
+    sections = "\n".join(strategy.headings)
     return {
         "strategy": strategy.prompt,
-        "form": headed if strategy.sections else "Write plain text without headings.",
+        "form": f"Use these headings, in this order; leave out one that would be empty:\n{sections}",
         "sections": sections,
         "max_tokens": str(max_tokens),
         "summary_tag": tag,

@@ -1,0 +1,280 @@
+"""One extractor for each kind of fact. Each gives facts in the order in which they should be kept, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from compact.summarizers.extracting.cues import (
+    BOX,
+    CONSTRAINT,
+    DECISION,
+    DEFINITION,
+    GOAL,
+    NEXT,
+    QUESTION,
+    RATIONALE,
+    TROUBLE,
+)
+from compact.summarizers.extracting.reading import Done, Reading, flat
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line of a summary, and where it stands in the session."""
+
+    place: int
+    text: str
+
+
+Extractor = Callable[[Reading], list[Fact]]
+_LAST_REPLIES = 2
+"""Replies from the end that can say what comes next: older intentions were carried out or dropped."""
+_TODO_KEYS = ("todos", "items", "tasks", "plan")
+_OUTCOME_CHARS = 160
+_TELLING_CHARS = 24
+"""A shorter first sentence is a greeting or a confirmation."""
+
+
+def next_steps(reading: Reading) -> list[Fact]:
+    """What comes next: open points of the newest list, the last call without a result, the agent's last words."""
+    places = sorted({said.place for said in reading.said})[-_LAST_REPLIES:]
+    last = [said for said in reversed(reading.said) if said.place in places]
+    ahead = [
+        Fact(said.place, said.text) for said in last if NEXT.search(said.text) or QUESTION.search(said.text)
+    ]
+    open_calls = [done for done in reading.done if done.result is None][-2:]
+    found = [Fact(done.place, f"Unfinished: {_call(done)}") for done in open_calls]
+    found = [*ahead[:1], *found, *_todos(reading, done=False), *ahead[1:]]
+    if last:
+        found.append(Fact(last[0].place, last[0].text))
+    return found
+
+
+def goals(reading: Reading) -> list[Fact]:
+    """What is to be reached, as the agent understood it: the first such words, and the whole of the newest list."""
+    said = [said for said in reading.said if GOAL.search(said.text)]
+    named = [Fact(entry.place, entry.text) for entry in said]
+    plan = [Fact(fact.place, f"Plan: {fact.text}") for fact in _todos(reading, done=None)]
+    opening = [Fact(entry.place, entry.text) for entry in reading.said if len(entry.text) > _TELLING_CHARS]
+    return [*opening[:1], *named[:3], *plan, *reversed(named[3:])]
+
+
+def constraints(reading: Reading) -> list[Fact]:
+    """What must and must not be, newest first. The user's own words are carried apart from the summary."""
+    return [Fact(said.place, said.text) for said in reversed(reading.said) if CONSTRAINT.search(said.text)]
+
+
+def decisions(reading: Reading) -> list[Fact]:
+    """What was decided, with its reason where one was given: those with a reason first, then the newest."""
+    found: list[tuple[bool, Fact]] = []
+    for said, after in zip_longest(reading.said, reading.said[1:]):
+        if not DECISION.search(said.text) or QUESTION.search(said.text):
+            continue
+        text, reasoned = said.text, bool(RATIONALE.search(said.text))
+        if not reasoned and after is not None and after.place == said.place and RATIONALE.search(after.text):
+            text, reasoned = f"{text} {after.text}", True
+        found.append((reasoned, Fact(said.place, f"Decided: {text}")))
+    return [fact for wanted in (True, False) for reasoned, fact in reversed(found) if reasoned is wanted]
+
+
+def changes(reading: Reading) -> list[Fact]:
+    """Every file that was changed, with what was touched and why, the newest first."""
+    by_path: dict[str, list[Done]] = {}
+    for done in reading.done:
+        if done.writes:
+            by_path.setdefault(done.path, []).append(done)
+    found = []
+    for path, writes in by_path.items():
+        added = sum(len(write.new_text.splitlines()) for write in writes)
+        removed = sum(len(write.old_text.splitlines()) for write in writes)
+        touched = list(dict.fromkeys(name for write in writes for name in _defined(write)))
+        what = ", ".join(touched[-8:]) or flat(writes[-1].new_text, 100)
+        why = next((write.words for write in reversed(writes) if write.words), "")
+        times = f" in {len(writes)} edits" if len(writes) > 1 else ""
+        text = f"{path}: +{added} -{removed}{times}: {what}" + (f" (why: {flat(why, 160)})" if why else "")
+        failed = next((write for write in reversed(writes) if _failed(write)), None)
+        if failed is writes[-1]:
+            text += f" (failed: {_outcome(failed)})"
+        found.append(Fact(writes[-1].place, text))
+    return sorted(found, key=lambda fact: -fact.place)
+
+
+def edits(reading: Reading) -> list[Fact]:
+    """The lines that were put in and taken out, as in a diff, the newest first."""
+    found = []
+    for done in reversed(reading.done):
+        if not done.writes:
+            continue
+        before, after = done.old_text.splitlines(), done.new_text.splitlines()
+        gone = [f"- {flat(line, 120)}" for line in before if line.strip() and line not in set(after)]
+        new = [f"+ {flat(line, 120)}" for line in after if line.strip() and line not in set(before)]
+        new.sort(key=lambda line: not DEFINITION.match(line[2:]))
+        shown = [*gone[:2], *new[:4]]
+        if shown:
+            found.append(Fact(done.place, f"{done.path}: " + " | ".join(shown)))
+    return found
+
+
+def reads(reading: Reading) -> list[Fact]:
+    """Files that were looked at and not changed, on few lines, the newest first."""
+    changed = {done.path for done in reading.done if done.writes}
+    newest = {done.path: done.place for done in reading.done if done.path and done.path not in changed}
+    return [
+        Fact(place, f"Read {path}")
+        for path, place in sorted(newest.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+
+
+def commands(reading: Reading) -> list[Fact]:
+    """What was run and how it ended, the newest run of each command, the newest first."""
+    newest: dict[str, Done] = {}
+    for done in reading.done:
+        if done.writes or _lists(done) or (done.path and not done.command):
+            continue
+        newest[_call(done)] = done
+    ran = sorted(newest.items(), key=lambda pair: -pair[1].place)
+    return [Fact(done.place, f"{call} -> {_outcome(done)}") for call, done in ran]
+
+
+def state(reading: Reading) -> list[Fact]:
+    """How things stand: the last outcome, what is done of the newest list, the agent's last account."""
+    found = []
+    last = next((done for done in reversed(reading.done) if not _lists(done)), None)
+    if last is not None:
+        found.append(Fact(last.place, f"Last call: {_call(last)} -> {_outcome(last)}"))
+    place = reading.said[-1].place if reading.said else -1
+    found += [Fact(said.place, said.text) for said in reading.said if said.place == place]
+    found += [Fact(fact.place, f"Done: {fact.text}") for fact in _todos(reading, done=True)]
+    return found
+
+
+def problems(reading: Reading) -> list[Fact]:
+    """Errors with their text, those without a later success first, then the newest."""
+    passed = {_key(done): done.place for done in reading.done if not _failed(done)}
+    found: list[tuple[bool, Fact]] = []
+    for done in reversed(reading.done):
+        if _failed(done):
+            over = passed.get(_key(done), -1) > done.place
+            found.append(
+                (over, Fact(done.place, f"{'Was' if over else 'Open'}: {_call(done)} -> {_outcome(done)}"))
+            )
+    said = [Fact(s.place, s.text) for s in reversed(reading.said) if TROUBLE.search(s.text)]
+    return [fact for wanted in (False, True) for over, fact in found if over is wanted] + said
+
+
+def ledger(reading: Reading) -> list[Fact]:
+    """`decision :: rationale :: inputs :: outputs` for every step of the agent, the weightiest first."""
+    by_place: dict[int, list[Done]] = {}
+    for done in reading.done:
+        by_place.setdefault(done.place, []).append(done)
+    spoken: dict[int, list[str]] = {}
+    for said in reading.said:
+        spoken.setdefault(said.place, []).append(said.text)
+    weighed = []
+    for place in sorted(by_place.keys() | spoken.keys()):
+        calls, words = by_place.get(place, []), spoken.get(place, [])
+        decided = next((text for text in words if DECISION.search(text)), None)
+        decision = decided or (words[-1] if words else f"call {', '.join(call.name for call in calls)}")
+        why = next((text for text in words if RATIONALE.search(text) and text != decision), "")
+        why = why or (words[0] if words and words[0] != decision else "-")
+        inputs = "; ".join(_call(call, 110) for call in calls[:3]) or "-"
+        outputs = "; ".join(_outcome(call, 110) for call in calls[:3]) or "-"
+        parts = (flat(decision, 180), flat(why, 140), flat(inputs, 140), flat(outputs, 140))
+        text = " :: ".join(part.replace(" :: ", " : ") for part in parts)
+        weight = 2 * (decided is not None) + any(map(_failed, calls)) + any(call.writes for call in calls)
+        weighed.append((weight, Fact(place, text)))
+    return [fact for _, fact in sorted(weighed, key=lambda pair: (-pair[0], -pair[1].place))]
+
+
+EXTRACTORS: dict[str, Extractor] = {
+    "next_steps": next_steps,
+    "goals": goals,
+    "constraints": constraints,
+    "decisions": decisions,
+    "changes": changes,
+    "edits": edits,
+    "reads": reads,
+    "commands": commands,
+    "state": state,
+    "problems": problems,
+    "ledger": ledger,
+}
+"""By the name that a strategy's section gives."""
+
+
+def _todos(reading: Reading, *, done: bool | None) -> list[Fact]:
+    """Points of the newest list of things to do: a tool's, or lines with boxes."""
+    for call in reversed(reading.done):
+        for key in _TODO_KEYS:
+            points = call.arguments.get(key)
+            if isinstance(points, list) and points:
+                return [
+                    Fact(call.place, text)
+                    for point in points
+                    for text, closed in [_point(point)]
+                    if text and (done is None or closed is done)
+                ]
+    boxes = [(said.place, box) for said in reading.said for box in [BOX.match(said.text)] if box is not None]
+    newest = boxes[-1][0] if boxes else -1
+    return [
+        Fact(place, box["text"])
+        for place, box in boxes
+        if place == newest and (done is None or (box["done"] in "xX") is done)
+    ]
+
+
+def _lists(done: Done) -> bool:
+    """Whether a call only keeps a list of things to do."""
+    return any(isinstance(done.arguments.get(key), list) for key in _TODO_KEYS)
+
+
+def _point(point: object) -> tuple[str, bool]:
+    if not isinstance(point, dict):
+        return flat(str(point)), False
+    text = next(
+        (str(point[key]) for key in ("content", "title", "task", "step", "text") if point.get(key)), ""
+    )
+    return flat(text), str(point.get("status", "")).lower() in ("completed", "done", "complete")
+
+
+def _defined(done: Done) -> Iterable[str]:
+    for line in done.new_text.splitlines():
+        found = DEFINITION.match(line)
+        if found is not None and len(found["name"]) > 2:
+            yield found["name"]
+
+
+def _call(done: Done, limit: int = 180) -> str:
+    """A call on one line: its tool, and the arguments that are short."""
+    if done.command:
+        return f"{done.name} `{flat(done.command, limit)}`"
+    if not done.arguments:
+        return flat(f"{done.name} {done.raw}" if done.raw not in ("", "{}") else done.name, limit)
+    short = [
+        f"{key}={flat(str(value), 80)}" for key, value in done.arguments.items() if len(str(value)) < 200
+    ]
+    return flat(f"{done.name} {', '.join(short)}", limit)
+
+
+def _outcome(done: Done, limit: int = _OUTCOME_CHARS) -> str:
+    """What came of it: the line that tells of trouble, else the last line of a command, else the first."""
+    lines = [line.strip() for line in (done.result or "").splitlines() if line.strip()]
+    if not lines:
+        return "no result" if done.result is None else "empty"
+    trouble = next((line for line in lines if TROUBLE.search(line)), None)
+    plain = lines[-1] if done.command else lines[0]
+    return flat(trouble or plain, limit)
+
+
+def _failed(done: Done) -> bool:
+    """Whether a call went wrong. What a file says is no outcome: there only the answer's beginning counts."""
+    if done.is_error:
+        return True
+    head = (done.result or "")[:400]
+    return TROUBLE.match(head.lstrip("<[( ")) is not None if done.path else TROUBLE.search(head) is not None
+
+
+def _key(done: Done) -> str:
+    return f"{done.name} {done.command or done.path or done.raw}"

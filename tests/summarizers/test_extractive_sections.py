@@ -1,0 +1,103 @@
+"""Each kind of fact, found in a real session and printed under its heading. Without its extractor the test fails."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support_summaries import session, summary, under
+
+from compact.summarizers.extracting.sections import EXTRACTORS
+
+FACTS = {
+    "next_steps": ("entire-ce", "task_state", "Next step", "Want me to commit this? [m89]"),
+    "goals": (
+        "openhands",
+        "task_state",
+        "Intent",
+        "the `ponyc` compiler segfaults when using a single-element",
+    ),
+    "constraints": (
+        "tau-gem2",
+        "task_state",
+        "Constraints",
+        "Since the order is delivered, I can't cancel it. [m12]",
+    ),
+    "decisions": (
+        "entire-ce",
+        "task_state",
+        "Decisions",
+        "Decided: The `ACCESSIBLE=1` mode makes huh read from stdin",
+    ),
+    "changes": ("openhands", "code_delta", "Changed files", "src/libponyc/ast/parser.c: +12 -10 in 2 edits"),
+    "edits": ("openhands", "code_delta", "Diff", "+ SET_FLAG(AST_FLAG_IN_PARENS);"),
+    "reads": (
+        "entire-ce",
+        "task_state",
+        "Progress",
+        "Read /Users/alex/workspace/cli/cmd/entire/cli/strategy/",
+    ),
+    "commands": ("entire-ce", "task_state", "Progress", "`mise run lint 2>&1` -> 0 issues. [m85]"),
+    "state": ("entire-ce", "task_state", "Current state", "All tests pass and linter is clean. [m89]"),
+    "problems": (
+        "openhands",
+        "task_state",
+        "Outstanding",
+        "Open: execute_bash `make clean && make` -> /bin/sh: 1: cd",
+    ),
+    "ledger": ("openhands", "decision_log", "Decisions", ":: execute_bash `make clean && make` ::"),
+    "details": ("tau-gem2", "brief", "Facts", "lucas_brown_6720"),
+}
+
+
+def test_every_extractor_has_its_fact() -> None:
+    assert FACTS.keys() == EXTRACTORS.keys() | {"details"}
+
+
+@pytest.mark.parametrize("extractor", FACTS)
+def test_the_fact_stands_under_its_heading(extractor: str) -> None:
+    name, strategy, heading, fact = FACTS[extractor]
+    lines = under(summary(session(name), strategy, 1500), heading)
+    assert any(fact in line for line in lines), lines
+
+
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_without_its_extractor_the_fact_is_missing(extractor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, strategy, heading, fact = FACTS[extractor]
+    monkeypatch.setitem(EXTRACTORS, extractor, lambda reading: [])
+    lines = under(summary(session(name), strategy, 1500), heading)
+    assert not any(fact in line for line in lines)
+
+
+@pytest.mark.parametrize("strategy", ["task_state", "decision_log", "code_delta", "brief"])
+def test_it_leads_with_the_next_step(strategy: str) -> None:
+    """Field failure: plan, compact, plan again, 217 times."""
+    text = summary(session("entire-ce"), strategy, 600)
+    assert text.splitlines()[:2] == ["## Next step", "- Want me to commit this? [m89]"]
+
+
+def test_the_ledger_has_its_form_and_is_in_the_order_of_time() -> None:
+    lines = under(summary(session("openhands"), "decision_log", 2000), "Decisions")
+    assert len(lines) > 5
+    steps = []
+    for line in lines:
+        found = re.fullmatch(r"- \[m(\d+)\] \S.* :: \S.* :: \S.* :: \S.*", line)
+        assert found, line
+        steps.append(int(found[1]))
+    assert steps == sorted(steps)
+
+
+def test_every_citation_leads_to_the_message_that_says_it() -> None:
+    messages = session("entire-ce")
+    for line in under(summary(messages), "Important details"):
+        found = re.fullmatch(r"- (.*) \[m(\d+)\]", line)
+        assert found, line
+        message = messages[int(found[2])]
+        said = [
+            message.text,
+            *(call.arguments_text for call in message.calls),
+            *(r.text for r in message.results),
+        ]
+        words = re.findall(r"\w{4,}", found[1])
+        whole = " ".join(said)
+        assert sum(word in whole for word in words) >= 0.8 * len(words), line

@@ -1,0 +1,49 @@
+"""Summaries of real sessions, and what stands under their headings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from support_data import bundled_sessions
+
+from compact import dialects
+from compact.messages import Message
+from compact.stages.base import SummaryRequest
+from compact.summarizers import extractive
+from compact.tokens import Meter
+
+GOLDEN = Path(__file__).resolve().parent / "fixtures" / "golden"
+count = Meter("gpt-4o").count_text
+
+
+def session(name: str) -> list[Message]:
+    """A bundled session whose id begins like this."""
+    found = next(s for s in bundled_sessions() if s["id"].startswith(name))
+    return dialects.read(found["messages"])[1]
+
+
+def neutral(items: list[dict[str, Any]]) -> list[Message]:
+    return dialects.read(items, "chat")[1]
+
+
+def summary(
+    messages: list[Message], strategy: str = "task_state", tokens: int = 2000, previous: str = ""
+) -> str:
+    """The extractive summary."""
+    request = SummaryRequest(messages, "chat", strategy, tokens, previous, (0, len(messages) - 1))
+    return extractive.summarize(request, count)
+
+
+def under(text: str, heading: str) -> list[str]:
+    """The lines of the section whose heading begins like this."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith(f"## {heading}"):
+            break
+    found = []
+    for line in lines:
+        if line.startswith("## "):
+            break
+        found.append(line)
+    return found
