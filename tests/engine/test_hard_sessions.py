@@ -31,7 +31,7 @@ def test_what_a_person_says_right_after_a_tool_result_is_not_lost(protected: boo
     if protected:
         said["meta"] = {"protected": True}
     made = manager(16_000)
-    items = [user("go"), *used(0, 20), said, *(m for n in range(1, 61) for m in used(n, 130))]
+    items = [user("go"), *used(0, 20), said, *(m for n in range(1, 181) for m in used(n, 130))]
     out = made.preflight("s", items)
     assert violations(out, "anthropic") == []
     assert len(out) < len(items)

@@ -14,7 +14,7 @@ FACTS = {
     "goals": (
         "openhands",
         "task_state",
-        "Intent",
+        "Goals",
         "the `ponyc` compiler segfaults when using a single-element",
     ),
     "constraints": (
@@ -29,7 +29,7 @@ FACTS = {
         "Decisions",
         "Decided: The `ACCESSIBLE=1` mode makes huh read from stdin",
     ),
-    "changes": ("openhands", "code_delta", "Changed files", "src/libponyc/ast/parser.c: +12 -10 in 2 edits"),
+    "changes": ("openhands", "code_delta", "Changes", "src/libponyc/ast/parser.c: +12 -10 in 2 edits"),
     "edits": ("openhands", "code_delta", "Diff", "+ SET_FLAG(AST_FLAG_IN_PARENS);"),
     "reads": (
         "entire-ce",

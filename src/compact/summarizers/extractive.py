@@ -87,6 +87,8 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
         filled[section] = _Filling(section, lines, count(section.heading) + 2)
     fillings = [filled[section] for section in strategy.sections]
     _share_out(fillings, request.max_tokens, count, reading, seen[True], memo)
+    if not any(filling.taken for filling in fillings):
+        return _shortest(fillings, reading, request.max_tokens, count)
     return _printed(fillings, request.max_tokens, count)
 
 
@@ -216,6 +218,15 @@ def _printed(fillings: Sequence[_Filling], limit: int, count: Callable[[str], in
         if len(longest.taken) <= 1:
             return fitting_head(text, limit, count)
         del longest.taken[-max(1, len(longest.taken) // 50) :]
+
+
+def _shortest(
+    fillings: Sequence[_Filling], reading: Reading, limit: int, count: Callable[[str], int]
+) -> str:
+    """The beginning of the most important line, where no whole line fits."""
+    lines = [line.text for filling in fillings for line in filling.waiting]
+    lines += [f"- {flat(text)}" for _, text, _ in reversed(reading.texts)]
+    return fitting_head(lines[0], limit, count) if lines else ""
 
 
 # --- the summary before
