@@ -70,7 +70,7 @@ def compact_rows(
     _refuse_if_hopeless(rows, units, rules)
     begun = yield Begin([_written(row, desk) for row in rows], desk.dialect.NAME, after_step)
     saved: dict[str, int] = {}
-    after = yield from _reversible(rows, units, desk, rules, saved)
+    after = yield from _reversible(_quotable(rows, desk, begun), units, desk, rules, saved)
     folded = yield from _summarized(after, desk, rules, view, begun, saved)
     summaries = _summaries_in(folded, view)
     later = replace(view, own_summaries=summaries)
@@ -145,7 +145,7 @@ def _summarized(
     if not rules.fold_all and total(rows) <= max(rules.goal, rules.summarize_above):
         return Folded(rows)
     layout = selective if rules.layout == "selective" else layered
-    folded = yield from layout(_quotable(rows, desk, begun), desk, rules, view, begun)
+    folded = yield from layout(rows, desk, rules, view, begun)
     _credit(saved, "summarize", rows, folded.rows)
     for made in folded.folds:
         if made.writer == "none":

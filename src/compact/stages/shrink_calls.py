@@ -14,14 +14,14 @@ from compact.cuts import Unit
 from compact.events import CallsShrunk
 from compact.markers import POINTER_OPENS, is_pointer, is_recovery_output
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.salience import Memo, Piece, choose, names_of, numbered, pieces_again, pieces_of
+from compact.salience import Piece, choose, numbered, pieces_again, pieces_of, words_of
 from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, total, with_result_text
 
 BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""
 POINTER_TOKENS = 56
 """What a pointer costs without an excerpt, roughly."""
-_SHARES = (1 / 2, 1 / 4, 1 / 8, 0.0)
+_SHARES = (1 / 4, 1 / 8, 0.0)
 """How much of every old text may stay. The first share at which all of them together would fit is taken."""
 _EXCERPT = "; its lines:]"
 _HEADER = re.compile(
@@ -49,6 +49,15 @@ class _Bulk:
     tool_name: str
     call_id: str
     tokens: int
+
+    def masked(self, message: Message) -> str:
+        """The same text in the masked form of its message."""
+        part = message.parts[self.part]
+        if isinstance(part, ToolResult):
+            return part.text
+        assert isinstance(part, ToolCall)
+        assert self.key is not None
+        return str((part.parsed_arguments() or {})[self.key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ def shrink_calls(
     going = [bulk for group in _enough(bulks, total(rows) - goal) for bulk in group]
     reduced: list[_Reduced] = []
     for bulk in going:
-        reduced.append((yield from _archived(bulk, len(reduced), desk)))
+        reduced.append((yield from _archived(bulk, rows[bulk.row].quotable, len(reduced), desk)))
     found, shown = _fitted(rows, reduced, desk, goal)
     for entry in reduced:
         text = shown[entry.bulk]
@@ -179,14 +188,14 @@ def _enough(groups: Sequence[Sequence[_Bulk]], excess: int) -> Sequence[Sequence
 # --- pointers and excerpts
 
 
-def _archived(bulk: _Bulk, owner: int, desk: Desk) -> Asking[_Reduced]:
+def _archived(bulk: _Bulk, masked: Message, owner: int, desk: Desk) -> Asking[_Reduced]:
     known = _HEADER.match(bulk.text)
     if known is not None:
         header = known.group().removesuffix(_EXCERPT).removesuffix("]")
         return _Reduced(bulk, known["path"], header, pieces_again(bulk.text[known.end() + 1 :], owner))
     path = yield Store(bulk.text, bulk.tool_name, bulk.call_id)
     header = f"{POINTER_OPENS}{desk.redact(bulk.what)} is in {path}, {bulk.tokens:,} tokens"
-    return _Reduced(bulk, path, header, pieces_of(desk.redact(bulk.text), owner))
+    return _Reduced(bulk, path, header, pieces_of(bulk.masked(masked), owner))
 
 
 def _fitted(
@@ -203,9 +212,7 @@ def _fitted(
     costs = [len(piece.text) * rates[piece.owner] + 2 for piece in pieces]
     limits = [entry.bulk.tokens * _SHARES[0] for entry in reduced]
     factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
-    memo: Memo = {}
-    standing = names_of(_standing(rows, shown), memo)
-    order = choose(pieces, costs, factors, standing, memo, room * _MORE)
+    order = choose(pieces, costs, factors, words_of(_standing(rows, shown)), room * _MORE)
     before: set[int] = set()
     for _ in range(_TRIES):
         taken = _within(order, pieces, costs, limits, room)
@@ -277,7 +284,7 @@ def _applied(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> lis
     """The rows with these texts in their places."""
     found = list(rows)
     for index, message in _changed(rows, shown):
-        found[index] = desk.row(message, "shrunk")
+        found[index] = Row(message, desk.count(message), None, "shrunk")
     return found
 
 
@@ -293,7 +300,7 @@ def _changed(rows: Sequence[Row], shown: Mapping[_Bulk, str]) -> Iterable[tuple[
         if text is not bulk.text:
             by_row.setdefault(bulk.row, []).append(bulk)
     for index, bulks in by_row.items():
-        message = rows[index].message
+        message = rows[index].quotable
         for bulk in bulks:
             message = _with_text(message, bulk, shown[bulk])
         yield index, message

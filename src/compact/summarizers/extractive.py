@@ -7,11 +7,11 @@ said is carried along, first of all what the session still speaks of. Determinis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compact.excerpts import fitting_head
-from compact.salience import Memo, choose, names_in, names_of, pieces_of
+from compact.salience import choose, pieces_of, words_of, worth_of
 from compact.stages.base import SummaryRequest
 from compact.summarizers import strategies
 from compact.summarizers.extracting.reading import Reading, flat, read
@@ -74,19 +74,18 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     strategy = strategies.get(request.strategy)
     reading = read(request.messages, request.positions)
     before = _before(request.previous, strategy.sections)
-    memo: Memo = {}
-    referred = names_of((text for _, text, _ in reading.texts), memo) if before else {}
+    referred = words_of(text for _, text, _ in reading.texts) if before else set()
     # What is carried from round to round must not be left to a section that is not, so each kind has its own memory.
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     filled: dict[Section, _Filling] = {}
     for section in sorted(strategy.sections, key=lambda section: not section.in_time):
         facts = _facts(section, reading) if section.extractors != (DETAILS,) else []
         carried = before.get(section.heading, []) if section.keeps else []
-        carried = sorted(carried, key=lambda text: not _speaks_of(text, referred, memo))
+        carried = sorted(carried, key=lambda text: not _speaks_of(text, referred))
         lines = list(_lines(section, reading, facts, carried, count, seen[section.keeps]))
         filled[section] = _Filling(section, lines, count(section.heading) + 2)
     fillings = [filled[section] for section in strategy.sections]
-    _share_out(fillings, request.max_tokens, count, reading, seen[True], memo)
+    _share_out(fillings, request.max_tokens, count, reading, seen[True])
     if not any(filling.taken for filling in fillings):
         return _shortest(fillings, reading, request.max_tokens, count)
     return _printed(fillings, request.max_tokens, count)
@@ -139,7 +138,6 @@ def _share_out(
     count: Callable[[str], int],
     reading: Reading,
     seen: set[str],
-    memo: Memo,
 ) -> None:
     """Quotas first; then what is left goes to the sections in their order; details take the rest."""
     whole = room
@@ -155,7 +153,7 @@ def _share_out(
         # What the other sections left empty is better spent on lines that name things than on their second choices.
         filling.fill(int(quota * _CARRIED_SHARE), room)
         room -= filling.spent
-        room = _fill_details(filling, fillings, room, count, reading, seen, memo)
+        room = _fill_details(filling, fillings, room, count, reading, seen)
     for filling in fillings:
         room -= filling.fill(whole, room)
 
@@ -167,16 +165,15 @@ def _fill_details(
     count: Callable[[str], int],
     reading: Reading,
     seen: set[str],
-    memo: Memo,
 ) -> int:
     """Takes the most telling lines of the session that say what no section says yet; returns the room that is left."""
-    standing = names_of((line.text for other in fillings for line in other.taken), memo)
+    standing = words_of(line.text for other in fillings for line in other.taken)
     pieces = [piece for owner, (_, text, _) in enumerate(reading.texts) for piece in pieces_of(text, owner)]
     costs = [len(piece.text) / 3.5 + 8 for piece in pieces]
     factors = [worth for _, _, worth in reading.texts]
     room -= 0 if filling.taken else filling.heading_tokens
     started = bool(filling.taken)
-    for place in choose(pieces, costs, factors, standing, memo, room * 1.5):
+    for place in choose(pieces, costs, factors, standing, room * 1.5):
         if room < 2 * _LEAST_LINE:
             break
         where = reading.texts[pieces[place].owner][0]
@@ -249,5 +246,5 @@ def _before(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
     return found
 
 
-def _speaks_of(text: str, referred: Mapping[str, int], memo: Memo) -> bool:
-    return any(name in referred for name, worth in names_in(_CARRIED.sub("", text), memo) if worth >= 0.3)
+def _speaks_of(text: str, referred: set[str]) -> bool:
+    return any(worth_of(word) >= 0.3 for word in words_of([_CARRIED.sub("", text)]) & referred)
