@@ -45,11 +45,12 @@ def bench_preflight_growth() -> Iterator[Figure]:
 def bench_one_compaction() -> Iterator[Figure]:
     """One compaction of a real 136k-token session that was watched while it grew, against one cold tiktoken count."""
     session = _real_session()
-    for label, policy, limit in (
-        ("reversible stages", {"target_pct": 0.6}, 0.5),
-        ("with the extractive summary", {"target_pct": 0.15}, 2.0),
+    for label, policy, excerpts, limit in (
+        ("reversible stages", {"target_pct": 0.6}, 0.25, 0.5),
+        ("reversible stages, pointers alone", {"target_pct": 0.6}, 0.0, 0.5),
+        ("with the extractive summary", {"target_pct": 0.15}, 0.25, 2.0),
     ):
-        runs = [_Watched(session, policy) for _ in range(6)]
+        runs = [_Watched(session, policy, excerpts) for _ in range(6)]
         reference = best_of(6, partial(_recount, session))
         seconds = min(run.compact() for run in runs)
         stages = ", ".join(runs[0].made.get_compaction_stats()["by_strategy"])
@@ -59,9 +60,11 @@ def bench_one_compaction() -> Iterator[Figure]:
 class _Watched:
     """A session that has grown to just below its threshold; the next message makes it compact."""
 
-    def __init__(self, session: list[Item], policy: dict[str, Any]) -> None:
+    def __init__(self, session: list[Item], policy: dict[str, Any], excerpts: float = 0.25) -> None:
         size = _manager(1_000_000).estimate(session).total
-        self.made = _manager(int(size / 0.85), policy={**policy, "hard_cap_buffer": 0})
+        self.made = _manager(
+            int(size / 0.85), policy={**policy, "hard_cap_buffer": 0}, offload={"excerpt_share": excerpts}
+        )
         self.session = session
         self.archiving = 0.0
         self.made.preflight("s", session[:-1])

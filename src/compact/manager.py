@@ -195,7 +195,6 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             for stage, tokens in outcome.saved.items():
                 if stage != "offload":  # counted one by one, as they happen
                     self._outside.credit(stage, tokens)
-            self._outside.flush()
         committed = outcome is not None and outcome.step is not None
         tokens = result.state.tokens_after if committed else result.estimate.total
         self._outside.sent(session, result.messages, tokens)

@@ -12,18 +12,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from heapq import heapify, heappop, heapreplace
+from itertools import chain
 from typing import NamedTuple
 
 _GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z][a-z]+[A-Z]")
 _WORD_BYTES = bytes(
-    n if n >= 128 or chr(n).isalnum() or chr(n) in "_./@#-\n" else ord(" ") for n in range(256)
+    n if n >= 128 or chr(n).isalnum() or chr(n) in "_./@#-\0" else ord(" ") for n in range(256)
 )
+_END = "\0"
+"""Stands between pieces while they are looked at together."""
 _ARROW = "\u2192"
 """Stands between the number of a line and the line, in what some tools show of a file."""
 _TELLING = frozenset(
-    ["def", "class", "func", "function", "fn", "struct", "interface", "enum", "type", "const", "export", "trait", "error", "errors", "exception", "failed", "failure", "fail", "fatal", "panic", "traceback", "warning", "denied"]
+    [
+        "def",
+        "class",
+        "func",
+        "function",
+        "fn",
+        "struct",
+        "interface",
+        "enum",
+        "type",
+        "const",
+        "export",
+        "trait",
+        "error",
+        "errors",
+        "exception",
+        "failed",
+        "failure",
+        "fail",
+        "fatal",
+        "panic",
+        "traceback",
+        "warning",
+        "denied",
+    ]
 )
 """Words of lines that define something, or tell of an error."""
 _TELLING_WORTH = 0.6
@@ -35,6 +61,9 @@ _STILL = 0.75
 """A line that lost less than a quarter of its worth keeps its turn."""
 _PIECE_CHARS = 240
 """A longer line is looked at piece by piece."""
+_GROUP_CHARS = 80
+"""Shorter lines are taken together up to this."""
+
 
 class Piece(NamedTuple):
     """A line of a text, or a part of a very long one."""
@@ -91,15 +120,26 @@ def _named(name: str) -> float:
 
 
 def pieces_of(text: str, owner: int) -> list[Piece]:
-    """The lines of a text that hold anything, long ones in parts."""
-    found = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if len(line) <= _PIECE_CHARS:
-            if line and not line.isspace():
-                found.append(Piece(line.rstrip(), owner, number))
+    """A text in pieces: short lines together, very long ones in parts. What holds nothing is left out."""
+    found: list[Piece] = []
+    group: list[str] = []
+    size = first = 0
+    for number, line in enumerate(text.replace(_END, " ").split("\n"), start=1):
+        if size + len(line) > _GROUP_CHARS or line.isspace() or not line:
+            if group:
+                found.append(Piece("\n".join(group), owner, first))
+                group, size = [], 0
+            if line.isspace() or not line:
+                continue
+        if len(line) > _PIECE_CHARS:
+            found += [Piece(part, owner, number, n) for n, part in enumerate(_parts(line))]
             continue
-        for part, piece in enumerate(_parts(line)):
-            found.append(Piece(piece, owner, number, part))
+        if not group:
+            first = number
+        group.append(line.rstrip())
+        size += len(line)
+    if group:
+        found.append(Piece("\n".join(group), owner, first))
     return found
 
 
@@ -126,41 +166,34 @@ def choose(
     `costs` are their tokens, `factors` say what the text of each owner is worth; `standing` are words of what is kept
     anyway. Of equal pieces the newest counts; the others come last.
     """
-    spaced = _spaced("\n".join([piece.text for piece in pieces]))
-    worth = {word: worth_of(word) for word in set(spaced.split())}
+    words = [line.split() for line in _spaced(_END.join([piece.text for piece in pieces])).split(_END)]
+    worth = {word: worth_of(word) for word in set(chain.from_iterable(words))}
     for word in standing & worth.keys():
         worth[word] *= _AGAIN
     value = worth.__getitem__
-    lines = spaced.split("\n")
-    seen: set[str] = set()
-    repeated: list[int] = []
-    heap: list[tuple[float, int]] = []
-    for place in range(len(pieces) - 1, -1, -1):
-        line = lines[place]
-        if line in seen:
-            repeated.append(place)
-            continue
-        seen.add(line)
-        gain = sum(map(value, line.split())) + _PROSE * len(line)
-        heap.append((-gain * factors[pieces[place].owner] / costs[place], -place))
-    heapify(heap)
+    gains = [
+        sum(map(value, named)) + _PROSE * len(piece.text) for named, piece in zip(words, pieces, strict=True)
+    ]
+    rates = [
+        gain * factors[piece.owner] / cost for gain, piece, cost in zip(gains, pieces, costs, strict=True)
+    ]
     order: list[int] = []
-    while heap and room > 0:
-        before, negative = heap[0]
-        place = -negative
-        words = lines[place].split()
-        # What was worth most may have become a repetition: it is taken only when it still is at today's worth.
-        gain = sum(map(value, words)) + _PROSE * len(lines[place])
-        now = -gain * factors[pieces[place].owner] / costs[place]
-        if now > before * _STILL:
-            heapreplace(heap, (now, negative))
+    repeating: list[int] = []
+    seen: set[str] = set()
+    for place in sorted(range(len(pieces) - 1, -1, -1), key=rates.__getitem__, reverse=True):
+        named, text = words[place], pieces[place].text
+        # What was worth much may have become a repetition of what was taken since.
+        if text in seen or sum(map(value, named)) + _PROSE * len(text) < gains[place] * _STILL:
+            repeating.append(place)
             continue
-        heappop(heap)
+        seen.add(text)
         order.append(place)
         room -= costs[place]
-        for word in words:
+        if room <= 0:
+            return order
+        for word in named:
             worth[word] *= _AGAIN
-    return [*order, *repeated] if room > 0 else order
+    return [*order, *repeating]
 
 
 def numbered(pieces: Iterable[Piece]) -> str:
@@ -170,7 +203,9 @@ def numbered(pieces: Iterable[Piece]) -> str:
     for piece in sorted(pieces, key=lambda piece: (piece.line, piece.part)):
         if before is not None and (piece.line, piece.part) == (before.line, before.part + 1):
             lines[-1] += piece.text
-        elif before is not None and piece.line == before.line + 1 and not piece.part:
+        elif (
+            before is not None and piece.line == before.line + before.text.count("\n") + 1 and not piece.part
+        ):
             lines.append(piece.text)
         else:
             lines.append(f"@{piece.line} {piece.text}")

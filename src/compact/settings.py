@@ -114,6 +114,7 @@ def desk_for(
         large_result_tokens=offload.large_result_tokens,
         preview_lines=offload.preview_lines,
         preview_tokens=offload.preview_tokens,
+        excerpt_share=offload.excerpt_share,
         write_tools=frozenset(offload.write_tools),
         fallback=config.summary.fallback,
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from support_engine import assert_good, manager, pair, says, user
 
-from compact.salience import Piece, choose, names_in, numbered, pieces_again, pieces_of
+from compact.salience import Piece, choose, numbered, pieces_again, pieces_of, worth_of
 
 
 def _session() -> list[dict[str, object]]:
@@ -72,25 +73,46 @@ def test_written_contents_keep_an_excerpt_and_stay_json() -> None:
     assert arguments["content"].startswith("[compact: the content that write_file wrote is in /tool_outputs/")
 
 
-def test_numbered_pieces_are_read_back_as_they_were() -> None:
-    text = "\n".join(f"line {n}" for n in range(1, 30)) + "\n" + "word " * 200
-    pieces = [piece for piece in pieces_of(text, 0) if piece.line % 3 and piece.line < 30]
-    assert [(p.line, p.text) for p in pieces_again(numbered(pieces), 0)] == [(p.line, p.text) for p in pieces]
+def test_pointers_alone_keep_no_lines() -> None:
+    out = manager(16_000, policy={"target_pct": 0.35}, offload={"excerpt_share": 0.0}).preflight(
+        "s", _session()
+    )
+    pointers = [m["content"] for m in out if m["role"] == "tool" and m["content"].startswith("[compact: ")]
+    assert pointers
+    assert not any("open_channel" in text for text in pointers)
+
+
+def test_numbered_pieces_are_read_back_line_by_line() -> None:
+    text = "\n".join("" if n % 5 == 0 else f"line {n}" for n in range(1, 60))
+    pieces = pieces_of(text, 0)
+    again = [(piece.line, piece.text) for piece in pieces_again(numbered(pieces), 0)]
+    assert again == [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line]
+    assert len(pieces) < len(again), "short lines go together"
     assert "".join(p.text for p in pieces_of("word " * 200, 0)) == "word " * 200
 
 
 def test_what_stands_already_is_not_chosen_again() -> None:
     pieces = [Piece("call alpha_one(beta_two)", 0, 1), Piece("then gamma_three", 0, 2)]
-    first = choose(pieces, [8, 8], [1.0], {}, {}, 6)
-    assert first == [0]
-    assert choose(pieces, [8, 8], [1.0], {"alpha_one": 2, "beta_two": 2}, {}, 6) == [1]
+    assert choose(pieces, [8, 8], [1.0], set(), 6) == [0]
+    assert choose(pieces, [8, 8], [1.0], {"alpha_one", "beta_two"}, 6) == [1]
 
 
-def test_names_are_paths_identifiers_and_numbers_not_plain_words() -> None:
-    found = {
-        name
-        for name, worth in names_in("see src/app/main.py-42: openPort and the W8855135 of max_size", {})
-        if worth
-    }
-    assert {"src/app/main.py", "main.py", "openPort", "W8855135", "max_size"} <= found
-    assert not {"see", "and", "the", "of"} & found
+def test_of_two_pieces_that_name_the_same_the_newer_comes_first_and_the_other_last() -> None:
+    pieces = [
+        Piece("open alpha_one", 0, 1),
+        Piece("open gamma_one", 1, 1),
+        Piece("open alpha_one", 1, 2),
+    ]
+    assert choose(pieces, [5, 5, 5], [1.0, 1.0], set(), 100) == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "name", ["src/app/main.py-42", "openPort", "W8855135", "max_size", "a.b.config_x", "4471"]
+)
+def test_names_are_worth_something(name: str) -> None:
+    assert worth_of(name) > 0
+
+
+@pytest.mark.parametrize("word", ["see", "and", "the", "words", "12", "überall", "然后"])
+def test_plain_words_are_worth_nothing(word: str) -> None:
+    assert worth_of(word) == 0

@@ -60,7 +60,7 @@ def test_the_same_bytes_in_every_process() -> None:
     assert len(printed) == 1
 
 
-@pytest.mark.parametrize("strategy", ["task_state", "code_delta", "brief"])
+@pytest.mark.parametrize("strategy", ["task_state", "decision_log", "code_delta", "brief"])
 def test_facts_of_the_first_round_that_are_still_spoken_of_survive_twenty_rounds(strategy: str) -> None:
     first = [
         says("We decided to use ledger_v7 instead of SQLite, because the deploy key is DK-4471-A."),

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from support_llm import bad_summaries, good_summaries, messages_of, source_of
+from support_llm import bad_summaries, good_summaries, messages_of, sections, source_of
 
 from compact.claims import Source, ids_in, numbers_in, paths_in
 from compact.messages import Message, Text
@@ -22,7 +22,7 @@ def judged(text: str, entry: dict[str, Any], **more: Any) -> Verdict:
         source=source_of(entry),
         limit=more.pop("limit", 600),
         count=COUNT,
-        sections=tuple(entry["sections"]),
+        sections=sections(entry["strategy"]) if "strategy" in entry else tuple(entry["sections"]),
         **more,
     )
     return verify(text, expected)
@@ -76,7 +76,7 @@ def test_a_summary_over_its_limit_or_cut_off_there_never_passes() -> None:
             source=source_of(entry),
             limit=COUNT(entry["text"]),
             count=COUNT,
-            sections=tuple(entry["sections"]),
+            sections=sections(entry["strategy"]) if "strategy" in entry else tuple(entry["sections"]),
         )
         assert verify(entry["text"], expected).defect is None
         assert verify(entry["text"], expected, cut_off=True).defect == "too_long"
@@ -179,6 +179,10 @@ def test_a_summary_may_repeat_the_one_before_it() -> None:
     entry = good_summaries()[8]
     source = Source.of([*messages_of(entry), Message("assistant", (Text(entry["text"]),))])
     expected = Expected(
-        source=source, limit=600, count=COUNT, sections=tuple(entry["sections"]), previous=entry["text"]
+        source=source,
+        limit=600,
+        count=COUNT,
+        sections=sections(entry["strategy"]) if "strategy" in entry else tuple(entry["sections"]),
+        previous=entry["text"],
     )
     assert verify(f"{entry['text']}\nThe agent goes on.", expected).defect is None

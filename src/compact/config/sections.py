@@ -146,6 +146,8 @@ class OffloadConfig(Section):
     """Lines of it that stay in the context."""
     preview_tokens: Amount = 400
     """Upper limit of those lines, for results with very long lines."""
+    excerpt_share: Share = 0.25
+    """How much of an old output may stay beside its pointer: its most telling lines. 0: pointers alone, which is faster."""
     write_tools: Names = list(WRITE_TOOLS)
     """Tools whose arguments only repeat what now lies in a file."""
 

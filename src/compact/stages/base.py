@@ -155,6 +155,8 @@ class Desk:
     preview_lines: int
     preview_tokens: int
     write_tools: frozenset[str]
+    excerpt_share: float
+    """How much of an old text may stay beside its pointer."""
     fallback: Literal["extractive", "pruning-only"] = "extractive"
     """What stands in for a summary that failed."""
 

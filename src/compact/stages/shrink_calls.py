@@ -21,14 +21,15 @@ BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""
 POINTER_TOKENS = 56
 """What a pointer costs without an excerpt, roughly."""
-_SHARES = (1 / 4, 1 / 8, 0.0)
-"""How much of every old text may stay. The first share at which all of them together would fit is taken."""
+_PIECE_TOKENS = 2
+"""What a piece costs beside its text, roughly."""
 _EXCERPT = "; its lines:]"
 _HEADER = re.compile(
     rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+ tokens(?:\]|{re.escape(_EXCERPT)})"
 )
-_LEAST_EXCERPT = 40
-"""Tokens: less room for excerpts than this is left alone."""
+_LEAST_SHARE = 0.1
+_LEAST_ROOM = 1 / 16
+"""Of the texts: with less room than this, looking for the lines that should stay costs more than it gives."""
 _TRIES = 4
 _MORE = 1.3
 """Pieces are ranked for somewhat more than the room: what a piece costs is an estimate."""
@@ -62,12 +63,17 @@ class _Bulk:
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """A text that lies in the archive, and the lines of it that may stay."""
+    """A text that lies in the archive, and what of it may stay: its masked form, or the lines that stood here before."""
 
     bulk: _Bulk
     path: str
     header: str
-    pieces: list[Piece]
+    masked: str
+    is_excerpt: bool = False
+
+    def pieces(self, owner: int) -> list[Piece]:
+        """The text in pieces, marked as those of `owner`."""
+        return pieces_again(self.masked, owner) if self.is_excerpt else pieces_of(self.masked, owner)
 
 
 def shrink_calls(
@@ -90,10 +96,10 @@ def shrink_calls(
     repeated = _repeated(rows, candidates)
     by_age = sorted(candidates, key=lambda unit: (unit.start not in repeated, unit.start))
     bulks = [list(_bulks(rows, unit, desk, names, every_tool)) for unit in by_age]
-    going = [bulk for group in _enough(bulks, total(rows) - goal) for bulk in group]
+    going = [bulk for group in _enough(bulks, total(rows) - goal, desk.excerpt_share) for bulk in group]
     reduced: list[_Reduced] = []
     for bulk in going:
-        reduced.append((yield from _archived(bulk, rows[bulk.row].quotable, len(reduced), desk)))
+        reduced.append((yield from _archived(bulk, rows[bulk.row].quotable, desk)))
     found, shown = _fitted(rows, reduced, desk, goal)
     for entry in reduced:
         text = shown[entry.bulk]
@@ -174,59 +180,58 @@ def _is_bulky(text: str, desk: Desk) -> bool:
     return desk.count_text(text) > BULKY_TOKENS
 
 
-def _enough(groups: Sequence[Sequence[_Bulk]], excess: int) -> Sequence[Sequence[_Bulk]]:
-    """The first groups that have to be reduced, at the highest share of their texts at which all of them would do."""
-    for share in _SHARES:
+def _enough(groups: Sequence[Sequence[_Bulk]], excess: int, share: float) -> Sequence[Sequence[_Bulk]]:
+    """The first groups that have to be reduced, when at most `share` of their texts stays; half of that, and so on."""
+    while True:
         gained = 0.0
         for taken, group in enumerate(groups, start=1):
             gained += sum(max(0.0, bulk.tokens * (1 - share) - POINTER_TOKENS) for bulk in group)
             if gained >= excess:
                 return groups[:taken]
-    return groups
+        if not share:
+            return groups
+        share = share / 2 if share > _LEAST_SHARE else 0.0
 
 
 # --- pointers and excerpts
 
 
-def _archived(bulk: _Bulk, masked: Message, owner: int, desk: Desk) -> Asking[_Reduced]:
+def _archived(bulk: _Bulk, masked: Message, desk: Desk) -> Asking[_Reduced]:
     known = _HEADER.match(bulk.text)
     if known is not None:
         header = known.group().removesuffix(_EXCERPT).removesuffix("]")
-        return _Reduced(bulk, known["path"], header, pieces_again(bulk.text[known.end() + 1 :], owner))
+        return _Reduced(bulk, known["path"], header, bulk.text[known.end() + 1 :], is_excerpt=True)
     path = yield Store(bulk.text, bulk.tool_name, bulk.call_id)
     header = f"{POINTER_OPENS}{desk.redact(bulk.what)} is in {path}, {bulk.tokens:,} tokens"
-    return _Reduced(bulk, path, header, pieces_of(bulk.masked(masked), owner))
+    return _Reduced(bulk, path, header, bulk.masked(masked))
 
 
 def _fitted(
     rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk, goal: int
 ) -> tuple[list[Row], dict[_Bulk, str]]:
     """The rows with pointers, and with as much of the texts as fits the goal."""
-    shown = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
-    used = _size(rows, shown, desk)
-    room = float(goal - used)
-    if room < _LEAST_EXCERPT:
-        return _applied(rows, shown, desk), shown
-    pieces = [piece for entry in reduced for piece in entry.pieces]
+    bare = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
+    found = _applied(rows, bare, desk)
+    room = float(goal - total(found))
+    if room < _LEAST_ROOM * sum(entry.bulk.tokens for entry in reduced) or not desk.excerpt_share:
+        return found, bare
+    pieces = [piece for owner, entry in enumerate(reduced) for piece in entry.pieces(owner)]
     rates = [entry.bulk.tokens / len(entry.bulk.text) for entry in reduced]
-    costs = [len(piece.text) * rates[piece.owner] + 2 for piece in pieces]
-    limits = [entry.bulk.tokens * _SHARES[0] for entry in reduced]
+    costs = [len(piece.text) * rates[piece.owner] + _PIECE_TOKENS for piece in pieces]
+    limits = [entry.bulk.tokens * desk.excerpt_share for entry in reduced]
     factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
-    order = choose(pieces, costs, factors, words_of(_standing(rows, shown)), room * _MORE)
-    before: set[int] = set()
+    order = choose(pieces, costs, factors, words_of(_standing(rows, bare)), room * _MORE)
+    wanted = room
     for _ in range(_TRIES):
-        taken = _within(order, pieces, costs, limits, room)
-        if taken == before:
-            break
-        before = taken
-        tried = _excerpts(reduced, pieces, taken, desk)
-        size = _size(rows, tried, desk)
-        if used < size <= goal:
-            shown, used = tried, size
-        if size <= goal and (goal - size) * 30 <= goal:
-            break
-        room += (goal - size) * 0.95 if size < goal else (goal - size) * 1.1 - 8
-    return _applied(rows, shown, desk), shown
+        shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, wanted), desk)
+        spent = sum(desk.count_text(shown[bulk]) - desk.count_text(text) for bulk, text in bare.items())
+        if spent <= room:
+            fuller = _applied(rows, shown, desk)
+            spent += max(0, total(fuller) - goal)
+            if spent <= room:
+                return fuller, shown
+        wanted -= (spent - room) * 1.2 + 8
+    return found, bare
 
 
 def _within(
@@ -286,12 +291,6 @@ def _applied(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> lis
     for index, message in _changed(rows, shown):
         found[index] = Row(message, desk.count(message), None, "shrunk")
     return found
-
-
-def _size(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> int:
-    """The tokens of what `_applied` gives, without masking every message once more."""
-    changed = [(index, desk.count(message)) for index, message in _changed(rows, shown)]
-    return total(rows) + sum(tokens - rows[index].tokens for index, tokens in changed)
 
 
 def _changed(rows: Sequence[Row], shown: Mapping[_Bulk, str]) -> Iterable[tuple[int, Message]]:

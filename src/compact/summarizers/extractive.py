@@ -217,9 +217,7 @@ def _printed(fillings: Sequence[_Filling], limit: int, count: Callable[[str], in
         del longest.taken[-max(1, len(longest.taken) // 50) :]
 
 
-def _shortest(
-    fillings: Sequence[_Filling], reading: Reading, limit: int, count: Callable[[str], int]
-) -> str:
+def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count: Callable[[str], int]) -> str:
     """The beginning of the most important line, where no whole line fits."""
     lines = [line.text for filling in fillings for line in filling.waiting]
     lines += [f"- {flat(text)}" for _, text, _ in reversed(reading.texts)]
