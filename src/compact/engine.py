@@ -76,6 +76,8 @@ class Call:
     """One call of a host."""
 
     messages: Sequence[Any]
+    given: Any = None
+    """The host's own list, if `messages` is a copy of it."""
     tools: Any = None
     system: Any = None
     dialect: str | None = None

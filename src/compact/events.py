@@ -387,6 +387,7 @@ class Recorder:
     ) -> Event:
         """An event that ends now. Without `trace` it starts one of its own; without `started_at` it took no time."""
         now = self.clock()
+        ended_at = timestamp(now)
         trace = trace or Trace(self.ids.trace_id())
         return Event(
             properties=properties,
@@ -396,8 +397,8 @@ class Recorder:
             span_id=self.ids.span_id(),
             parent_id=trace.parent_id,
             # A clock may be set back between two readings; an event never ends before it began.
-            started_at=timestamp(min(started_at or now, now)),
-            ended_at=timestamp(now),
+            started_at=ended_at if started_at is None else timestamp(min(started_at, now)),
+            ended_at=ended_at,
             status="error" if isinstance(properties, Failure) else "ok",
             payload=payload or {},
         )

@@ -28,18 +28,19 @@ class Fenced(BaseException):
 class Run:
     """One piece of work on a session."""
 
+    generation: int = 0
+    """Its number in the lane, given when it enters."""
+    fenced: bool = False
+    out_of_time: bool = False
+    """Why it was fenced: its time was up, or else nobody waited for it any more."""
+    ended: Future[None] | None = None
+    """Done when the lane is free again; there from the moment that somebody waits."""
+    _watchers: int = 1
+    _answer: Future[Any] | None = None
+
     def __init__(self, until: float) -> None:
-        self.generation = 0
-        """Its number in the lane, given when it enters."""
         self.until = until
         """When it is out of time, by the monotonic clock."""
-        self.fenced = False
-        self.out_of_time = False
-        """Why it was fenced: its time was up, or else nobody waited for it any more."""
-        self.ended: Future[None] | None = None
-        """Done when the lane is free again; there from the moment that somebody waits."""
-        self._watchers = 1
-        self._answer: Future[Any] | None = None
 
     def check(self) -> None:
         """Nothing, while the lane is this run's.

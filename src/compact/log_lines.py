@@ -8,15 +8,15 @@ from collections.abc import Callable
 from compact.events import Failure, Finished, Properties, Recovery, Started, Warned
 
 log = logging.getLogger("compact")
-_LOGGED = (Started, Finished, Failure, Warned, Recovery)
+LOGGED = (Started, Finished, Failure, Warned, Recovery)
+"""The start and the end of a pass, failures, warnings and recoveries."""
 
 
 def log_event(session_id: str, properties: Properties, redact: Callable[[str], str]) -> None:
-    """A line for the start and the end of a pass, for failures, warnings and recoveries; nothing for the rest."""
-    if isinstance(properties, _LOGGED):
-        level, text = _line(properties)
-        if log.isEnabledFor(level):
-            log.log(level, "%s", redact(f"session {session_id}: {text}"))
+    """A line for an event that is `LOGGED`, without secrets."""
+    level, text = _line(properties)
+    if log.isEnabledFor(level):
+        log.log(level, "%s", redact(f"session {session_id}: {text}"))
 
 
 def _line(told: Properties) -> tuple[int, str]:

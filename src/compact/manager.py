@@ -26,7 +26,7 @@ from compact.lanes import wait_here, wait_on_loop
 from compact.messages import to_json
 from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
-from compact.running import Conductor, Job
+from compact.running import Conductor, Job, copied
 from compact.settings import corrected, desk_for, limits_for, policy_for
 from compact.stages.base import Desk
 from compact.stages.offload import is_large, offloaded
@@ -99,7 +99,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(session_id, Call(messages=messages, tools=tools, system=system, dialect=dialect))
+        return self._run(session_id, _call(messages, tools=tools, system=system, dialect=dialect))
 
     async def apreflight(
         self,
@@ -111,7 +111,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         dialect: str | None = None,
     ) -> Any:
         """`preflight` for async hosts; disk and heavy work happen off the event loop."""
-        call = Call(messages=messages, tools=tools, system=system, dialect=dialect)
+        call = _call(messages, tools=tools, system=system, dialect=dialect)
         return await self._arun(session_id, call)
 
     def manual_compact(
@@ -127,7 +127,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """The messages with everything folded that may be, whatever their size. Raises as `preflight` does."""
         return self._run(
             session_id,
-            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
         )
 
     async def amanual_compact(
@@ -143,7 +143,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """`manual_compact` for async hosts."""
         return await self._arun(
             session_id,
-            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
         )
 
     async def manage_context(
@@ -155,7 +155,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session_id: str = DEFAULT_SESSION,
     ) -> Any:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        call = Call(messages=messages)
+        call = _call(messages)
         return await self._arun(
             session_id,
             call,
@@ -346,3 +346,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         if verdict.warn:
             warning = Warned(code="small_window", severity="medium", message=verdict.reason)
             self._outside.warn_once(session, warning)
+
+
+def _call(messages: Sequence[Any], **more: Any) -> Call:
+    return Call(messages=copied(messages), given=messages, **more)

@@ -19,7 +19,7 @@ from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, T
 from compact.hygiene.verified import Verified
 from compact.journal import Exporter, Journal
 from compact.lanes import Fenced, Lane, Run
-from compact.log_lines import log_event
+from compact.log_lines import LOGGED, log_event
 from compact.messages import Message
 from compact.passes import Outcome
 from compact.redaction import Redactor, rules_from_config
@@ -57,7 +57,7 @@ class Session:
     last_total: int = 0
     given: Sequence[Any] = ()
     """What the host passed with the last call."""
-    sent: list[Any] = field(default_factory=list)
+    sent: Sequence[Any] = ()
     """What the last call returned, and what it cost: the next one should begin with it."""
     sent_tokens: int = 0
     correction: float = 1.0
@@ -69,6 +69,11 @@ class Session:
 
 class Work(Run):
     """One run over a session."""
+
+    attempt: Attempt | None = None
+    committed: bool = False
+    answered: bool = False
+    """A summarizer has replied; whether that was good shows in what the engine does next."""
 
     def __init__(
         self,
@@ -86,10 +91,6 @@ class Work(Run):
         self.loop = loop
         """Where a summarizer that is a coroutine runs; None: on a loop of its own."""
         self.without_model = without_model
-        self.attempt: Attempt | None = None
-        self.committed = False
-        self.answered = False
-        """A summarizer has replied; whether that was good shows in what the engine does next."""
 
     @property
     def step(self) -> int:
@@ -280,7 +281,8 @@ class Outside:
             payload=payload or None,
         )
         self._journal.emit(event)
-        log_event(session.id, properties, self.redactor(session.id).redact)
+        if isinstance(properties, LOGGED):
+            log_event(session.id, properties, self.redactor(session.id).redact)
 
     def warn_once(self, session: Session, warning: Warned) -> None:
         """Records a warning, the first time it applies to a session."""
@@ -296,12 +298,15 @@ class Outside:
 
     def sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
         """Counts how much of a request begins like the one before: what a provider's prompt cache can use again."""
-        before = len(session.sent)
+        before = session.sent
+        repeats = bool(before) and messages[: len(before)] == before
         with self._lock:
             self._sent_tokens += tokens
-            if before and list(messages[:before]) == session.sent:
+            if repeats:
                 self._prefix_tokens += session.sent_tokens
-        session.sent, session.sent_tokens = list(messages), tokens
+        # The list that the host's was copied to belongs to us; any other is the host's now.
+        session.sent = session.given if messages is session.given else list(messages)
+        session.sent_tokens = tokens
 
     def stats(self) -> dict[str, Any]:
         """Tokens saved in all, how many operations, how much each kind saved, and how stable requests were."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from compact import dialects
 from compact.drivers import drive, served
 from compact.engine import Call, Line, Result, UnderWay
 from compact.errors import ArchiveError
@@ -69,9 +70,6 @@ class Job:
 
     session: Session
     call: Call
-    """With a copy of the host's list: the host may go on writing to its own."""
-    given: Any
-    """The host's own list."""
     line: Callable[[Session], Line]
     summarizer: Summarizer | None = None
     loop: asyncio.AbstractEventLoop | None = None
@@ -80,18 +78,17 @@ class Job:
 
     @classmethod
     def of(cls, call: Call, **parts: Any) -> Job:
-        """The job of a call, with the list copied."""
-        given = call.messages
-        if isinstance(given, list):
-            call = replace(call, messages=list(given))
-        return cls(call=call, given=given, **parts)
+        """The job of a call. Its list is copied, if that has not been done: the host may go on writing to its own."""
+        if call.given is None:
+            call = replace(call, messages=copied(call.messages), given=call.messages)
+        return cls(call=call, **parts)
 
     def grew(self) -> bool:
         """Whether the host has added messages meanwhile; then the job is about those too."""
-        before = self.call.messages
-        if before is self.given or len(self.given) <= len(before):
+        before, given = self.call.messages, self.call.given
+        if len(given) <= len(before):
             return False
-        now = list(self.given)
+        now = list(given)
         if any(one is not other for one, other in zip(before, now, strict=False)):
             return False  # rewritten, not grown: what was asked is answered
         self.call = replace(self.call, messages=now, manual=False)
@@ -130,7 +127,7 @@ class Conductor:
             unchanged = messages is job.call.messages
             if not job.grew():
                 break
-        return job.given if unchanged else messages
+        return job.call.given if unchanged else messages
 
     def _answered(self, job: Job, until: float) -> Waiting[Any]:
         """One round: alone in the lane, or after whoever is in it."""
@@ -162,11 +159,11 @@ class Conductor:
             asking = line.run(job.call, session.state)
             here = job.loop is None or job.is_light()
             need = self._begun(work, asking, line.meter) if here else None
+            if isinstance(need, Result):
+                self._settle(job, work, need)
+                return need.messages
             work.manual_of = job.call.messages if job.call.manual else None
             in_thread(partial(self._finished, job, work, asking, need, line.meter), "compact-pass")
-        except _Done as done:
-            self._settle(job, work, done.result)
-            return done.result.messages
         except BaseException:
             session.lane.leave(work)
             raise
@@ -178,19 +175,16 @@ class Conductor:
         assert work.result is not None
         return work.result.messages
 
-    def _begun(self, work: _Led, asking: Asking[Result], meter: Meter) -> Need:
-        """Runs the line as long as only events come; the need that may take its time.
-
-        Raises:
-            _Done: nothing had to be done.
-        """
+    def _begun(self, work: _Led, asking: Asking[Result], meter: Meter) -> Need | Result:
+        """Runs the line as long as only events come: its end, or the need that may take its time."""
         serve = self._outside.serve
         try:
             need = next(asking)
             while isinstance(need, Emit) and not isinstance(need.properties, Started):
                 need = served(asking, lambda wanted: serve(work, wanted, meter), need)
         except StopIteration as end:
-            raise _Done(end.value) from None
+            result: Result = end.value
+            return result
         return need
 
     def _finished(
@@ -324,12 +318,14 @@ class Conductor:
         return done.result().messages
 
 
-class _Done(Exception):
-    """The line has come to its end."""
+def copied(messages: Any) -> list[Any]:
+    """A list of the same messages.
 
-    def __init__(self, result: Result) -> None:
-        super().__init__()
-        self.result = result
+    Raises:
+        MessageError: it is no list.
+    """
+    dialects.require_list(messages)
+    return list(messages)
 
 
 def _timeout(message: str) -> Failure:
