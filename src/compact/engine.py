@@ -76,6 +76,8 @@ class Call:
     """One call of a host."""
 
     messages: Sequence[Any]
+    given: Any = None
+    """The host's own list, if `messages` is a copy of it."""
     tools: Any = None
     system: Any = None
     dialect: str | None = None
@@ -95,6 +97,19 @@ class Result:
     outcome: Outcome | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What a pass works on: if it does not end in time, this is what the host gets, unless it is too large."""
+
+    before: Result
+    rows: list[Row]
+    decision: Decision
+    note: str | None
+    started: float
+    fits: bool
+    """Whether the messages fit the budget as they are."""
+
+
 @dataclass(slots=True)
 class Line:
     """The line of one session with its parts. Everything it needs from outside it asks for."""
@@ -108,6 +123,8 @@ class Line:
     """Results that went to the archive, by their place in the host's list, and what stands for them."""
     now: Callable[[], float]
     """Seconds, for durations."""
+    under_way: UnderWay | None = None
+    """The pass that was begun; None before there is one."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """The whole line.
@@ -287,6 +304,9 @@ class Line:
             Row(dialect.read(item), self.meter.count_item(item, dialect), source)
             for item, source in zip(working.items, working.sources, strict=True)
         ]
+        before = Result(self._given(call, working), state, estimate)
+        fits = estimate.total <= self.limits.budget
+        self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
         yield from _warn_of_copied_pointers(rows[len(state.standing or ()) :])
 
         def remember(
@@ -303,9 +323,9 @@ class Line:
         except ArchiveError as problem:
             yield Emit(_failed(problem, "snapshot"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
-            if estimate.total > self.limits.budget:
+            if not fits:
                 raise
-            return Result(self._given(call, working), state, estimate)
+            return before
         except Exception as problem:
             yield Emit(_failed(problem, "none"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
