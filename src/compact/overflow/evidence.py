@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 _MAX_TEXT = 20_000
-_MAX_DEPTH = 8
+_MAX_DEPTH = 16
 _MAX_LAYERS = 12
 
 _NAME_KEYS = frozenset(
@@ -39,6 +41,8 @@ _REQUESTED_KEYS = frozenset(("n_prompt_tokens", "prompt_tokens", "input_tokens",
 _ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status", "status_code", "http_status")
 _WRAPPED = ("original_exception", "inner_exception")
 _STATUSES = range(100, 600)
+_ODD_ESCAPE = re.compile(r"\\(?![\\'\"nrtxuU])")
+"""Python would warn of such a backslash."""
 
 
 @dataclass(slots=True)
@@ -55,7 +59,7 @@ class Evidence:
     @property
     def text(self) -> str:
         """Everything that was said, each text once."""
-        return "\n".join(dict.fromkeys(self.texts))
+        return ".\n".join(dict.fromkeys(self.texts))
 
     @property
     def headline(self) -> str:
@@ -121,14 +125,25 @@ def _gather(value: Any, found: Evidence, depth: int) -> None:
 def _gather_text(text: str, found: Evidence, depth: int) -> None:
     """A text, and the body inside it where it is one: gateways quote the provider's answer as a string."""
     text = text[:_MAX_TEXT]
+    start, stop = text.find("{"), text.rfind("}") + 1
+    quoted = _parsed(text[start:stop]) if 0 <= start < stop else None
+    if quoted is not None:
+        _gather(quoted, found, depth + 1)
+        text = text[:start] + text[stop:]
     if text.strip():
         found.texts.append(text)
-    start, stop = text.find("{"), text.rfind("}")
-    if 0 <= start < stop:
-        try:
-            _gather(json.loads(text[start : stop + 1]), found, depth + 1)
-        except ValueError:
-            return  # a repr, or only part of a body: it is read as words
+
+
+def _parsed(text: str) -> Any:
+    """A body as JSON, or as Python shows it in an exception's text; None: only a part of one, to be read as words."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(_ODD_ESCAPE.sub(r"\\\\", text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _gather_entry(key: str, value: Any, found: Evidence, depth: int) -> None:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from compact.overflow.wording import plain
+
 Role: TypeAlias = Literal["limit", "requested", "input", "output"]
 
 _NUMBER = re.compile(
@@ -62,6 +64,7 @@ _CUES: tuple[tuple[Role, re.Pattern[str]], ...] = (
 )
 _SUM = re.compile(r"(?P<input>\d+) ?\+ ?(?P<output>\d+) ?(?:>|=\s*\d+ ?>) ?(?P<limit>\d+)")
 _STATUSES = range(400, 600)
+_SENTENCE_START = re.compile(r"(?:^|[.;!?>])\W*$")
 _LEAST_TOKENS = 64
 """Smaller numbers in such sentences are indexes, counts of messages or the lower end of a range."""
 
@@ -77,25 +80,25 @@ class Numbers:
 
 def read(text: str) -> Numbers:
     """The numbers of an error's text. What contradicts itself (a request within its limit) is left out."""
-    plain = re.sub(r"(?:\\n|\\|[\s\"`'“”‘’])+", " ", text.lower())
-    added = _SUM.search(plain.replace(",", ""))
+    said = plain(text)
+    added = _SUM.search(said.replace(",", ""))
     if added is not None:
         output = int(added["output"])
         return Numbers(int(added["limit"]), int(added["input"]) + output, output)
     found: dict[Role, list[int]] = {"limit": [], "requested": [], "input": [], "output": []}
-    matches = [match for match in _NUMBER.finditer(plain) if _value(match) >= _LEAST_TOKENS]
+    matches = [match for match in _NUMBER.finditer(said) if _value(match) >= _LEAST_TOKENS]
     end = 0
     for place, match in enumerate(matches):
-        following = matches[place + 1].start() if place + 1 < len(matches) else len(plain)
-        before, after = plain[max(end, match.start() - 80) : match.start()], plain[match.end() : following]
+        following = matches[place + 1].start() if place + 1 < len(matches) else len(said)
+        before, after = said[max(end, match.start() - 80) : match.start()], said[match.end() : following]
         end = match.end()
         role, value = _role(before, after[:60]), _value(match)
         known = any(
             value in values for values in found.values()
         )  # errors repeat themselves, and do their sums aloud
-        if role is None or known or (not before.strip() and value in _STATUSES):
+        if role is None or known or (value in _STATUSES and _SENTENCE_START.search(before)):
             continue
-        if role == "limit" and before.endswith("limit (") and "token" not in plain:
+        if role == "limit" and before.endswith("limit (") and "token" not in said:
             continue  # an error's number in brackets
         found[role].append(value)
     return _settled(found)

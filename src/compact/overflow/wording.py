@@ -139,23 +139,27 @@ _TEXT_LIMIT = 10_000
 
 def says_overflow(text: str) -> bool:
     """Whether a sentence says that what was sent does not fit."""
-    plain = _plain(text)
-    field = _TOO_LONG_FIELD.search(plain)
+    said = plain(text)
+    field = _TOO_LONG_FIELD.search(said)
     if field is not None:
         leaf = re.sub(r"\[\d*\]", "", field["path"]).split(".")[-1]
         return leaf in _TEXT_FIELDS and (field["kind"] == "array" or int(field["limit"]) >= _TEXT_LIMIT)
-    if _OUTPUT.search(plain) and not _INPUT.search(plain):
+    if _OUTPUT.search(said) and not _INPUT.search(said):
         return False  # the reply's own limit
-    return any(pattern.search(plain) for pattern in _OVERFLOW)
+    return any(pattern.search(said) for pattern in _OVERFLOW)
 
 
 def says_another_error(text: str) -> bool:
     """Whether a sentence speaks of a rate, a quota, time, or a reply that was cut."""
-    plain = _plain(text)
-    return any(pattern.search(plain) for pattern in (_RATE, _TIME, _FINISH, _SMALL_WINDOW))
+    said = plain(text)
+    return any(pattern.search(said) for pattern in (_RATE, _TIME, _FINISH, _SMALL_WINDOW))
 
 
-def _plain(text: str) -> str:
-    """The text in lower case, without quotes and line breaks, which differ from one transport to the next."""
+def plain(text: str) -> str:
+    """The text in lower case, without quotes, line breaks and the keys of a body, which differ between transports."""
     lower = text.lower().replace("'s ", "s ").replace("input validation error", "validation error")
-    return re.sub(r"(?:\\n|\\|[\s\"`'“”‘’])+", " ", lower)
+    return _QUOTES.sub(" ", _KEYS.sub(" ", lower))
+
+
+_KEYS = re.compile(r"""["']\w+["']\s*:""")
+_QUOTES = re.compile(r"(?:\\n|\\|[\s\"`'“”‘’])+")
