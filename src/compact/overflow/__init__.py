@@ -83,6 +83,11 @@ def _verdict(layer: Evidence) -> bool | None:
 
 def _overflow(layer: Evidence) -> Overflow:
     found = numbers.read(layer.text)
-    return Overflow(
-        layer.limit or found.limit, layer.requested or found.requested, found.output, layer.headline
-    )
+    limit, requested = layer.limit or found.limit, layer.requested or found.requested
+    return Overflow(limit, requested, found.output, _headline(layer))
+
+
+def _headline(layer: Evidence) -> str:
+    """The shortest text that says it: an exception's own text repeats the body's, with more around it."""
+    telling = [text for text in layer.texts if wording.says_overflow(text)] or layer.texts or [*layer.names]
+    return " ".join(min(telling, key=len, default="").split())[:500].rstrip(". ")

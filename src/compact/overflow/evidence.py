@@ -61,12 +61,6 @@ class Evidence:
         """Everything that was said, each text once."""
         return ".\n".join(dict.fromkeys(self.texts))
 
-    @property
-    def headline(self) -> str:
-        """The shortest text that says something, in one line: a body repeats it with its braces around it."""
-        lines = [" ".join(text.split()) for text in self.texts if len(text) > 8]
-        return min(lines, key=len, default=" ".join(self.text.split()))[:500]
-
 
 def layers(problem: Any) -> Iterator[Evidence]:
     """The evidence of an error and of what it was explicitly raised from, outermost first.
