@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -13,8 +12,6 @@ from compact import hygiene, recovery
 from compact.engine import Call
 from compact.events import Recovery
 from compact.recovery import Learn, Learned, Prepare, Request, Send, Step, Tell
-
-log = logging.getLogger("compact")
 
 ModelCall: TypeAlias = Callable[[Any], Any]
 """The host's own call: gets the messages to send, returns the provider's reply, or a coroutine that does."""
@@ -89,14 +86,6 @@ class Calling:
     def _noted(self, step: Learn | Tell) -> Learned | None:
         if isinstance(step, Learn):
             return self.parts.learn(step)
-        log.warning(
-            "session %s: the provider refused %d tokens as too long; attempt %d: %s (limit %s)",
-            self.session_id,
-            step.tokens,
-            step.attempt,
-            step.action,
-            step.overflow.limit or "not named",
-        )
         self.parts.emit(Recovery(attempt=step.attempt, action=step.action, learned_limit=step.overflow.limit))
         return None
 

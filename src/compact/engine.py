@@ -30,12 +30,12 @@ from compact.events import (
 from compact.hygiene.verified import Verified
 from compact.layouts import Rules, View
 from compact.limits import Limits as Limits
-from compact.limits import no_room
+from compact.limits import fixed_shares, no_room
 from compact.markers import POINTER_OPENS
 from compact.messages import Message
 from compact.passes import Outcome, compact_rows
 from compact.sessions import SessionState, Working, recalled, remembered, resolve
-from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row, without_model
+from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
 from compact.stages.offload import is_large, offload
 from compact.tokens import Estimate, Meter
 from compact.triggers import Decision, decide
@@ -64,6 +64,8 @@ class Call:
     """One call of a host."""
 
     messages: Sequence[Any]
+    given: Any = None
+    """The host's own list, if `messages` is a copy of it."""
     tools: Any = None
     system: Any = None
     dialect: str | None = None
@@ -87,6 +89,19 @@ class Result:
     outcome: Outcome | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What a pass works on: if it does not end in time, this is what the host gets, unless it is too large."""
+
+    before: Result
+    rows: list[Row]
+    decision: Decision
+    note: str | None
+    started: float
+    fits: bool
+    """Whether the messages fit the budget as they are."""
+
+
 @dataclass(slots=True)
 class Line:
     """The line of one session with its parts. Everything it needs from outside it asks for."""
@@ -100,6 +115,8 @@ class Line:
     """Results that went to the archive, by their place in the host's list, and what stands for them."""
     now: Callable[[], float]
     """Seconds, for durations."""
+    under_way: UnderWay | None = None
+    """The pass that was begun; None before there is one."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """The whole line.
@@ -228,31 +245,14 @@ class Line:
 
     def _require_room(self, working: Working, dialect: Dialect, estimate: Estimate) -> Asking[None]:
         """Refuses a request whose fixed part fits, but leaves nothing to work in. One that does not fit fails its pass."""
-        budget, least = self.limits.budget, self.limits.least_room
-        if not least or estimate.total <= budget - least:
-            return
-        shares = {
-            "system": estimate.system,
-            "developer": estimate.developer,
-            "tools schema": estimate.tools_schema,
-            "protected messages": self._protected(working, dialect),
-        }
-        room = budget - sum(shares.values())
-        if not 0 <= room < least:
-            return
-        problem = no_room(shares, budget=budget, window=self.limits.window, room=room, least=least)
-        yield Emit(_failed(problem, "none"))
-        raise problem
-
-    def _protected(self, working: Working, dialect: Dialect) -> int:
-        """Tokens of what is never pruned, without the system's and the developer's, which have shares of their own."""
-        view = View(dialect, self.policy.never_prune, frozenset())
-        raw = 0
-        for item in working.items:
-            message = dialect.read(item)
-            if message.role not in ("system", "developer") and view.is_pinned(message):
-                raw += self.meter.count_item(item, dialect)
-        return self.meter.scale(raw)
+        limits = self.limits
+        if not limits.least_room or estimate.total <= limits.budget - limits.least_room:
+            return  # all of it leaves enough
+        shares = fixed_shares(estimate, working.items, dialect, self.meter, self.policy.never_prune)
+        if 0 <= limits.budget - sum(shares.values()) < limits.least_room:
+            problem = no_room(shares, limits)
+            yield Emit(_failed(problem, "none"))
+            raise problem
 
     def _decide(
         self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate
@@ -310,6 +310,9 @@ class Line:
             Row(dialect.read(item), self.meter.count_item(item, dialect), source)
             for item, source in zip(working.items, working.sources, strict=True)
         ]
+        before = Result(self._given(call, working), state, estimate)
+        fits = estimate.total <= self.limits.budget
+        self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
         yield from _warn_of_copied_pointers(rows[len(state.standing or ()) :])
 
         def remember(
@@ -321,15 +324,14 @@ class Line:
                 call.messages, after, items, summaries, size, self._ineffective(state, estimate, size)
             )
 
-        passing = compact_rows(rows, desk, rules, view, remember, state.step)
         try:
-            outcome = yield from without_model(passing) if call.without_model else passing
+            outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
         except ArchiveError as problem:
             yield Emit(_failed(problem, "snapshot"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
-            if estimate.total > self.limits.budget:
+            if not fits:
                 raise
-            return Result(self._given(call, working), state, estimate)
+            return before
         except Exception as problem:
             yield Emit(_failed(problem, "none"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))

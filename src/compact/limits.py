@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from compact.dialects import Dialect
 from compact.errors import InsufficientBudget
+from compact.tokens import Estimate, Meter
 from compact.triggers import Thresholds
 
 
@@ -42,18 +45,35 @@ class Limits:
         )
 
 
-def no_room(
-    shares: Mapping[str, int], *, budget: int, window: int, room: int, least: int
-) -> InsufficientBudget:
+def fixed_shares(
+    estimate: Estimate, items: Sequence[Any], dialect: Dialect, meter: Meter, never_prune: Collection[str]
+) -> dict[str, int]:
+    """What of a request can never leave it, in the model's own tokens, by what it is."""
+    protected = 0
+    for item in items:
+        message = dialect.read(item)
+        if message.role in ("system", "developer"):
+            continue  # they have shares of their own
+        if message.protected or message.role in never_prune:
+            protected += meter.count_item(item, dialect)
+    return {
+        "system": estimate.system,
+        "developer": estimate.developer,
+        "tools schema": estimate.tools_schema,
+        "protected messages": meter.scale(protected),
+    }
+
+
+def no_room(shares: Mapping[str, int], limits: Limits) -> InsufficientBudget:
     """The error for a fixed part that fits its budget and leaves too little of it."""
     fixed = sum(shares.values())
     table = ", ".join(f"{what} {tokens:,}" for what, tokens in shares.items() if tokens)
     return InsufficientBudget(
-        f"the fixed part of the request takes {fixed:,} of {budget:,} tokens ({table}; window {window:,}): "
-        f"{room:,} tokens are left to work in, the least is {least:,}",
+        f"the fixed part of the request takes {fixed:,} of {limits.budget:,} tokens ({table}; window {limits.window:,}): "
+        f"{limits.budget - fixed:,} tokens are left to work in, the least is {limits.least_room:,}",
         hint="Shorten the system prompt or the tools, protect less, use a model with a larger context window, or lower "
         "guard.min_room_share",
-        needed=fixed + least,
-        budget=budget,
+        needed=fixed + limits.least_room,
+        budget=limits.budget,
         shares=dict(shares),
     )

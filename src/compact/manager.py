@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -16,20 +17,22 @@ from compact.archive.backend import Backend
 from compact.calling import Calling, ModelCall, Parts
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
-from compact.drivers import adrive, drive
-from compact.engine import Call, Line, Result
+from compact.drivers import drive
+from compact.engine import Call, Line
 from compact.errors import ArchiveError, WindowTooSmall
 from compact.events import Failure, Ids, Trace, Warned
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.journal import Exporter
+from compact.lanes import wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
 from compact.messages import to_json
-from compact.outside import Outside, Session, Summarizer
+from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
 from compact.recovery import Learn, Learned, input_tokens
+from compact.running import Conductor, Job, copied
 from compact.settings import corrected, desk_for, limits_for, policy_for
-from compact.stages.base import Desk, Need
+from compact.stages.base import Desk
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
@@ -77,6 +80,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             redactor=redactor,
             clock=clock,
         )
+        policy = self.config.policy
+        self._conductor = Conductor(
+            self._outside, timeout_s=policy.timeout_s, rescue_timeout_s=policy.rescue_timeout_s
+        )
         self._policy = policy_for(self.config)
         self._meters: dict[str, Meter] = {}
         self._limits: dict[int, Limits] = {}
@@ -108,9 +115,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(
-            session_id, Call(messages=messages, tools=tools, system=system, dialect=dialect), model
-        )
+        return self._run(session_id, _call(messages, tools=tools, system=system, dialect=dialect), model)
 
     async def apreflight(
         self,
@@ -123,7 +128,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> Any:
         """`preflight` for async hosts; disk and heavy work happen off the event loop."""
-        call = Call(messages=messages, tools=tools, system=system, dialect=dialect)
+        call = _call(messages, tools=tools, system=system, dialect=dialect)
         return await self._arun(session_id, call, model)
 
     def manual_compact(
@@ -140,7 +145,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """The messages with everything folded that may be, whatever their size. Raises as `preflight` does."""
         return self._run(
             session_id,
-            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
             model,
         )
 
@@ -158,7 +163,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """`manual_compact` for async hosts."""
         return await self._arun(
             session_id,
-            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
             model,
         )
 
@@ -217,7 +222,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session_id: str = DEFAULT_SESSION,
     ) -> Any:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        call = Call(messages=messages)
+        call = _call(messages)
         return await self._arun(
             session_id,
             call,
@@ -225,50 +230,27 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             None if summarization_agent is None else agent_summarizer(summarization_agent),
         )
 
-    def _run(self, session_id: str, call: Call, model: str | None = None) -> Any:
-        session = self._session(session_id)
-        with session.lock, session.attempting():
-            line = self._line(session, model)
-            asking = line.run(call, session.state)
-            result = drive(asking, lambda need: self._outside.serve(session, need, line.meter))
-            return self._settled(session, result)
+    def _run(
+        self,
+        session_id: str,
+        call: Call,
+        model: str | None = None,
+        line: Callable[[Session], Line] | None = None,
+    ) -> Any:
+        job = Job.of(call, session=self._session(session_id), line=line or partial(self._line, model=model))
+        return wait_here(self._conductor.conduct(job))
 
     async def _arun(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> Any:
-        session = self._session(session_id)
-        if not session.lock.acquire(blocking=False):
-            await asyncio.to_thread(session.lock.acquire)
-        try:
-            with session.attempting():
-                line = self._line(session, model)
-
-                async def serve(need: Need) -> Any:
-                    return await self._outside.aserve(session, need, line.meter, summarizer)
-
-                result = await adrive(
-                    line.run(call, session.state),
-                    serve,
-                    lambda need: self._outside.serve(session, need, line.meter),
-                )
-            return self._settled(session, result)
-        finally:
-            session.lock.release()
-
-    def _settled(self, session: Session, result: Result) -> Any:
-        session.state = result.state
-        outcome = result.outcome
-        if outcome is not None:
-            session.outcome = outcome
-            for stage, tokens in outcome.saved.items():
-                if stage != "offload":  # counted one by one, as they happen
-                    self._outside.credit(stage, tokens)
-            self._outside.flush()
-        committed = outcome is not None and outcome.step is not None
-        tokens = result.state.tokens_after if committed else result.estimate.total
-        session.last_total = tokens
-        self._outside.sent(session, result.messages, tokens)
-        return result.messages
+        job = Job.of(
+            call,
+            session=self._session(session_id),
+            line=partial(self._line, model=model),
+            summarizer=summarizer,
+            loop=asyncio.get_running_loop(),
+        )
+        return await wait_on_loop(self._conductor.conduct(job))
 
     def _line(self, session: Session, model: str | None) -> Line:
         name = model or self.config.model
@@ -324,7 +306,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             learn=lambda step: self._learn(session, model, step),
             emit=lambda event: self._outside.emit(session, event),
         )
-        call = Call(messages=messages, tools=tools, system=system, dialect=dialect)
+        call = _call(messages, tools=tools, system=system, dialect=dialect)
         return Calling(session_id, call, model_call, parts)
 
     def _learn(self, session: Session, model: str | None, step: Learn) -> Learned:
@@ -366,7 +348,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         try:
             pointer = drive(
                 offloaded(text, tool_name, tool_call_id, desk),
-                lambda need: self._outside.serve(session, need, meter),
+                lambda need: self._outside.serve(Work(session), need, meter),
             )
         except ArchiveError as problem:
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
@@ -497,3 +479,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         if verdict.warn:
             warning = Warned(code="small_window", severity="medium", message=verdict.reason)
             self._outside.warn_once(session, warning)
+
+
+def _call(messages: Sequence[Any], **more: Any) -> Call:
+    return Call(messages=copied(messages), given=messages, **more)

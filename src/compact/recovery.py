@@ -125,7 +125,7 @@ class _Ladder:
         self, request: Request, overflow: Overflow, learned: Learned, cause: Exception | None
     ) -> Generator[Step, Any, Request]:
         """A smaller request than the one that was refused."""
-        self._refused.append(request.messages)
+        self._refused.append(list(request.messages))
         while self._rungs and not overflow.is_output_alone:
             action = self._rungs.pop(0)
             self._attempt += 1
@@ -142,7 +142,7 @@ class _Ladder:
                 except Exception as problem:
                     self._problem = problem
                     continue
-                if smaller.tokens < request.tokens and smaller.messages not in self._refused:
+                if smaller.tokens < request.tokens and list(smaller.messages) not in self._refused:
                     return smaller  # type: ignore[no-any-return]
             # Compacting again would fail again: what is left needs no model.
             self._rungs = [rung for rung in self._rungs if rung == "truncate"]

@@ -107,7 +107,9 @@ class PolicyConfig(Section):
     reserve_output_tokens: Amount = 0
     """The request's max output tokens, subtracted from the window everywhere."""
     timeout_s: Seconds = 120
-    """Time for one whole pass."""
+    """Time for one whole pass; past it the caller gets the messages as they were before."""
+    rescue_timeout_s: Seconds = 15
+    """Time for the stages that need no model, when a pass was out of time and the messages do not fit as they are."""
 
 
 class SummaryConfig(Section):
@@ -233,6 +235,8 @@ class RecoveryConfig(Section):
     """How large the next request may be after an overflow, as a share of the refused one."""
     breaker_failures: Count = 3
     """Failures in a row after which the summarizer is left alone."""
+    breaker_pause_s: Seconds = 60
+    """How long it is left alone before it is tried again."""
     ineffective_passes: Count = 2
     """Passes in a row that do not help, after which no other is tried until something changed."""
     regrow_share: Share = 0.1

@@ -138,27 +138,6 @@ Asking: TypeAlias = Generator[Need, Any, T]
 """A piece of work that asks for what it needs and returns a T."""
 
 
-def without_model(asking: Asking[T]) -> Asking[T]:
-    """The same work with every summary asked of the summarizer that needs no model."""
-    answer: Any = None
-    try:
-        need = next(asking)
-        while True:
-            if isinstance(need, SummaryRequest):
-                need = replace(need, source="extractive")
-            try:
-                answer = yield need
-            except Exception as problem:
-                need = asking.throw(problem)
-            else:
-                need = asking.send(answer)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        asking.close()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
     """What a stage works with: how to count, how to mask, and the numbers of the configuration."""
