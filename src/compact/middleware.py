@@ -247,6 +247,10 @@ _NO_LIMIT = 10**12
 class _Manager(CompactManager):
     """The manager, with the rungs of its ladder callable one by one."""
 
+    def _configured_window(self, model: str | None) -> int | None:
+        """Every model that a call names is looked up: the configured one only counts."""
+        return None if model else self.config.max_context_tokens
+
     def offload(self, text: str, tool_name: str, tool_call_id: str) -> tuple[str, str]:
         """The path of a text in the archive, and its pointer; whatever its size."""
         session, meter = self._session(DEFAULT_SESSION), self._meter(self.config.model)
@@ -307,7 +311,11 @@ def _settings(config: ContextConfig, model: str) -> CompactConfig:
             "preview_lines": config.preview_lines,
         },
         summary={"model": summarizer.get("model"), "base_url": summarizer.get("base_url")},
-        guard={"min_context_tokens": 0, "warn_context_tokens": 0},  # the host chose the limits itself
+        guard={
+            "min_context_tokens": 0,
+            "warn_context_tokens": 0,
+            "min_room_share": 0.0,
+        },  # the host chose the limits itself
     )
 
 

@@ -61,6 +61,8 @@ class Session:
     """What the last call returned, and what it cost: the next one should begin with it."""
     sent_tokens: int = 0
     correction: float = 1.0
+    request: Any = None
+    """The messages that the newest reply of a model call answers."""
 
     def ask_again(self) -> None:
         """The archive may know more than this process: the next call asks it."""

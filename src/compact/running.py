@@ -81,7 +81,7 @@ class Job:
         """The job of a call. Its list is copied, if that has not been done: the host may go on writing to its own."""
         if call.given is None:
             call = replace(call, messages=copied(call.messages), given=call.messages)
-        return cls(call=call, **parts)
+        return cls(call=call, without_model=call.without_model, **parts)
 
     def grew(self) -> bool:
         """Whether the host has added messages meanwhile; then the job is about those too."""
@@ -219,15 +219,13 @@ class Conductor:
 
     def _settle(self, job: Job, work: _Led, result: Result) -> None:
         session, outside, outcome = job.session, self._outside, result.outcome
-        if outcome is not None and not work.fenced:
-            outside.flush()
 
         def settle() -> None:
             session.state = result.state
-            session.last_total = result.estimate.total
             session.given = job.call.messages
             committed = outcome is not None and outcome.step is not None
             tokens = result.state.tokens_after if committed else result.estimate.total
+            session.last_total = tokens
             outside.sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome

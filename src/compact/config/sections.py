@@ -222,6 +222,8 @@ class GuardConfig(Section):
     """A smaller window is refused before anything is spent."""
     warn_context_tokens: Amount = 8000
     """A smaller window is reported."""
+    min_room_share: Share = 0.02
+    """What system, developer, tools and protected messages must leave of the window, as a share of it; 0: nothing."""
 
 
 class RecoveryConfig(Section):
@@ -231,6 +233,8 @@ class RecoveryConfig(Section):
 
     max_compactions: Amount = 3
     """Compactions per model call after an overflow; 0: the overflow is raised."""
+    shrink_share: Share = 0.7
+    """How large the next request may be after an overflow, as a share of the refused one."""
     breaker_failures: Count = 3
     """Failures in a row after which the summarizer is left alone."""
     breaker_pause_s: Seconds = 60
