@@ -21,8 +21,11 @@ jsonschema = importlib.import_module("jsonschema")
 make = event_maker(Clock())
 
 
+VALIDATOR = jsonschema.Draft202012Validator(schema())
+
+
 def check(event: dict[str, Any]) -> None:
-    jsonschema.Draft202012Validator(schema()).validate(event)
+    VALIDATOR.validate(event)
 
 
 def test_the_schema_that_is_checked_in_is_current() -> None:

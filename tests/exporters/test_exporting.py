@@ -110,14 +110,11 @@ def test_every_choice_can_be_opened(name: str) -> None:
 
 
 def test_without_exporters_nothing_runs_beside_the_journal() -> None:
+    before = set(threading.enumerate())
     with manager() as made:
         made.preflight("s", turns(2))
         assert made.get_compaction_stats()["exporters"] == {}
-        assert not any(
-            thread.name.startswith("compact-")
-            for thread in threading.enumerate()
-            if "journal" not in thread.name
-        )
+        assert {thread.name for thread in set(threading.enumerate()) - before} <= {"compact-journal"}
 
 
 def test_closing_twice_and_going_on_after_it_works() -> None:
@@ -142,6 +139,40 @@ CompactManager(config).preflight("s", [{{"role": "user", "content": "hi"}}])
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert [line.split()[3] for line in done.stderr.splitlines()] == ["token_estimate", "trigger_decision"]
+
+
+def test_what_a_killed_process_left_is_sent_by_the_next_one(tmp_path: Path) -> None:
+    """Ariadne got the first events, was away for the next, and the process died at once after those."""
+    ariadne = Ariadne()
+    archive = {"adapter": "fs", "root": str(tmp_path)}
+    tracing = {"exporters": ["ariadne"], "ariadne_url": ariadne.url}
+    script = f"""
+import os, sys
+from compact import CompactConfig, CompactManager
+made = CompactManager(CompactConfig(archive={archive!r}, tracing={tracing!r}))
+made.preflight("s", [{{"role": "user", "content": "hi"}}])
+made.close()
+print("stop it", flush=True)
+sys.stdin.readline()
+made.preflight("s", [{{"role": "user", "content": "hi"}}])
+made.flush()
+os.kill(os.getpid(), 9)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "stop it\n"
+        ariadne.stop()
+        running.communicate("go on\n", timeout=60)
+    assert running.returncode == -9
+    assert len(ariadne.spans) == 2
+    ariadne.start()
+    with CompactManager(CompactConfig(archive=archive, tracing=tracing)) as made:
+        made.preflight("s", [{"role": "user", "content": "hi"}])
+    ariadne.stop()
+    assert [span["span_id"] for span in ariadne.spans] == [event["span_id"] for event in events(made)]
+    assert len(ariadne.spans) == 6
 
 
 def preflight_times(made: CompactManager, rounds: int) -> list[float]:
