@@ -273,7 +273,7 @@ class Conductor:
             reason=under_way.decision.reason,
             note=under_way.note,
             outcome="timeout",
-            duration_ms=round((time.perf_counter() - under_way.started) * 1000, 3),
+            duration_ms=round((self._outside.now() - under_way.started) * 1000, 3),
             tokens_before=before.estimate.total,
             tokens_after=before.estimate.total,
         )

@@ -142,6 +142,7 @@ def desk(limit: int = 20_000) -> Desk:
         large_result_tokens=limit,
         preview_lines=10,
         preview_tokens=400,
+        excerpt_share=0.25,
         write_tools=frozenset(),
     )
 
