@@ -67,7 +67,7 @@ def test_a_pass_out_of_time_is_told() -> None:
     assert error["payload"] == {"generation": 1, "snapshot": "snapshot-000-1"}
     (finished,) = events(made, name="finished")
     assert finished["properties"]["outcome"] == "timeout"
-    assert finished["properties"]["duration_ms"] > 100
+    assert finished["properties"]["duration_ms"] > 0
     assert finished["properties"]["tokens_after"] == made.estimate(items).total
 
 

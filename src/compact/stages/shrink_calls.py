@@ -214,7 +214,7 @@ def _fitted(
     found = _applied(rows, bare, desk)
     room = float(goal - total(found))
     if room < _LEAST_ROOM * sum(entry.bulk.tokens for entry in reduced) or not desk.excerpt_share:
-        return found, bare
+        return _spared(rows, found, bare, desk, goal)
     pieces = [piece for owner, entry in enumerate(reduced) for piece in entry.pieces(owner)]
     rates = [entry.bulk.tokens / len(entry.bulk.text) for entry in reduced]
     costs = [len(piece.text) * rates[piece.owner] + _PIECE_TOKENS for piece in pieces]
@@ -232,6 +232,22 @@ def _fitted(
                 return fuller, shown
         wanted -= (spent - room) * 1.2 + 8
     return found, bare
+
+
+def _spared(
+    rows: Sequence[Row], found: list[Row], bare: dict[_Bulk, str], desk: Desk, goal: int
+) -> tuple[list[Row], dict[_Bulk, str]]:
+    """The newest of the texts stay whole after all, as far as there is room."""
+    room = goal - total(found)
+    shown = dict(bare)
+    for bulk in sorted(bare, key=lambda bulk: -bulk.row):
+        gained = bulk.tokens - desk.count_text(bare[bulk])
+        if gained > room:
+            break
+        room -= gained
+        shown[bulk] = bulk.text
+    fuller = _applied(rows, shown, desk)
+    return (fuller, shown) if total(fuller) <= goal else (found, bare)
 
 
 def _within(
