@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
+from compact import turns
 from compact.errors import CompactError
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ class Run:
             CompactError: somebody else cancelled it.
         """
         self._answer = answer
+        turns.rest()
         try:
             self.check()
             return answer.result(timeout_s)

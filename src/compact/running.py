@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from compact import dialects
+from compact import dialects, turns
 from compact.drivers import drive, served
 from compact.engine import Call, Line, Result, UnderWay
 from compact.errors import ArchiveError
@@ -199,8 +199,14 @@ class Conductor:
 
         def serve(wanted: Need) -> Any:
             work.check()
-            return self._outside.serve(work, wanted, meter)
+            turns.take()
+            try:
+                return self._outside.serve(work, wanted, meter)
+            finally:
+                turns.take()
 
+        if job.loop is not None:
+            turns.join()
         try:
             work.result = drive(asking, serve, need)
         except Fenced:
@@ -209,6 +215,7 @@ class Conductor:
             work.problem = problem
         finally:
             work.end()
+            turns.leave()
         if work.result is None:
             lane.leave(work)
         else:
@@ -323,8 +330,15 @@ class Conductor:
                     reason="timeout",
                 )
 
-        reading = partial(drive, line.run(job.call, session.state), serve)
-        done = in_thread(reading, "compact-snapshot", stop=lambda: None)
+        def read() -> Result:
+            if job.loop is not None:
+                turns.join()
+            try:
+                return drive(line.run(job.call, session.state), serve)
+            finally:
+                turns.leave()
+
+        done = in_thread(read, "compact-snapshot", stop=lambda: None)
         yield Wait(done, _NEVER)
         return done.result().messages
 
