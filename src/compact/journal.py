@@ -72,7 +72,7 @@ class Journal:
         with self._starting:
             if not self._working:
                 # Not a daemon: a process that ends waits the moment it takes to write the last events.
-                threading.Thread(target=self._work, name="compact-journal").start()
+                threading.Thread(target=self._work, name="compact-journal", daemon=False).start()
                 self._working = True
 
     def _work(self) -> None:
