@@ -276,6 +276,8 @@ def test_words_that_no_provider_uses_yet(text: str, limit: int | None, requested
         "maximum recursion depth exceeded",
         "Concurrent request limit exceeded",
         "Metadata value too long: max length 512",
+        "JWT token is over its maximum age",
+        "The API key's token has exceeded its limit",
         "",
     ],
 )

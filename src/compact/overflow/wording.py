@@ -106,7 +106,7 @@ _OVERFLOW = tuple(
         # Something exceeds the context window.
         rf"\b{_EXCEEDS}{_SPAN}\b{_BOUND}\b",
         # The input exceeds something.
-        rf"\b(?:context|prompts?|inputs?|tokens?|sequence)\b{_GAP}[ (]{_EXCEEDS}{_GAP}(?:\b(?:limit|max|maximum|length|allowed|window)\b|{_NUMBER})",
+        rf"\b(?:context|prompts?|inputs?|tokens|token (?:count|length|usage|size)|sequence)\b{_GAP}[ (]{_EXCEEDS}{_GAP}(?:\b(?:limit|max|maximum|length|allowed|window)\b|{_NUMBER})",
         rf"\b(?:context|prompts?|inputs?|requests?|messages?)\b{_GAP}{_NUMBER} tokens\b{_GAP}\b(?:max|maximum|limit)\b",
         # The context length was exceeded.
         r"\b(?:context|prompt|tokens?|input|n_ctx|model max(?:imum)?)(?:[ _-](?:window|length|size|limit|count|tokens?|budget))*"
