@@ -153,10 +153,10 @@ def test_a_commit_that_fails_tells_no_changes_and_counts_none() -> None:
     made = busy_manager()
     serve = made._outside.serve
 
-    def failing(session: Any, need: Any, meter: Any) -> Any:
+    def failing(work: Any, need: Any, meter: Any) -> Any:
         if type(need).__name__ == "Commit":
             raise ArchiveError("the disk is full")
-        return serve(session, need, meter)
+        return serve(work, need, meter)
 
     made._outside.serve = failing  # type: ignore[method-assign]
     with pytest.raises(ArchiveError):
@@ -204,11 +204,11 @@ def test_a_lost_race_nests_the_second_try_below_the_first() -> None:
     rival = CompactManager(made.config, archive=made.archive, clock=Clock())
     raced: list[bool] = []
 
-    def overtaken(session: Any, need: Any, meter: Any) -> Any:
+    def overtaken(work: Any, need: Any, meter: Any) -> Any:
         if type(need).__name__ == "Commit" and not raced:
             raced.append(True)
             rival.preflight("s", busy_session())
-        return serve(session, need, meter)
+        return serve(work, need, meter)
 
     made._outside.serve = overtaken  # type: ignore[method-assign]
     made.preflight("s", items)
