@@ -163,7 +163,11 @@ class Conductor:
                 self._settle(job, work, need)
                 return need.messages
             work.manual_of = job.call.messages if job.call.manual else None
-            in_thread(partial(self._finished, job, work, asking, need, line.meter), "compact-pass")
+            in_thread(
+                partial(self._finished, job, work, asking, need, line.meter),
+                "compact-pass",
+                stop=partial(session.lane.fence, work, out_of_time=False),
+            )
         except BaseException:
             session.lane.leave(work)
             raise
@@ -282,17 +286,25 @@ class Conductor:
     def _instead(self, job: Job, work: _Led) -> Waiting[Any]:
         """What the caller gets when its run was out of time."""
         under_way = work.under_way
-        if under_way is None or job.without_model:
+        if under_way is None:
+            try:
+                return (yield from self._refused(job))
+            except ArchiveError:
+                if job.without_model:
+                    raise
+        elif under_way.fits:
+            return self._snapshot(work, under_way)
+        elif job.without_model:
             return (yield from self._refused(job))
-        if not under_way.fits:
-            job.without_model = True
-            return (yield from self._answered(job, time.monotonic() + self._rescue_timeout_s))
+        job.without_model = True
+        return (yield from self._answered(job, time.monotonic() + self._rescue_timeout_s))
+
+    def _snapshot(self, work: _Led, under_way: UnderWay) -> Any:
         before = under_way.before
-        size = before.estimate.total
-        job.session.outcome = Snapshot(
+        work.session.outcome = Snapshot(
             rows=under_way.rows,
-            tokens_before=size,
-            tokens_after=size,
+            tokens_before=before.estimate.total,
+            tokens_after=before.estimate.total,
             snapshot_id=_snapshot_id(work, before),
             generation=work.generation,
         )
@@ -315,7 +327,8 @@ class Conductor:
                     reason="timeout",
                 )
 
-        done = in_thread(lambda: drive(line.run(job.call, session.state), serve), "compact-snapshot")
+        reading = partial(drive, line.run(job.call, session.state), serve)
+        done = in_thread(reading, "compact-snapshot", stop=lambda: None)
         yield Wait(done, _NEVER)
         return done.result().messages
 
