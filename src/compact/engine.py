@@ -256,7 +256,7 @@ class Line:
         shares = fixed_shares(estimate, working.items, dialect, self.meter, self.policy.never_prune)
         if 0 <= limits.budget - sum(shares.values()) < limits.least_room:
             problem = no_room(shares, limits)
-            yield Emit(_failed(problem, "none"))
+            yield Emit(_failed(problem, "none"), is_last=True)
             raise problem
 
     def _decide(

@@ -270,12 +270,14 @@ class Conductor:
         message = f"run {work.generation} did not end within {limit:g} s: what still comes of it is discarded"
         details: dict[str, Any] = {"generation": work.generation}
         under_way = work.under_way
-        if under_way is None:
+        if under_way is None or work.line is None:
             self._outside.emit(session, _timeout(message), details)
             return
+        spans = work.line.spans
         before = under_way.before
         details["snapshot"] = _snapshot_id(work, before)
-        self._outside.emit(session, _timeout(message), details)
+        failure = _timeout(message)
+        self._outside.emit(session, failure, details, span=spans.place(failure))
         finished = Finished(
             reason=under_way.decision.reason,
             note=under_way.note,
@@ -284,7 +286,7 @@ class Conductor:
             tokens_before=before.estimate.total,
             tokens_after=before.estimate.total,
         )
-        self._outside.emit(session, finished, details)
+        self._outside.emit(session, finished, details, span=spans.place(finished))
 
     def _instead(self, job: Job, work: _Led) -> Waiting[Any]:
         """What the caller gets when its run was out of time."""
