@@ -220,4 +220,5 @@ def _cited_line(line: str, pool: Sequence[tuple[int, str]], count: int) -> int |
     quote = quote.partition("[compact: ")[0].rstrip()
     if len(quote) < _SHORTEST_QUOTE:
         return None
-    return next((n for n, words in pool if quote in words), None)
+    begins = next((n for n, words in pool if words.startswith(quote)), None)
+    return begins if begins is not None else next((n for n, words in pool if quote in words), None)

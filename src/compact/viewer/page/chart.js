@@ -52,7 +52,7 @@ export class Chart {
     const sheet = svg("svg", { width, height, "aria-hidden": "true" },
       ...this.grid(top, width), ...this.across(points, height), ...this.lines(limits, width), ...this.curve(points, inner, height),
       ...this.marks(points, inner));
-    this.over = svg("g", {});
+    this.over = svg("g", { class: "over" });
     sheet.append(this.over);
     refill(this.plot, sheet, this.tip);
     this.describe(points, steps, limits);

@@ -17,13 +17,10 @@ export class Trace {
       key: (event, index) => this.pressed(event, index),
     });
     this.node.addEventListener("click", (event) => {
-      const twist = event.target.closest(".twist");
-      const row = twist?.closest("[data-index]");
-      if (row) this.toggle(Number(row.dataset.index));
+      if (event.target.closest(".twist")) this.toggle(this.list.at(event));
     });
     this.node.addEventListener("dblclick", (event) => {
-      const row = event.target.closest("[data-index]");
-      if (row) this.toggle(Number(row.dataset.index));
+      if (!event.target.closest(".twist")) this.toggle(this.list.at(event));
     });
   }
 

@@ -19,8 +19,8 @@ export class VirtualList {
     box.addEventListener("scroll", this.redraw, { passive: true });
     box.addEventListener("keydown", (event) => this.pressed(event));
     box.addEventListener("click", (event) => {
-      const row = event.target.closest("[data-index]");
-      if (row && box.contains(row)) this.choose(Number(row.dataset.index));
+      const index = this.at(event);
+      if (index < this.items.length) this.choose(index);
     });
     new ResizeObserver(this.redraw).observe(box);
   }
@@ -42,6 +42,11 @@ export class VirtualList {
     this.reveal(this.active);
     this.render();
     if (!quiet) this.chosen?.(this.active);
+  }
+
+  /** The index of the row under the pointer. By its place: the row itself may have been drawn anew since the button went down. */
+  at(event) {
+    return Math.floor((event.clientY - this.box.getBoundingClientRect().top - this.box.clientTop + this.box.scrollTop) / this.height);
   }
 
   reveal(index) {
