@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import sys
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import compact.events as events
+from compact import typed_json
 from compact.events import (
     KINDS,
     WARNING_CODES,
@@ -250,9 +252,11 @@ def test_the_warning_codes_hold_those_of_the_contract() -> None:
 
 def test_the_records_need_nothing_but_the_standard_library() -> None:
     imported = {
-        name.name.partition(".")[0] if isinstance(node, ast.Import) else (node.module or "").partition(".")[0]
-        for node in ast.walk(ast.parse(inspect.getsource(events)))
+        name.name if isinstance(node, ast.Import) else str(node.module)
+        for source in (events, typed_json)
+        for node in ast.walk(ast.parse(inspect.getsource(source)))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
     }
-    assert not imported & {"pydantic", "compact"}
+    own = {"compact.typed_json"}
+    assert {name.partition(".")[0] for name in imported - own} <= set(sys.stdlib_module_names)

@@ -33,6 +33,7 @@ from compact.markers import POINTER_OPENS
 from compact.messages import Message
 from compact.passes import Outcome, compact_rows
 from compact.sessions import SessionState, Working, recalled, remembered, resolve
+from compact.spans import Spans
 from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
 from compact.stages.offload import is_large, offload
 from compact.tokens import Estimate, Meter
@@ -108,15 +109,19 @@ class Line:
     """Results that went to the archive, by their place in the host's list, and what stands for them."""
     now: Callable[[], float]
     """Seconds, for durations."""
+    spans: Spans
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
-        """The whole line.
+        """The whole line, its events in their places.
 
         Raises:
             MessageError: an entry is not a message.
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
+        return self.spans.around(self._line(call, state))
+
+    def _line(self, call: Call, state: SessionState) -> Asking[Result]:
         dialects.require_list(call.messages)
         working, state = yield from self._resolved(call, state)
         seen, known = self._dialect(call, working.items)
@@ -343,7 +348,7 @@ class Line:
                 if estimate.total <= self.limits.budget:
                     return Result(self._given(call, working), state, estimate)
                 raise ArchiveError(f"other workers were faster {call.races + 1} times", reason="taken")
-            return (yield from self.run(replace(call, manual=False, races=call.races + 1), SessionState()))
+            return (yield from self._line(replace(call, manual=False, races=call.races + 1), SessionState()))
         if outcome.step is None:
             stuck = replace(state, tokens_after=estimate.total, ineffective=self.policy.ineffective_passes)
             yield from self._warn_ineffective(state, estimate, estimate.total)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,9 +16,11 @@ from compact.archive import Archive, Attempt, Step, open_archive
 from compact.archive.backend import Backend, backend_archive
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
-from compact.events import Event, Ids, Offload, Properties, Recorder, Trace, Warned
+from compact.events import Event, Ids, Offload, Properties, Recorder, Span, Trace, Warned, timestamp
+from compact.exporters import Exporter, Given, as_exporter, open_exporter
+from compact.follower import Follower
 from compact.hygiene.verified import Verified
-from compact.journal import Exporter, Journal
+from compact.journal import Journal
 from compact.messages import Message
 from compact.passes import Outcome
 from compact.redaction import Redactor, rules_from_config
@@ -77,7 +81,7 @@ class Outside:
         *,
         summarizer: Summarizer | None,
         archive: Archive | Backend | None,
-        exporters: Iterable[Exporter],
+        exporters: Iterable[Given],
         redactor: Any,
         clock: Callable[[], datetime] | None,
     ) -> None:
@@ -85,9 +89,15 @@ class Outside:
         self._writers = Writers(config, summarizer)
         self._redactor = redactor or _redactor_of(config)
         self._session_redactors: dict[str, Any] = {}
-        self.recorder = Recorder(clock or _utc_now, Ids("compact"))
-        self._journal = Journal(self._append, exporters)
-        self._archive = archive if archive is None or isinstance(archive, Archive) else self._over(archive)
+        self.recorder = _recorder(clock)
+        self.now: Callable[[], float] = time.perf_counter if clock is None else lambda: clock().timestamp()
+        """Seconds, for durations. With a clock of the host's own, the same run gives the same figures."""
+        followers = [
+            Follower(exporter, config.tracing.queue_events, self, self._dropped)
+            for exporter in _exporters_of(config, exporters)
+        ]
+        self._journal = Journal(self._append, followers)
+        self._archive = None if archive is None else self._given(archive)
         self._lock = threading.Lock()
         self._operations = 0
         self._saved: dict[str, int] = {}
@@ -108,8 +118,11 @@ class Outside:
                 )
             return self._archive
 
-    def _over(self, backend: Backend) -> Archive:
-        return backend_archive(backend, self._redactor, self.recorder, self._journal.heard)
+    def _given(self, archive: Archive | Backend) -> Archive:
+        if isinstance(archive, Archive):
+            archive.listen(self._journal.heard)
+            return archive
+        return backend_archive(archive, self._redactor, self.recorder, self._journal.heard)
 
     def redactor(self, session_id: str) -> Any:
         """The session's redactor: what it once found it masks everywhere, at every exit of this session."""
@@ -126,10 +139,14 @@ class Outside:
             self._journal.flush()  # the log tells things in the order in which they happened
         match need:
             case Emit():
-                return self.emit(session, need.properties, need.payload)
+                return self.emit(session, need.properties, need.payload, need.span)
             case Store():
                 stored = self.archive.put_output(
-                    session.id, need.text, tool_name=need.tool_name, tool_call_id=need.tool_call_id
+                    session.id,
+                    need.text,
+                    tool_name=need.tool_name,
+                    tool_call_id=need.tool_call_id,
+                    trace=need.trace,
                 )
                 return stored.path
             case SummaryRequest():
@@ -146,14 +163,14 @@ class Outside:
                     summary=need.summary,
                     state=need.state,
                     fingerprints=need.fingerprints,
-                    trace=session.trace,
+                    trace=need.trace,
                 )
                 return isinstance(step, Step)
             case Load():
                 latest = self.archive.latest(session.id)
                 return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
             case KeepRemoved():
-                return self.archive.put_removed(session.id, need.items)
+                return self.archive.put_removed(session.id, need.items, trace=need.trace)
 
     async def aserve(self, session: Session, need: Need, meter: Meter, summarizer: Summarizer | None) -> Any:
         """The answer to a need, off the event loop; a summarizer that is a coroutine runs on it."""
@@ -182,7 +199,11 @@ class Outside:
     # --- events and statistics
 
     def emit(
-        self, session: Session, properties: Properties, payload: Mapping[str, Any] | None = None
+        self,
+        session: Session,
+        properties: Properties,
+        payload: Mapping[str, Any] | None = None,
+        span: Span | None = None,
     ) -> None:
         """Records an event of a session."""
         if isinstance(properties, Offload):
@@ -192,6 +213,7 @@ class Outside:
             session_id=session.id,
             step=session.state.step if session.attempt is None else session.attempt.step,
             trace=session.trace,
+            span=span,
             payload=payload or None,
         )
         self._journal.emit(event)
@@ -226,6 +248,7 @@ class Outside:
                 "by_strategy": dict(self._saved),
                 "sent_tokens": self._sent_tokens,
                 "unchanged_prefix_tokens": self._prefix_tokens,
+                "exporters": self._journal.stats(),
             }
 
     def flush(self) -> None:
@@ -234,16 +257,54 @@ class Outside:
 
     def close(self) -> None:
         """Writes what waits and ends what runs in the background."""
-        self._journal.close()
+        self._journal.close(self._config.tracing.flush_timeout_s)
         if self._archive is not None:
             self._archive.close()
 
     def _append(self, session_id: str, events: Sequence[Event]) -> None:
         self.archive.append_events(session_id, events)
 
+    def _dropped(self, session_id: str, exporter: str, count: int, total: int) -> None:
+        message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"
+        warning = Warned(code="exporter_drops", severity="medium", message=message)
+        self._journal.emit(self.recorder.event(warning, session_id=session_id, step=0))
+
+    # --- the log, as exporters read it
+
+    def lines(self, session_id: str) -> list[bytes]:
+        """See `follower.Log`."""
+        return self.archive.lines(session_id)
+
+    def cursor(self, session_id: str, exporter: str) -> str | None:
+        """See `follower.Log`."""
+        return self.archive.cursor(session_id, exporter)
+
+    def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+        """See `follower.Log`."""
+        self.archive.set_cursor(session_id, exporter, span_id)
+
+
+def _recorder(clock: Callable[[], datetime] | None) -> Recorder:
+    """Ids differ between processes, which may work on the same session, but not between runs by the same clock."""
+    if clock is None:
+        return Recorder(_utc_now, Ids(os.urandom(16).hex()))
+    return Recorder(clock, Ids(timestamp(clock())))
+
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def _exporters_of(config: CompactConfig, given: Iterable[Given]) -> list[Exporter]:
+    """Those that the configuration names and those that the host passed, each with a name of its own."""
+    named = [open_exporter(name, config.tracing) for name in dict.fromkeys(config.tracing.exporters)]
+    found = [each for each in named if each is not None] + [as_exporter(each) for each in given]
+    taken: dict[str, int] = {}
+    for exporter in found:
+        count = taken[exporter.name] = taken.get(exporter.name, 0) + 1
+        if count > 1:
+            exporter.name = f"{exporter.name}-{count}"
+    return found
 
 
 def _redactor_of(config: CompactConfig) -> Redactor:

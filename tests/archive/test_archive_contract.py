@@ -198,7 +198,7 @@ def test_concurrent_appends_do_not_mix(store: Store) -> None:
 
 def test_the_listener_gets_exactly_what_was_written(store: Store) -> None:
     heard: list[bytes] = []
-    archive = archive_on(store, listener=heard.append)
+    archive = archive_on(store, listener=lambda session_id, lines: heard.append(lines))
     add_step(archive, "s1")
     assert b"".join(heard) == store.read_log("s1/events.jsonl")
 
