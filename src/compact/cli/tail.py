@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from compact.archive import Archive
-from compact.archive.following import Follower
+from compact.archive.watching import LogWatcher
 from compact.cli.opening import RootOption, SessionArgument, check_known, opened
 from compact.cli.shared import console, one_line
 from compact.viewer.live import LOCAL_PAUSE_S, REMOTE_PAUSE_S
@@ -49,17 +49,17 @@ def command(
     """Follow a session's events: one line each, with what it says."""
     with opened(root) as archive:
         check_known(archive, session)
-        follower = Follower(archive, [archive.folder(session)])
+        logs = LogWatcher(archive, [archive.folder(session)])
         out = console()
-        lines = _new_lines(follower)
+        lines = _new_lines(logs)
         _print(out, lines if last is None else lines[max(0, len(lines) - last) :], as_json)
         while follow:
             time.sleep(_pause(archive))
-            _print(out, _new_lines(follower), as_json)
+            _print(out, _new_lines(logs), as_json)
 
 
-def _new_lines(follower: Follower) -> list[bytes]:
-    return [line for news in follower.look() for line in news.lines]
+def _new_lines(logs: LogWatcher) -> list[bytes]:
+    return [line for news in logs.look() for line in news.lines]
 
 
 def _pause(archive: Archive) -> float:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from compact.archive.following import Follower
+from compact.archive.watching import LogWatcher
 from compact.errors import ArchiveError
 from compact.viewer.sessions import Sessions
 
@@ -32,14 +32,14 @@ class Watch:
         archive = sessions.archive
         local = archive is None or archive.adapter in ("fs", "memory")
         self._pause_s = pause_s or (LOCAL_PAUSE_S if local else REMOTE_PAUSE_S)
-        self._follower = None if archive is None else Follower(archive)
+        self._logs = None if archive is None else LogWatcher(archive)
         self.problem: str | None = None
         self.ready = archive is None
         """Whether everything that was there at the start has been read."""
 
     def start(self) -> None:
         """Begins to look."""
-        if self._follower is not None:
+        if self._logs is not None:
             self._thread = threading.Thread(target=self._work, name="compact-viewer-watch", daemon=True)
             self._thread.start()
 
@@ -56,9 +56,9 @@ class Watch:
 
     def look(self) -> None:
         """One look."""
-        assert self._follower is not None
+        assert self._logs is not None
         try:
-            for news in self._follower.look():
+            for news in self._logs.look():
                 self._sessions.add_news(news)
             self.problem = None
         except ArchiveError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compact.archive import Archive
-from compact.archive.following import News
+from compact.archive.watching import News
 from compact.viewer.digests import Digest
 from compact.viewer.ingest import as_event
 

@@ -11,7 +11,8 @@ const MANY = 400;
 export class Inspector {
   /** `jump(step, place)`: show that archived message; `compare(step)`: show that step. */
   constructor(node, { jump, compare }) {
-    Object.assign(this, { node, jump, compare, turn: 0, revealing: null });
+    Object.assign(this, { node, jump, compare, turn: 0 });
+    this.shut = el("button", { class: "plain close", text: "Close", on: { click: () => this.clear() } });
     this.clear();
   }
 
@@ -22,8 +23,7 @@ export class Inspector {
 
   put(...children) {
     this.turn += 1;
-    this.revealing = null;
-    refill(this.node, ...children);
+    refill(this.node, this.shut, ...children);
     this.node.scrollTop = 0;
   }
 
@@ -60,7 +60,7 @@ export class Inspector {
     const pruned = find("compact.pruned_messages");
     if (pruned) found.push(this.pruned(pruned.properties));
     const shown = ["compact.trigger_decision", "compact.token_estimate", "compact.pruned_messages"];
-    if (event && !shown.includes(event.name) && Object.keys(p).length) found.push(section("What it says", facts(flat(p))));
+    if (event && !shown.includes(event.name) && Object.keys(p).length) found.push(section("Properties", facts(flat(p))));
     const summaries = event?.payload_chars ? [event] : node.children.map((child) => child.event).filter((each) => each?.name === "compact.summary_created" && each.payload_chars);
     for (const each of summaries) found.push(this.payload(key, each));
     return found;
@@ -195,7 +195,7 @@ export class Inspector {
   }
 
   async showFile(key, path) {
-    const back = [...this.node.childNodes];
+    const back = [...this.node.childNodes].filter((each) => each !== this.shut);
     const turn = this.turn + 1;
     this.put(el("header", {}, el("div", { class: "headline" }, el("h2", { text: "Archived file" })), el("p", { class: "mono quiet", text: path })));
     const goBack = el("button", { class: "plain", text: "Back", on: { click: () => this.put(...back) } });

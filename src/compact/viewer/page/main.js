@@ -143,7 +143,7 @@ function drawChart() {
 
 function drawHead() {
   const row = state.rows.find((each) => each.key === state.key) ?? {};
-  const tile = (name, value, more, bad) => el("div", { class: "tile" }, el("dt", { text: name }), el("dd", { class: bad ? "bad" : "" }, value, more ? el("small", { text: ` ${more}` }) : null));
+  const tile = (name, value, more, bad, spare) => el("div", { class: spare ? "tile spare" : "tile" }, el("dt", { text: name }), el("dd", { class: bad ? "bad" : "" }, value, more ? el("small", { text: ` ${more}` }) : null));
   refill(head,
     el("div", { class: "title" }, el("h1", { text: row.id ?? state.key }), el("span", { class: "quiet", text: [row.model, row.source === "ingest" ? "from /ingest" : null].filter(Boolean).join(" · ") })),
     el("dl", { class: "tiles" },
@@ -151,7 +151,7 @@ function drawHead() {
       tile("Saved", short(row.saved ?? 0), "tokens"),
       tile("Steps", count(row.steps)),
       tile("Calls", count(row.calls)),
-      tile("Events", count(state.events.length)),
+      tile("Events", count(state.events.length), "", false, true),
       tile("Problems", count((row.errors ?? 0) + (row.warnings ?? 0)), "", row.errors > 0)));
 }
 
@@ -250,7 +250,7 @@ const KEYS = {
   r: () => inspector.reveal(),
   "[": () => moveStep(-1),
   "]": () => moveStep(1),
-  Escape: () => byId("sessions").classList.remove("open"),
+  Escape: () => { byId("sessions").classList.remove("open"); inspector.clear(); },
 };
 
 document.addEventListener("keydown", (event) => {

@@ -74,7 +74,7 @@ export class Trace {
 
   draw({ node, depth, root, place, of }) {
     const isRoot = depth === 1;
-    const kind = isRoot && node.step ? "step" : String(node.kind).replace(/^compact\./, "");
+    const kind = isRoot ? (node.step ? "step" : "call") : String(node.kind).replace(/^compact\./, "");
     const safe = /^[a-z_]+$/.test(kind) ? kind : "span";
     const hasChildren = node.children.length > 0;
     const isOpen = this.open.has(node.id);

@@ -27,8 +27,8 @@ class _Known:
     lines: int = 0
 
 
-class Follower:
-    """Follows the logs of an archive by looking at them again and again. For one thread."""
+class LogWatcher:
+    """Looks at the logs of an archive again and again, and tells what is new. For one thread."""
 
     def __init__(self, archive: Reader, folders: Iterable[str] | None = None) -> None:
         self._archive = archive
