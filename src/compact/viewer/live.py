@@ -129,7 +129,7 @@ class Stream:
 
     def opening(self) -> bytes:
         """What is sent first."""
-        return b": open\n\n"
+        return b"retry: 1000\n\n"
 
     def changed(self, key: str) -> None:
         """A session has something new."""

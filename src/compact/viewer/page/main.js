@@ -31,7 +31,7 @@ const view = el("div", { class: "steps" });
 
 function address() {
   const given = new URLSearchParams(location.hash.slice(1));
-  return { key: given.get("s"), view: given.get("v") ?? "trace", step: Number(given.get("step")) || 0 };
+  return { key: given.get("s") || null, view: given.get("v") ?? "trace", step: Number(given.get("step")) || 0 };
 }
 
 function go(change) {
@@ -63,12 +63,14 @@ async function loadSessions() {
   list.show(state.rows, state.key);
 }
 
+/** Fetches what is not here yet. Two of these may overlap: an event that came twice is taken once. */
 async function loadEvents(key) {
   let found;
   do {
     found = await api.events(key, state.events.length ? state.events.at(-1).n + 1 : 0);
     if (key !== state.key) return false;
-    state.events.push(...found.events);
+    const last = state.events.at(-1)?.n ?? -1;
+    for (const event of found.events) if (event.n > last) state.events.push(event);
   } while (found.events.length && found.from + found.events.length < found.total);
   return true;
 }
@@ -87,13 +89,13 @@ async function show() {
   if (!wanted.key && state.rows.length) return go({ key: state.rows[0].key });
   const isNew = wanted.key !== state.key;
   state.view = wanted.view;
+  if (!wanted.key) { state.key = null; return showNothing(); }
   if (isNew) {
     Object.assign(state, { key: wanted.key, events: [], roots: [], steps: [] });
     trace.open.clear();
     trace.at = null;
     inspector.clear();
     list.show(state.rows, state.key);
-    if (!state.key) return showNothing();
     refill(byId("main"), el("div", { class: "empty", text: "Reading …" }));
     try {
       if (!(await loadEvents(state.key))) return undefined;
@@ -226,7 +228,7 @@ const THEMES = ["system", "light", "dark"];
 function theme(name) {
   if (name === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
-  byId("theme").textContent = `Theme: ${name}`;
+  refill(byId("theme"), el("span", { class: "wide-only", text: "Theme: " }), name);
   byId("theme").dataset.theme = name;
   try { localStorage.setItem("theme", name); } catch { /* a browser that keeps nothing */ }
 }
