@@ -25,7 +25,6 @@ from compact.events import Finished, TokenEstimate
 from compact.viewer.serving import ViewerServer
 from compact.viewer.sessions import trace_key
 
-
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup")
 expect = playwright.expect
 
@@ -78,7 +77,7 @@ def test_the_chart_has_the_limits_and_a_mark_for_each_step_of_the_log(
     }
     assert limits == {"window": WINDOW, "budget": WINDOW - 1500, "threshold": int(WINDOW * 0.85)}
     assert f"each of {len(calls)} calls" in visit.page.get_attribute(".plot", "aria-label")
-    top, bottom = (float(visit.page.get_attribute(f".mark >> nth=0 >> .drop", f"y{n}")) for n in (1, 2))
+    top, bottom = (float(visit.page.get_attribute(".mark >> nth=0 >> .drop", f"y{n}")) for n in (1, 2))
     assert top < bottom  # a step is a fall
 
 
@@ -115,7 +114,7 @@ def test_a_bar_shows_how_long_a_part_took_within_its_call(visit: Visit, server: 
         '#trace .row[aria-level="2"] .track i',
         "bars => bars.map(bar => [parseFloat(bar.style.left), parseFloat(bar.style.width)])",
     )
-    assert all(0 <= left and left + width <= 100.01 for left, width in shares)
+    assert all(left >= 0 and left + width <= 100.01 for left, width in shares)
     assert sum(width for _, width in shares) > 10
     assert any(left > 1 for left, _ in shares)
 
