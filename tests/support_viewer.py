@@ -117,7 +117,7 @@ def ask(
     *,
     method: str | None = None,
     raw: bytes | None = None,
-    **headers: str,
+    **headers: Any,
 ) -> Answer:
     """One request, with any headers; `_` in a header's name stands for `-`."""
     address = urlsplit(server.url)

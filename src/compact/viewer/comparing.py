@@ -74,7 +74,8 @@ def compare(
     """The lines of the comparison, in the order of the transcript.
 
     In `after` a number is the place, in `before`, of a message that was kept as it was. `offloaded` are the ids of calls
-    whose results became pointers with a preview; `summaries` the first and the last place that each summary covers.
+    whose results became pointers with a preview since the step before this one: that happens when a result is first
+    seen, so the transcript has the pointer already. `summaries` are the first and the last place that each one covers.
     """
     matched = _matched(before, after)
     by_before = {place: n for n, place in matched.items()}
@@ -147,15 +148,16 @@ def _summary_places(
 
 
 def _level(before: Message, after: Message | int, offloaded: frozenset[str]) -> Level:
-    if isinstance(after, int) or after.parts == before.parts:
-        return "kept"
-    results = [result for result in after.results if is_pointer(result.text)]
+    stands = before if isinstance(after, int) else after
+    results = [result for result in stands.results if is_pointer(result.text)]
     if any(result.call_id in offloaded for result in results):
         return "offloaded"
-    arguments = [str(value) for call in after.calls for value in (call.parsed_arguments() or {}).values()]
+    if stands.parts == before.parts:
+        return "kept"
+    arguments = [str(value) for call in stands.calls for value in (call.parsed_arguments() or {}).values()]
     if results or any(map(is_pointer, arguments)):
         return "shrunk"
-    texts = [after.text, *(result.text for result in after.results)]
+    texts = [stands.text, *(result.text for result in stands.results)]
     return "cut" if any(POINTER_OPENS in text for text in texts) else "mended"
 
 

@@ -9,17 +9,23 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+from compact.archive import Archive
 from compact.archive.watching import LogWatcher
 from compact.errors import ArchiveError
 from compact.viewer.sessions import Sessions
 
-LOCAL_PAUSE_S = 0.2
-REMOTE_PAUSE_S = 3.0
+_LOCAL_PAUSE_S = 0.15
+_REMOTE_PAUSE_S = 3.0
 """Between two looks at an object store: each costs a listing for every session."""
 HEARTBEAT_S = 15.0
 MAX_STREAMS = 32
 MAX_WAITING = 5_000
 """Events that wait for a slow reader of `/events`; then the oldest are skipped, and the reader is told."""
+
+
+def pause_between_looks(archive: Archive) -> float:
+    """How long to wait before looking again for what is new in an archive, in seconds."""
+    return _LOCAL_PAUSE_S if archive.adapter in ("fs", "memory") else _REMOTE_PAUSE_S
 
 
 class Watch:
@@ -30,8 +36,7 @@ class Watch:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         archive = sessions.archive
-        local = archive is None or archive.adapter in ("fs", "memory")
-        self._pause_s = pause_s or (LOCAL_PAUSE_S if local else REMOTE_PAUSE_S)
+        self._pause_s = pause_s if pause_s is not None or archive is None else pause_between_looks(archive)
         self._logs = None if archive is None else LogWatcher(archive)
         self.problem: str | None = None
         self.ready = archive is None

@@ -26,6 +26,8 @@ class _Trace:
     digest: Digest
     events: deque[dict[str, Any]] = field(default_factory=deque)
     first: int = 0
+    known: set[tuple[str, Any]] = field(default_factory=set)
+    """Spans that are here: whoever is not sure that one arrived sends it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,9 @@ class Sessions:
 
     def _put(self, key: str, event: dict[str, Any]) -> None:
         trace = self._trace(key, event["trace_id"])
+        if _span_of(event) in trace.known:
+            return
+        trace.known.add(_span_of(event))
         if event["session_id"]:
             trace.digest.session_id = event["session_id"]
         trace.events.append(event)
@@ -155,13 +160,17 @@ class Sessions:
         while len(self._order) > self._max_events or self._bytes > self._max_bytes:
             key, size = self._order.popleft()
             trace = self._traces[key]
-            trace.events.popleft()
+            trace.known.discard(_span_of(trace.events.popleft()))
             trace.first += 1
             self._bytes -= size
             self.dropped += 1
         # Traces that only ever sent their name must not pile up either.
         while len(self._traces) > self._max_events:
             del self._traces[next(key for key, trace in self._traces.items() if not trace.events)]
+
+
+def _span_of(event: Mapping[str, Any]) -> tuple[str, Any]:
+    return event["span_id"], event["ended_at"]
 
 
 def trace_key(trace_id: str) -> str:

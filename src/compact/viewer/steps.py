@@ -11,7 +11,7 @@ from typing import Any
 from compact import dialects
 from compact.archive import Archive, Step
 from compact.errors import ArchiveError, CompactError
-from compact.events import Offload
+from compact.events import Offload, PrunedMessages
 from compact.messages import (
     Image,
     Message,
@@ -180,7 +180,7 @@ class Steps:
         pairs = compare(
             before,
             after,
-            offloaded=frozenset(self._offloaded(folder)),
+            offloaded=self._offloaded(folder, number),
             summaries=[tuple(each["positions"]) for each in summary.get("summaries", [])],
         )
         meter = Meter(model)
@@ -209,9 +209,17 @@ class Steps:
             return None
         return state if "recipe" in state and "replaced" in state else None
 
-    def _offloaded(self, folder: str) -> list[str]:
-        facts = [event.properties for event in self._archive.events_in(folder)]
-        return [fact.tool_call_id for fact in facts if isinstance(fact, Offload)]
+    def _offloaded(self, folder: str, number: int) -> frozenset[str]:
+        """The calls whose results went to the archive after the step before this one."""
+        found: set[str] = set()
+        for event in self._archive.events_in(folder):
+            if isinstance(event.properties, Offload):
+                found.add(event.properties.tool_call_id)
+            elif isinstance(event.properties, PrunedMessages):
+                if event.step == number:
+                    break
+                found.clear()
+        return frozenset(found)
 
 
 def _reader(dialect: str) -> Callable[[Any], Message]:

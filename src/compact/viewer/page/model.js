@@ -56,8 +56,10 @@ function group(id, children) {
  * name no parent are put together call by call: each begins with its token estimate.
  */
 export function roots(events) {
-  const nodes = events.map(leaf);
-  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const byId = new Map();
+  for (const event of events) byId.set(event.span_id ?? `n${event.n}`, event); // a span that is told again replaces itself
+  for (const [id, event] of byId) byId.set(id, leaf(event));
+  const nodes = [...byId.values()];
   const found = [];
   const missing = new Map();
   let flat = null;
