@@ -156,7 +156,8 @@ def test_a_line_names_its_message_by_number_or_by_its_words() -> None:
             "- [99] is no message",
         ]
     )
-    assert cited(text, before, (0, 3)) == [None, 3, 1, 3, 0, None, None, None]
+    assert cited(text, before, range(4)) == [None, 3, 1, 3, 0, None, None, None]
+    assert cited(text, before, [0]) == [None, 3, None, None, 0, None, None, None]
 
 
 def test_a_step_that_was_pruned_or_is_not_there_says_so(server: ViewerServer) -> None:

@@ -58,14 +58,14 @@ def test_this_machines_own_names_are_served(open_server: ViewerServer, host: str
     ],
 )
 def test_a_request_that_another_page_makes_is_refused(
-    open_server: ViewerServer, headers: dict[str, str]
+    open_server: ViewerServer, headers: dict[str, Any]
 ) -> None:
     assert ask(open_server, "/ingest", span(1), **headers).status == 403
     assert ask(open_server, "/api/sessions", **headers).status == 403
 
 
 def test_the_pages_own_requests_and_a_link_to_it_are_served(open_server: ViewerServer) -> None:
-    own = {"origin": open_server.url, "sec_fetch_site": "same-origin"}
+    own: dict[str, Any] = {"origin": open_server.url, "sec_fetch_site": "same-origin"}
     assert ask(open_server, "/ingest", span(1), **own).status == 200
     assert ask(open_server, "/", sec_fetch_site="cross-site", sec_fetch_mode="navigate").status == 200
 
@@ -171,12 +171,14 @@ def test_with_a_token_nobody_else_gets_anything() -> None:
     with serving(None, host="0.0.0.0", token=TOKEN) as server:
         port = server.url.rpartition(":")[2]
         served: Any = server
-        for given in (
+        wrong = "compact_viewer=wrong"
+        strangers: list[dict[str, Any]] = [
             {},
             {"authorization": "Bearer wrong"},
-            {"cookie": "compact_viewer=wrong"},
+            {"cookie": wrong},
             {"cookie": "\x01=;"},
-        ):
+        ]
+        for given in strangers:
             for path in ("/", "/api/sessions", "/healthz", "/?token=wrong"):
                 assert ask(served, path, **given).status == 401
             assert ask(served, "/ingest", span(1), **given).status == 401

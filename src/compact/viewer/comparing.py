@@ -7,7 +7,7 @@ not said there (which message a pointer stands for) is found by the ids of tool 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -181,19 +181,13 @@ def _first(free: set[int], candidates: Any) -> int | None:
     return next((place for place in candidates if place in free), None)
 
 
-def cited(
-    text: str,
-    before: Sequence[Message],
-    positions: tuple[int, int],
-    flat: Callable[[Message], str] | None = None,
-) -> list[int | None]:
+def cited(text: str, before: Sequence[Message], covered: Sequence[int]) -> list[int | None]:
     """For each line of a summary the place of the message that it is about; None where none can be told.
 
-    A number in brackets names a message, counted from 1. A line that code took from a message is found by its words.
+    A number in brackets names a message, counted from 1. A line that code took from a message is found by its words,
+    among the places that the summary covers, the newest first.
     """
-    words = flat or flattened
-    first, last = positions
-    pool = [(n, words(before[n])) for n in range(min(last + 1, len(before)) - 1, first - 1, -1)]
+    pool = [(n, flattened(before[n])) for n in sorted(covered, reverse=True)]
     return [_cited_line(line, pool, len(before)) for line in text.split("\n")]
 
 

@@ -128,11 +128,12 @@ class Steps:
         """The summaries of a step, line by line, each with the place of the archived message that it is about."""
         found = self.compared(folder, number, model)
         before = [each.message for each in found.before]
+        gone = [pair.before for pair in found.pairs if pair.level == "summarized" and pair.before is not None]
         shown = []
         for each in found.summary.get("summaries", []):
             first, last = each["positions"]
-            places_cited = cited(each["text"], before, (first, last))
-            lines = zip(each["text"].split("\n"), places_cited, strict=True)
+            covered = [n for n in gone if first <= n <= last]
+            lines = zip(each["text"].split("\n"), cited(each["text"], before, covered), strict=True)
             shown.append({**each, "lines": [{"text": text, "message": place} for text, place in lines]})
         return shown
 
