@@ -146,7 +146,10 @@ class Follower:
         self.report(session_id)
 
     def stats(self) -> dict[str, int]:
-        """Events that were delivered, refused by the exporter, dropped for lack of room or time, and that still wait."""
+        """Events that were delivered, refused by the exporter, dropped for lack of room or time, and that still wait.
+
+        What waits is at most the figure given, while it is read from the log.
+        """
         with self._changed:
             return {
                 "delivered": self._delivered,

@@ -36,7 +36,7 @@ class Settings(Protocol):
 
 def from_settings(settings: Settings) -> AriadneExporter:
     """The exporter that the configuration describes."""
-    return AriadneExporter(settings.ariadne_url or DEFAULT_URL)
+    return AriadneExporter(settings.ariadne_url or DEFAULT_URL, TIMEOUT_S)
 
 
 class AriadneExporter(Exporter):
