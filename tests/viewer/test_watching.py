@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 from support_viewer import ask, manager_on, opened, serving, span
 
+from compact.archive import watching
 from compact.archive.watching import LogWatcher
 from compact.cli.app import run
 from compact.viewer import live
@@ -71,6 +72,24 @@ def test_a_log_that_was_made_anew_is_told_from_its_beginning(tmp_path: Path) -> 
     log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
     (news,) = logs.look()
     assert (news.first, len(news.lines)) == (0, 1)
+
+
+def test_among_many_sessions_one_that_was_quiet_for_long_is_still_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_MANY", 1)
+    monkeypatch.setattr(watching, "_QUIET_LOOKS", 3)
+    logs = LogWatcher(opened(tmp_path))
+    with manager_on(tmp_path) as manager:
+        for name in ("a", "b", "c"):
+            manager.preflight(name, HELLO)
+        manager.flush()
+        for _ in range(6):
+            logs.look()
+        manager.preflight("b", HELLO)
+        manager.flush()
+        found = [news for _ in range(watching._SELDOM) for news in logs.look()]
+        assert [(news.session_id, news.first) for news in found] == [("b", 2)]
 
 
 @contextmanager

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from compact.archive.reading import Reader
 from compact.errors import ArchiveError
 
+_MANY = 50
+"""In an archive of more sessions than this, those that have been quiet for a while are looked at less often."""
+_QUIET_LOOKS = 300
+_SELDOM = 10
+
 
 @dataclass(frozen=True, slots=True)
 class News:
@@ -25,6 +30,8 @@ class _Known:
     session_id: str
     size: int = 0
     lines: int = 0
+    quiet: int = 0
+    """Looks in a row that found nothing new."""
 
 
 class LogWatcher:
@@ -34,6 +41,7 @@ class LogWatcher:
         self._archive = archive
         self._only = None if folders is None else list(folders)
         self._known: dict[str, _Known] = {}
+        self._looks = 0
 
     def look(self) -> list[News]:
         """What came since the last look, folder by folder. A log that cannot be read now is looked at the next time.
@@ -43,12 +51,19 @@ class LogWatcher:
         """
         folders = self._archive.folders() if self._only is None else self._only
         found = []
-        for folder in folders:
+        self._looks += 1
+        for place, folder in enumerate(folders):
+            if len(folders) > _MANY and self._may_wait(folder, place):
+                continue
             with suppress(ArchiveError):
                 news = self._news(folder)
                 if news is not None:
                     found.append(news)
         return found
+
+    def _may_wait(self, folder: str, place: int) -> bool:
+        known = self._known.get(folder)
+        return known is not None and known.quiet > _QUIET_LOOKS and (self._looks + place) % _SELDOM != 0
 
     def _news(self, folder: str) -> News | None:
         known = self._known.get(folder)
@@ -62,7 +77,9 @@ class LogWatcher:
             is_new = False
         size = self._archive.log_size(folder)
         if size == known.size and not is_new:
+            known.quiet += 1
             return None
+        known.quiet = 0
         lines = self._archive.event_lines(folder)
         first = known.lines
         if len(lines) < first:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -17,6 +18,8 @@ from compact.viewer.sessions import Sessions
 _LOCAL_PAUSE_S = 0.15
 _REMOTE_PAUSE_S = 3.0
 """Between two looks at an object store: each costs a listing for every session."""
+_REST = 9
+"""For each second of looking so many of rest."""
 HEARTBEAT_S = 15.0
 MAX_STREAMS = 32
 MAX_WAITING = 5_000
@@ -36,7 +39,7 @@ class Watch:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         archive = sessions.archive
-        self._pause_s = pause_s if pause_s is not None or archive is None else pause_between_looks(archive)
+        self._pause_s = pause_s or (_LOCAL_PAUSE_S if archive is None else pause_between_looks(archive))
         self._logs = None if archive is None else LogWatcher(archive)
         self.problem: str | None = None
         self.ready = archive is None
@@ -56,8 +59,10 @@ class Watch:
 
     def _work(self) -> None:
         while not self._stop.is_set():
+            started = time.monotonic()
             self.look()
-            self._stop.wait(self._pause_s)
+            # However many sessions there are, most of the time is left to others.
+            self._stop.wait(max(self._pause_s, _REST * (time.monotonic() - started)))
 
     def look(self) -> None:
         """One look."""
