@@ -67,6 +67,8 @@ class Follower:
         self._queue: deque[tuple[str, bytes]] = deque()
         self._behind: dict[str, int] = {}
         """Sessions whose events are read from the log, and how many were heard since that began."""
+        self._kept: dict[str, list[bytes]] = {}
+        """Lines that were read from the log, and found nobody to take them."""
         self._last: dict[str, str] = {}
         """The last event that was dealt with, of each session."""
         self._entered: set[str] = set()
@@ -210,7 +212,7 @@ class Follower:
     def _next_batch(self) -> None:
         with self._changed:
             session_id = self._queue[0][0]
-            front = islice(self._queue, self.exporter.batch)
+            front = islice(self._queue, self._batch())
             lines = [line for _, line in takewhile(lambda entry: entry[0] == session_id, front)]
         if self.exporter.resumes and session_id not in self._entered:
             self._enter(session_id)
@@ -238,24 +240,37 @@ class Follower:
         if session_id not in self._entered:
             self._enter(session_id)
         with self._changed:
-            heard, self._behind[session_id] = self._behind[session_id], 0
-            self._reading = heard
+            self._reading, self._behind[session_id] = self._behind[session_id], 0
+        kept = self._kept.pop(session_id, None)
         try:
-            lines = self._log.lines(session_id)
-            begin = _place_after(lines, self._last.get(session_id))
-            while begin < len(lines):
-                self._reading = len(lines) - begin
-                begin += self._export(session_id, lines[begin : begin + self.exporter.batch]).taken
-        except BaseException:
+            if kept is None:
+                lines = self._log.lines(session_id)
+                lines = lines[_place_after(lines, self._last.get(session_id)) :]
+                self._reading = len(lines)
+            self._offer(session_id, lines if kept is None else kept)
+        finally:
             with self._changed:
                 self._behind[session_id] += self._reading
-            raise
-        finally:
-            self._reading = self._in_flight = 0
+                self._reading = self._in_flight = 0
         with self._changed:
-            if not self._behind[session_id]:  # nothing was heard meanwhile
+            if kept is None and not self._behind[session_id]:  # all was read, and nothing was heard meanwhile
                 del self._behind[session_id]
                 self._changed.notify_all()
+
+    def _offer(self, session_id: str, lines: list[bytes]) -> None:
+        begin = 0
+        try:
+            while begin < len(lines):
+                taken = self._export(session_id, lines[begin : begin + self._batch()]).taken
+                begin += taken
+                self._reading = max(0, self._reading - taken)
+        except Unavailable:
+            self._kept[session_id] = lines[begin : begin + self._limit]
+            raise
+
+    def _batch(self) -> int:
+        """How many events to offer. Who was away a moment ago is asked with one: reading many for nothing costs time."""
+        return 1 if self._failed_in_a_row else self.exporter.batch
 
     def _export(self, session_id: str, lines: list[bytes]) -> Sent:
         events: list[Told] = [json.loads(line) for line in lines]

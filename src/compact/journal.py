@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
+from weakref import WeakSet
 
 from compact.errors import CompactError
 from compact.events import Event
@@ -21,12 +23,17 @@ Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 
 _PAUSE_S = 0.02
 """Events that come close together are written together."""
+_LINGER_S = 1.0
+"""So long a writer without work waits for more: starting a thread is what costs an agent most."""
 _LIMIT = 10_000
 """Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
 
 
 class Journal:
-    """Writes events in their order, in batches, from a thread of its own that lives while there is something to do."""
+    """Writes events in their order, in batches, from a thread of its own that lives while there is something to do.
+
+    A process that ends writes its last events before it does.
+    """
 
     def __init__(self, append: Append, followers: Sequence[Follower] = ()) -> None:
         self._append = append
@@ -39,14 +46,18 @@ class Journal:
         self._waiting: deque[Event] = deque()
         self._starting = threading.Lock()
         self._writing = threading.RLock()
+        self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._complained = False
+        _journals.add(self)
 
     def emit(self, event: Event) -> None:
         """Takes an event. Costs an append to a list."""
         for noticed in self._noticing:
             noticed(event)
         self._waiting.append(event)
+        if not self._wake.is_set():
+            self._wake.set()
         if self._thread is None or not self._thread.is_alive():  # it is not, after a fork
             try:
                 self._start()
@@ -81,20 +92,18 @@ class Journal:
     def _start(self) -> None:
         with self._starting:
             if self._thread is None or not self._thread.is_alive():
-                # Not a daemon: a process that ends waits the moment it takes to write the last events.
-                thread = threading.Thread(target=self._work, name="compact-journal")
+                thread = threading.Thread(target=self._work, name="compact-journal", daemon=True)
                 thread.start()
                 self._thread = thread
 
     def _work(self) -> None:
-        """Writes until nothing waits. A journal that nobody uses any more has no thread that would keep it."""
-        while True:
+        """Writes until nothing more comes. A journal that nobody uses any more has no thread that would keep it."""
+        while self._wake.wait(_LINGER_S):
             time.sleep(_PAUSE_S)
+            self._wake.clear()
             self.flush()
-            with self._starting:
-                if not self._waiting:
-                    self._thread = None
-                    return
+        self._thread = None
+        self.flush()  # what came after the wait was over, and before anybody could see that
 
     def _take(self) -> list[Event]:
         """The next events of one session: a log is written in one piece."""
@@ -111,3 +120,12 @@ class Journal:
             if not self._complained:
                 log.warning("events are not recorded: %s", problem)
                 self._complained = True
+
+
+_journals: WeakSet[Journal] = WeakSet()
+
+
+@atexit.register
+def _flush_all() -> None:
+    for journal in list(_journals):
+        journal.flush()

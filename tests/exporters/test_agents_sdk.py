@@ -108,7 +108,7 @@ def test_two_callers_at_once_keep_their_own_spans(recorded: Recorded) -> None:
             await made.apreflight(name, busy_session())
             return host.trace_id, str(agent.span_id)
 
-    async def both() -> list[tuple[str, str]]:
+    async def both() -> tuple[tuple[str, str], tuple[str, str]]:
         return await asyncio.gather(one("a"), one("b"))
 
     found = asyncio.run(both())

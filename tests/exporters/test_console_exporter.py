@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from support_engine import manager, turns
+from support_events import EXAMPLES
 from support_exporters import busy_session, event_maker
-from test_events import EXAMPLES
 
 from compact.events import Recovery, Started, Warned
 from compact.exporters.console import ConsoleExporter, line, wants_colour

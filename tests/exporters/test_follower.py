@@ -212,3 +212,26 @@ def test_what_is_no_exporter_is_refused_with_what_to_do() -> None:
     given: Any = "console"
     with pytest.raises(Exception, match="exporters must be callables or exporters, got str"):
         as_exporter(given)
+
+
+def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
+    class Counted(ListLog):
+        reads = 0
+
+        def lines(self, session_id: str) -> list[bytes]:
+            self.reads += 1
+            return super().lines(session_id)
+
+    away = Away()
+    away.resumes = True
+    source = Counted()
+    follower = Follower(away, 20, source, lambda *report: None)
+    written = lines(50)
+    source.write(follower, "s", written)
+    wait_until(lambda: away.tries >= 4)
+    assert source.reads == 1
+    assert follower.stats()["waiting"] == 50
+    away.is_away = False
+    assert follower.flush(10)
+    assert [event["span_id"] for event in away.got] == ids_of(written), "once, and in order"
+    assert follower.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}

@@ -252,10 +252,63 @@ def test_words_that_look_like_markup_stay_words(visit: Visit, server: ViewerServ
     )
 
 
+def test_another_page_can_neither_send_events_nor_read_anything(browser: Any, tmp_path: Path) -> None:
+    visit = Visit(browser)
+    with serving(tmp_path) as server, serving(tmp_path) as other:
+        port = server.url.rpartition(":")[2]
+        visit.page.goto(f"{other.url}/healthz".replace("127.0.0.1", "localhost"))  # a page of another origin
+        tried = visit.page.evaluate(FORGED, [server.url, json.dumps(span(1))])
+        assert tried == ["refused"] * 5
+        visit.page.goto(f"http://rebound.example:{port}/api/sessions")
+        assert "not this machine" in visit.page.inner_text("body")
+        assert ask(server, "/healthz").json()["events"]["count"] == 0
+    visit.close()
+
+
+FORGED = """async ([url, body]) => {
+  const attempts = [
+    () => fetch(`${url}/api/sessions`).then((answer) => answer.text()),
+    () => fetch(`${url}/ingest`, { method: "POST", body, headers: { "content-type": "application/json" } }),
+    () => fetch(`${url}/ingest`, { method: "POST", body, mode: "no-cors" }),
+    () => new Promise((opened, failed) => {
+      const source = new EventSource(`${url}/api/live`);
+      source.onopen = opened;
+      source.onerror = failed;
+    }),
+    () => new Promise((loaded, failed) => {
+      const script = document.createElement("script");
+      Object.assign(script, { src: `${url}/page/main.js`, onload: loaded, onerror: failed });
+      document.head.append(script);
+    }),
+  ];
+  const found = [];
+  for (const attempt of attempts) {
+    try {
+      const answer = await attempt();
+      // An answer that nobody may read says nothing about what the server did; that is asked afterwards.
+      found.push(answer?.type === "opaque" ? "refused" : "served");
+    } catch {
+      found.push("refused");
+    }
+  }
+  return found;
+}"""
+
+
 def test_the_page_asks_nobody_but_its_own_server(visit: Visit, server: ViewerServer) -> None:
     visit.page.goto(f"{server.url}/#s=demo&v=steps")
     visit.page.wait_for_selector("#pairs .row")
     assert {url.split("/")[2] for url in visit.requested} == {server.url.split("/")[2]}
+
+
+def test_brackets_go_from_step_to_step(visit: Visit, server: ViewerServer) -> None:
+    page = visit.page
+    page.goto(f"{server.url}/#s=demo")
+    page.wait_for_selector("#trace .row")
+    for key, step in (("]", 1), ("]", 2), ("[", 1)):
+        page.keyboard.press(key)
+        page.wait_for_selector(f'.pick [data-step="{step}"][aria-pressed="true"]')
+        page.wait_for_selector(f'.mark.chosen[data-step="{step}"]')
 
 
 def test_search_finds_by_all_words_and_says_how_many(visit: Visit, server: ViewerServer) -> None:
