@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from support_viewer import ask, serving, span
 
-from compact.errors import CompactError, ConfigError
+from compact.errors import CompactError, ConfigError, MissingExtra
 from compact.viewer.guarding import check_address
 from compact.viewer.serving import ViewerServer
 
@@ -204,3 +205,9 @@ def test_a_port_that_is_taken_is_an_error_only_when_it_was_asked_for(open_server
         ViewerServer(None, port=port)
     with serving(None, port=None) as one, serving(None, port=None) as other:
         assert one.url != other.url
+
+
+def test_without_the_extra_the_install_line_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'compact-context\[viewer\]'"):
+        ViewerServer(None, port=0)
