@@ -75,8 +75,8 @@ export class Chart {
     const unit = Math.max(1, niceUnit(points.length / 6));
     const label = (n, anchor) => svg("text", { x: this.x(n), y: height - 4, "text-anchor": anchor, text: n === 0 ? "call 1" : count(n + 1) });
     const found = [label(0, points.length > 1 ? "start" : "middle")];
-    for (let n = unit; n < points.length; n += unit) {
-      if (this.x(n) - MARGIN.left > 44) found.push(label(n - 1, "middle"));
+    for (let number = unit; number <= points.length; number += unit) {
+      if (this.x(number - 1) - MARGIN.left > 60) found.push(label(number - 1, "middle"));
     }
     return found;
   }

@@ -200,6 +200,7 @@ const refresh = soon(async () => {
         if (isStep) await loadSteps(state.key);
         draw({ follow: true });
       }
+      drawHead();
     }
   } catch (error) {
     complain(error.message);
