@@ -181,6 +181,21 @@ def test_a_line_of_a_summary_leads_to_the_archived_message(
     expect(page.locator("#inspector pre").first).to_contain_text("can you explain this logic")
 
 
+def test_an_older_summary_leads_on_to_what_it_stood_for(visit: Visit, server: ViewerServer) -> None:
+    page = visit.page
+    page.goto(f"{server.url}/#s=demo&v=steps&step=9")
+    page.wait_for_selector("#pairs .row")
+    page.click("#pairs .row >> nth=0")
+    page.locator("#inspector button.reveal").first.click()
+    page.wait_for_selector(".cite")
+    older = page.inner_text("#inspector .lines").split("\n")[0]
+    assert older.startswith("<COMPACT-SUMMARY v")
+    step = int(older.removeprefix("<COMPACT-SUMMARY v").rstrip(">"))
+    page.locator(".cite").last.click()
+    page.wait_for_selector(f'.pick [data-step="{step}"][aria-pressed="true"]')
+    page.wait_for_selector('#pairs .row[aria-selected="true"][data-level="summarized"]')
+
+
 def test_a_path_in_a_pointer_opens_the_archived_output(
     visit: Visit, server: ViewerServer, demo_root: Path
 ) -> None:

@@ -96,16 +96,11 @@ export class Inspector {
   }
 
   payload(key, event) {
-    const isSummary = event.name === "compact.summary_created" || event.name !== "compact.error";
-    const title = event.name === "compact.summary_created" ? "Summary" : isSummary ? "Content" : "Details";
+    const title = event.name === "compact.summary_created" ? "Summary" : "Details";
     return section(title, this.veil(`${count(event.payload_chars)} characters`, async () => {
-      if (event.name === "compact.summary_created" && event.step) {
-        const read = await api.summary(key, event.step).catch(() => null);
-        const whole = (await api.event(key, event.n)).payload?.summary;
-        const same = read?.summaries.find((each) => each.text === whole) ?? read?.summaries[0];
-        if (same) return this.summary(key, event.step, same);
-      }
       const payload = (await api.event(key, event.n)).payload ?? {};
+      const own = typeof payload.summary === "string" ? await this.ownSummary(key, [{ text: payload.summary }]) : null;
+      if (own) return own;
       const words = Object.entries(payload).map(([name, value]) => this.words(key, name, typeof value === "string" ? value : JSON.stringify(value, null, 2)));
       return el("div", { class: "stack" }, ...words);
     }));
@@ -143,18 +138,22 @@ export class Inspector {
 
   side(key, step, name, place, message) {
     const title = `${name === "before" ? "Before" : "After"}: #${place + 1}, ${count(message.tokens)} tokens`;
-    const isSummary = name === "after" && message.role !== "tool";
-    return section(title, this.veil(message.tools.length ? message.tools.join(", ") : message.role, async () => {
-      if (isSummary) {
-        const read = await api.summary(key, step).catch(() => ({ summaries: [] }));
-        const words = await api.message(key, step, name, place);
-        const text = words.parts.map((part) => part.text ?? "").join("\n");
-        const same = read.summaries.find((each) => each.text === text);
-        if (same) return this.summary(key, step, same);
-        return this.parts(key, words.parts);
-      }
-      return this.parts(key, (await api.message(key, step, name, place)).parts);
+    const hint = message.tools.length ? message.tools.join(", ") : message.role;
+    return section(title, this.veil(hint, async () => {
+      const { parts } = await api.message(key, step, name, place);
+      return (await this.ownSummary(key, parts)) ?? this.parts(key, parts);
     }));
+  }
+
+  /** A message that is a summary of this session, with its citations; null for any other, and for one that only looks so. */
+  async ownSummary(key, parts) {
+    const text = parts.map((part) => part.text ?? "").join("\n");
+    const opening = /^<COMPACT-SUMMARY v(\d+)>/.exec(text);
+    if (!opening) return null;
+    const step = Number(opening[1]);
+    const found = await api.summary(key, step).catch(() => ({ summaries: [] }));
+    const same = found.summaries.find((each) => each.text === text);
+    return same ? this.summary(key, step, same) : null;
   }
 
   parts(key, parts) {
