@@ -30,7 +30,7 @@ WarningCode: TypeAlias = Literal[
     "small_window",  # the window is usable, but small
     "summarizer_unavailable",  # a model was named, but it cannot be asked; the extractive summarizer is used
     "ineffective",  # a pass saved too little to be tried again
-    "breaker_open",  # passes failed in a row; compaction pauses
+    "breaker_open",  # the summarizer failed several times in a row; it is left alone for a while
     "spooled",  # the object store did not answer in time; the record waits in the local spool
     "unfinished_step",  # a step is committed, but its file names could not all be set yet
     "exporter_drops",  # an exporter could not keep up and dropped events

@@ -76,7 +76,7 @@ class Spans:
 
     def _served(self, need: Need) -> Asking[Any]:
         if isinstance(need, Emit):
-            placed = Emit(need.properties, need.payload, self._place(need.properties))
+            placed = Emit(need.properties, need.payload, self.place(need.properties, need.is_last))
             if isinstance(need.properties, _EFFECTS) and self._open[-1].is_pass:
                 self._held.append(placed)
                 return None
@@ -93,11 +93,12 @@ class Spans:
                     yield effect
         return answer
 
-    def _place(self, properties: Properties) -> Span:
+    def place(self, properties: Properties, is_last: bool = False) -> Span:
+        """The place of the next event, also of one that is told from outside: that a run was out of time."""
         now = self._recorder.clock()
         if isinstance(properties, Started):
             self._begin_pass(now)
-        elif self._ends_span(properties):
+        elif is_last or self._ends_span(properties):
             ended = self._open[-1]
             if isinstance(properties, Finished):
                 self._held.clear()

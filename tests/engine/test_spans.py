@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import threading
 import time
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -153,10 +154,10 @@ def test_a_commit_that_fails_tells_no_changes_and_counts_none() -> None:
     made = busy_manager()
     serve = made._outside.serve
 
-    def failing(session: Any, need: Any, meter: Any) -> Any:
+    def failing(work: Any, need: Any, meter: Any) -> Any:
         if type(need).__name__ == "Commit":
             raise ArchiveError("the disk is full")
-        return serve(session, need, meter)
+        return serve(work, need, meter)
 
     made._outside.serve = failing  # type: ignore[method-assign]
     with pytest.raises(ArchiveError):
@@ -204,11 +205,11 @@ def test_a_lost_race_nests_the_second_try_below_the_first() -> None:
     rival = CompactManager(made.config, archive=made.archive, clock=Clock())
     raced: list[bool] = []
 
-    def overtaken(session: Any, need: Any, meter: Any) -> Any:
+    def overtaken(work: Any, need: Any, meter: Any) -> Any:
         if type(need).__name__ == "Commit" and not raced:
             raced.append(True)
             rival.preflight("s", busy_session())
-        return serve(session, need, meter)
+        return serve(work, need, meter)
 
     made._outside.serve = overtaken  # type: ignore[method-assign]
     made.preflight("s", items)
@@ -234,3 +235,34 @@ def test_every_event_of_real_runs_is_as_the_schema_says() -> None:
     broken = {**found[0], "properties": {**found[0]["properties"], "extra": 1}}
     with pytest.raises(jsonschema.ValidationError):
         check.validate(broken)
+
+
+def test_a_pass_out_of_time_ends_its_own_span_and_the_next_run_has_another() -> None:
+    let_go = threading.Event()
+
+    def stuck(request: Any) -> str:
+        let_go.wait(30)
+        return "too late"
+
+    items = [*turns(60), user("Go on.")]
+    made = manager(WINDOW, summarizer=stuck, policy={"timeout_s": 1.5, "hard_cap_buffer": 0})
+    made.estimate(items)  # so that the pass is under way long before its time is up
+    made.preflight("s", items)
+    let_go.set()
+    found = events(made)
+    roots = [event for event in found if event["parent_id"] is None]
+    assert [root["properties"]["outcome"] for root in roots] == ["timeout", "compacted"]
+    assert_one_tree(found, roots=2)
+    below = {event["parent_id"]: event["name"] for event in found}
+    assert below.keys() == {None, *(root["span_id"] for root in roots)}
+
+
+def test_a_request_without_room_to_work_in_is_one_failed_span() -> None:
+    made = manager(WINDOW)
+    system = {"role": "system", "content": "word " * (made.config.budget(WINDOW) - 300)}
+    with pytest.raises(InsufficientBudget):
+        made.preflight("s", [system, user("hi")])
+    found = events(made)
+    (root,) = [event for event in found if event["parent_id"] is None]
+    assert root["status"] == "error" or root["properties"]["outcome"] == "failed"
+    assert_one_tree(found, roots=1)

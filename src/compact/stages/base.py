@@ -115,6 +115,8 @@ class Emit:
     payload: Mapping[str, Any] = field(default_factory=dict)
     span: Span | None = None
     """Its place among the others; set by `compact.spans`."""
+    is_last: bool = False
+    """It ends its run, which has no other event for that."""
 
 
 @dataclass(frozen=True, slots=True)
