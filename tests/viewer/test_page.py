@@ -229,7 +229,8 @@ def test_events_appear_by_themselves_from_the_archive_and_from_ingest(browser: A
             "first", [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"}]
         )
         page.wait_for_selector("#trace-1")
-        expect(page.locator(".tile").nth(3)).to_contain_text("2")  # the calls, without opening the session again
+        calls = page.locator(".tile").nth(3)
+        expect(calls).to_contain_text("2")  # without opening the session again
         assert ask(server, "/ingest", span(1)).status == 200
         page.wait_for_selector('.session-row >> text="live-t1"')
         page.click('.session-row >> text="live-t1"')
