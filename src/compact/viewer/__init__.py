@@ -1,4 +1,4 @@
 """The trace viewer: a page on this machine that shows sessions while they run, and from their archives.
 
-`create_app` gives the ASGI application, `ViewerServer` serves it. Both need the extra `viewer`.
+`compact.viewer.serving.ViewerServer` serves it. It needs the extra `viewer`.
 """
