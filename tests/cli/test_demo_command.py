@@ -95,11 +95,12 @@ def test_the_page_says_what_went_where_within_80_columns(page: str) -> None:
 
 
 def test_the_commands_at_the_end_work(page: str) -> None:
-    show, apply = [shlex.split(line) for line in page.splitlines()[-2:]]
+    show, view, apply = [shlex.split(line) for line in page.splitlines()[-3:]]
     assert show[-5:-1] == ["archive", "show", "demo", "--root"]
     done = subprocess.run(show, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Session demo: " in done.stdout
+    assert view[-2:] == ["view", show[-1]]
     assert apply[-2:] == ["apply", "YOUR.jsonl"]
 
 

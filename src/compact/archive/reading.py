@@ -41,10 +41,12 @@ class Reader:
 
     def sessions_by_folder(self) -> dict[str, str]:
         """The id of each session by its folder. An id that holds a secret is masked, and only the folder leads to it."""
-        found = {
-            folder: self.session_in(folder) for folder in self._store.folders() if keys.is_folder(folder)
-        }
+        found = {folder: self.session_in(folder) for folder in self.folders()}
         return {folder: session_id for folder, session_id in found.items() if session_id is not None}
+
+    def folders(self) -> list[str]:
+        """The folders that can be a session's, sorted. Nothing in them is read."""
+        return [folder for folder in self._store.folders() if keys.is_folder(folder)]
 
     def session_in(self, folder: str) -> str | None:
         """The id of the session in a folder; None when nothing is there. An id that holds a secret is masked."""
@@ -135,12 +137,20 @@ class Reader:
 
     def transcript(self, session_id: str, step: Step) -> list[Any]:
         """The messages before a step, one for one."""
-        data = self.file(self.folder(session_id), step, "transcript")
+        return self.transcript_in(self.folder(session_id), step)
+
+    def transcript_in(self, folder: str, step: Step) -> list[Any]:
+        """The same, by folder."""
+        data = self.file(folder, step, "transcript")
         return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
     def summary(self, session_id: str, step: Step) -> dict[str, Any]:
         """The summary record of a step."""
-        return cast("dict[str, Any]", json.loads(self.file(self.folder(session_id), step, "summary")))
+        return self.summary_in(self.folder(session_id), step)
+
+    def summary_in(self, folder: str, step: Step) -> dict[str, Any]:
+        """The same, by folder."""
+        return cast("dict[str, Any]", json.loads(self.file(folder, step, "summary")))
 
     def file(self, folder: str, step: Step, kind: str) -> bytes:
         """A file of a step, checked against its hash.
@@ -174,8 +184,12 @@ class Reader:
 
     def events(self, session_id: str, start: int = 0) -> list[Event]:
         """The session's events in the order of the log, from number `start` on. A line that is none is passed over."""
+        return self.events_in(self.folder(session_id), start)
+
+    def events_in(self, folder: str, start: int = 0) -> list[Event]:
+        """The same, by folder."""
         found = []
-        for line in self.event_lines(self.folder(session_id))[start:]:
+        for line in self.event_lines(folder)[start:]:
             try:
                 found.append(parse(json.loads(line)))
             except ValueError:
@@ -185,6 +199,15 @@ class Reader:
     def event_lines(self, folder: str) -> list[bytes]:
         """The whole lines of a session's log; one that is still being written is left out."""
         return self._store.read_log(f"{folder}/{keys.EVENTS}").split(b"\n")[:-1]
+
+    def log_size(self, folder: str) -> int:
+        """How many bytes a session's log has: another number means that there are other events."""
+        parts = self._store.entries(folder, keys.EVENTS.partition(".")[0])
+        return sum(entry.size for entry in parts if not keys.is_hidden(entry.key))
+
+    def address(self) -> str:
+        """Where the archive lies, for people: a folder or a URL."""
+        return self._store.address("").rstrip("/")
 
     def files(self, session_id: str) -> list[FileInfo]:
         """What an agent may read, by virtual path: `/tool_outputs/...` and `/conversation_history/...`.

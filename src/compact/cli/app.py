@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from compact.cli import apply, archive, check, config, count, demo
+from compact.cli import apply, archive, check, config, count, demo, stats, tail, view
 from compact.errors import CompactError
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
@@ -35,6 +35,9 @@ app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("apply", epilog=apply.EXAMPLE)(apply.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")
+app.command("view", epilog=view.EXAMPLE)(view.command)
+app.command("tail", epilog=tail.EXAMPLE)(tail.command)
+app.command("stats", epilog=stats.EXAMPLE)(stats.command)
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 
 

@@ -5,26 +5,21 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated
 
 import typer
 
-from compact.archive import Archive, Removed, open_archive
+from compact.archive import Archive, Removed
 from compact.archive.grep import Pattern
 from compact.archive.records import to_line
 from compact.archive.search import SearchIndex
 from compact.cli import archive_report as report
+from compact.cli.opening import MaybeSession, RootOption, SessionArgument, check_known, opened
 from compact.cli.shared import JsonOption, console, counted, print_json
-from compact.config import CompactConfig
 from compact.errors import ArchiveError
-from compact.events import Ids, Recorder
-from compact.redaction import Redactor, rules_from_config
 
 app = typer.Typer(
     help="Look into an archive, restore from it, check it, thin it out.",
@@ -32,24 +27,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-RootOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--root", metavar="FOLDER", help="The archive's folder. Else: the configured archive."),
-]
-SessionArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
-MaybeSession: TypeAlias = Annotated[
-    str | None, typer.Argument(metavar="[SESSION]", help="Only this session; else all of them.")
-]
-
 _DURATION = re.compile(r"(\d{1,5})\s*([smhdw])", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_NEAR_NAMES = 5
 
 
 @app.command("ls", epilog="Example: compact archive ls")
 def list_sessions(root: RootOption = None, as_json: JsonOption = False) -> None:
     """List the sessions: their steps, their stored outputs, how much that is."""
-    with _opened(root) as archive:
+    with opened(root) as archive:
         found = sorted(archive.sessions_by_folder().items(), key=lambda pair: pair[::-1])
         rows = [report.session_row(archive, folder, session_id) for folder, session_id in found]
     if as_json:
@@ -61,8 +46,8 @@ def list_sessions(root: RootOption = None, as_json: JsonOption = False) -> None:
 @app.command("show", epilog="Example: compact archive show my-session")
 def show(session: SessionArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Show one session: every step, and every file that its agent can read."""
-    with _opened(root) as archive:
-        _check_known(archive, session)
+    with opened(root) as archive:
+        check_known(archive, session)
         found = report.session_details(archive, session)
     if as_json:
         print_json(asdict(found))
@@ -84,8 +69,8 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Give back the transcript as it was before a step, redacted: one message a line, or one object with --json."""
-    with _opened(root) as archive:
-        _check_known(archive, session)
+    with opened(root) as archive:
+        check_known(archive, session)
         restored = archive.restore(session, step)
     data = to_line(asdict(restored)) if as_json else b"".join(map(to_line, restored.messages))
     if output is None:
@@ -112,9 +97,9 @@ def grep(
         compiled = Pattern(pattern, ignore_case=ignore_case)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
-    with _opened(root) as archive:
+    with opened(root) as archive:
         if session is not None:
-            _check_known(archive, session)
+            check_known(archive, session)
         sessions = archive.sessions_by_folder() if session is None else {archive.folder(session): session}
         found = report.matching_lines(archive, sessions, compiled)
         if as_json:
@@ -136,8 +121,8 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Find passages of a session by words, best first. Exit code 1 when there are none."""
-    with _opened(root) as archive:
-        _check_known(archive, session)
+    with opened(root) as archive:
+        check_known(archive, session)
         hits = SearchIndex(archive, session).search(query, limit)
     if as_json:
         print_json([asdict(hit) for hit in hits])
@@ -150,9 +135,9 @@ def search(
 @app.command("verify", epilog="Example: compact archive verify")
 def verify(session: MaybeSession = None, root: RootOption = None, as_json: JsonOption = False) -> None:
     """Read everything and list what is not as it was written. Exit code 1 when something is not."""
-    with _opened(root) as archive:
+    with opened(root) as archive:
         if session is not None:
-            _check_known(archive, session)
+            check_known(archive, session)
         checked = len(archive.sessions()) if session is None else 1
         problems = archive.verify(session)
     if as_json:
@@ -177,7 +162,7 @@ def prune(
     A session that cannot be read is left as it is, and the exit code is 1.
     """
     age = _duration(older_than)
-    with _opened(root) as archive:
+    with opened(root) as archive:
         removed, refused = _pruned(archive, age, dry_run)
     if as_json:
         rows = [asdict(each) for each in removed]
@@ -204,41 +189,6 @@ def _pruned(archive: Archive, age: timedelta, dry_run: bool) -> tuple[list[Remov
         except ArchiveError as problem:
             refused[session] = str(problem)
     return removed, refused
-
-
-@contextmanager
-def _opened(root: Path | None) -> Iterator[Archive]:
-    """The archive in a folder, or the configured one."""
-    config = CompactConfig.load()
-    settings: dict[str, Any] = config.archive.model_dump()
-    if root is not None:
-        settings |= {"adapter": "fs", "root": root}
-    if settings["adapter"] == "fs" and not Path(settings["root"]).is_dir():
-        raise ArchiveError(
-            f"there is no archive at {settings['root']}",
-            hint="Name its folder with --root, or go to the folder where the agent runs",
-            key=str(settings["root"]),
-            reason="missing",
-        )
-    rules = config.redaction
-    redactor = Redactor(rules_from_config(rules.rules, rules.extra)) if rules.enabled else Redactor.disabled()
-    recorder = Recorder(lambda: datetime.now(UTC), Ids("compact archive"))
-    with closing(open_archive(redactor, recorder, **settings)) as archive:
-        yield archive
-
-
-def _check_known(archive: Archive, session_id: str) -> None:
-    if archive.session_in(archive.folder(session_id)) is not None:
-        return
-    known = archive.sessions()
-    near = get_close_matches(session_id, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
-    rest = f" and {len(known) - len(near)} more" if len(near) < len(known) else ""
-    raise ArchiveError(
-        f"there is no session {session_id!r:.150}",
-        hint=f"There are: {', '.join(near)}{rest}" if known else "The archive is empty",
-        key=session_id,
-        reason="missing",
-    )
 
 
 def _duration(text: str) -> timedelta:

@@ -124,6 +124,7 @@ def _print_next(out: Console, root: str, session: Session) -> None:
     program = _program()
     out.print("\nLook further:", style="bold")
     out.print(f"  {program} archive show {session.id} --root {root}", soft_wrap=True)
+    out.print(f"  {program} view {root}", soft_wrap=True)
     out.print(f"  {program} apply YOUR.jsonl", soft_wrap=True)
 
 

@@ -1,0 +1,76 @@
+"""The archive that a command is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from compact.archive import Archive, open_archive
+from compact.config import CompactConfig
+from compact.errors import ArchiveError
+from compact.events import Ids, Recorder
+from compact.redaction import Redactor, rules_from_config
+
+RootOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--root", "--archive", metavar="FOLDER", help="The archive's folder. Else: the configured archive."
+    ),
+]
+SessionArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
+MaybeSession: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="[SESSION]", help="Only this session; else all of them.")
+]
+
+_NEAR_NAMES = 5
+
+
+@contextmanager
+def opened(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
+    """The archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
+
+    Raises:
+        ArchiveError: there is no such folder.
+    """
+    config = CompactConfig.load()
+    settings: dict[str, Any] = config.archive.model_dump()
+    if root is not None:
+        settings |= {"adapter": "fs", "root": root}
+    is_missing = settings["adapter"] == "fs" and not Path(settings["root"]).is_dir()
+    if is_missing and not (may_be_new and root is None):
+        raise ArchiveError(
+            f"there is no archive at {settings['root']}",
+            hint="Name its folder with --root, or go to the folder where the agent runs",
+            key=str(settings["root"]),
+            reason="missing",
+        )
+    rules = config.redaction
+    redactor = Redactor(rules_from_config(rules.rules, rules.extra)) if rules.enabled else Redactor.disabled()
+    recorder = Recorder(lambda: datetime.now(UTC), Ids("compact archive"))
+    with closing(open_archive(redactor, recorder, **settings)) as archive:
+        yield archive
+
+
+def check_known(archive: Archive, session_id: str) -> None:
+    """Lets the id of a session in the archive pass.
+
+    Raises:
+        ArchiveError: there is no such session; names some that are like it.
+    """
+    if archive.session_in(archive.folder(session_id)) is not None:
+        return
+    known = archive.sessions()
+    near = get_close_matches(session_id, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
+    rest = f" and {len(known) - len(near)} more" if len(near) < len(known) else ""
+    raise ArchiveError(
+        f"there is no session {session_id!r:.150}",
+        hint=f"There are: {', '.join(near)}{rest}" if known else "The archive is empty",
+        key=session_id,
+        reason="missing",
+    )

@@ -1,0 +1,61 @@
+"""`compact tail`: a session's events in the terminal, as they come."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from compact.archive.watching import LogWatcher
+from compact.cli.opening import RootOption, SessionArgument, check_known, opened
+from compact.cli.shared import one_line
+from compact.events import parse
+from compact.exporters.console import line, wants_colour
+from compact.viewer.live import pause_between_looks
+
+EXAMPLE = "Example: compact tail my-session"
+
+_BROKEN_CHARS = 80
+
+
+def command(
+    session: SessionArgument,
+    root: RootOption = None,
+    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")] = True,
+    last: Annotated[
+        int | None, typer.Option("--last", "-n", metavar="N", min=0, help="Begin with the last N events.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the lines of the log as they are.")] = False,
+) -> None:
+    """Follow a session's events: one line each, with what it says and how long it took."""
+    with opened(root) as archive:
+        check_known(archive, session)
+        logs = LogWatcher(archive, [archive.folder(session)])
+        lines = _new_lines(logs)
+        _print(lines if last is None else lines[max(0, len(lines) - last) :], as_json)
+        while follow:
+            time.sleep(pause_between_looks(archive))
+            _print(_new_lines(logs), as_json)
+
+
+def _new_lines(logs: LogWatcher) -> list[bytes]:
+    return [each for news in logs.look() for each in news.lines]
+
+
+def _print(lines: Sequence[bytes], as_json: bool) -> None:
+    colour = wants_colour(sys.stdout)
+    for each in lines:
+        text = each.decode("utf-8", "replace")
+        sys.stdout.write((text if as_json else _told(text, colour)) + "\n")
+    sys.stdout.flush()
+
+
+def _told(text: str, colour: bool) -> str:
+    try:
+        return line(parse(json.loads(text)).to_json(), colour)
+    except (ValueError, RecursionError):
+        return f"a line that is no event: {one_line(text, _BROKEN_CHARS)}"

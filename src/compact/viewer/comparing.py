@@ -1,0 +1,220 @@
+"""A step, message by message: what stood before, what stands after, and at which level of detail.
+
+Pure. A step's state says how its context is made: a number for each message that was kept as it was (its place in the
+host's list), the message itself where compact wrote it. The transcript before the step lies in the archive. What is
+not said there (which message a pointer stands for) is found by the ids of tool calls, then by the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from compact.markers import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
+from compact.messages import Message
+
+Level: TypeAlias = Literal[
+    "kept",  # as it was
+    "offloaded",  # a preview, and where the whole is
+    "shrunk",  # where the output or the written text is
+    "cut",  # head and tail
+    "summarized",  # in the words of a summary
+    "pruned",  # gone; the archive has it
+    "mended",  # no provider would have taken it as it was
+    "marker",  # so that roles alternate
+]
+LEVELS: tuple[Level, ...] = (
+    "kept",
+    "offloaded",
+    "shrunk",
+    "cut",
+    "summarized",
+    "pruned",
+    "mended",
+    "marker",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A line of the comparison: the places of a message before and after; None where it did not stand, or no longer."""
+
+    before: int | None
+    after: int | None
+    level: Level
+
+
+def places(
+    recipe: Sequence[Any], replaced: int, count: int, previous: Mapping[str, Any] | None
+) -> dict[int, int]:
+    """Where the messages of the host's list stand in the transcript of a step, which has `count` messages.
+
+    A host that keeps what it was given passes the transcript itself. One that passes its full history is seen through
+    the step before (`previous`, its state), whose messages come first.
+    """
+    if replaced == count:
+        return {n: n for n in range(count)}
+    if previous is not None:
+        sources = [entry if isinstance(entry, int) else None for entry in previous["recipe"]]
+        sources += range(previous["replaced"], replaced)
+        if len(sources) == count:
+            return {source: n for n, source in enumerate(sources) if source is not None}
+    shift = replaced - count  # something was repaired on the way: the newest messages are the same
+    return {source: source - shift for source in recipe if isinstance(source, int) and source >= shift}
+
+
+def compare(
+    before: Sequence[Message],
+    after: Sequence[Message | int],
+    *,
+    offloaded: frozenset[str] = frozenset(),
+    summaries: Sequence[tuple[int, int]] = (),
+) -> list[Pair]:
+    """The lines of the comparison, in the order of the transcript.
+
+    In `after` a number is the place, in `before`, of a message that was kept as it was. `offloaded` are the ids of calls
+    whose results became pointers with a preview since the step before this one: that happens when a result is first
+    seen, so the transcript has the pointer already. `summaries` are the first and the last place that each one covers.
+    """
+    matched = _matched(before, after)
+    by_before = {place: n for n, place in matched.items()}
+    heads = _summary_places(after, matched, before, summaries)
+    pairs: list[Pair] = []
+    written = set(heads.values())
+    waiting = [n for n in range(len(after)) if n not in matched and n not in written]
+    for place in range(len(before)):
+        n = by_before.get(place)
+        if n is not None:
+            while waiting and waiting[0] < n:
+                pairs.append(Pair(None, waiting.pop(0), "marker"))
+            pairs.append(Pair(place, n, _level(before[place], after[n], offloaded)))
+        elif place in heads:
+            pairs.append(Pair(place, heads[place], "summarized"))
+        else:
+            covered = any(first <= place <= last for first, last in summaries)
+            pairs.append(Pair(place, None, "summarized" if covered else "pruned"))
+    return pairs + [Pair(None, n, "marker") for n in waiting]
+
+
+def _matched(before: Sequence[Message], after: Sequence[Message | int]) -> dict[int, int]:
+    """The place before of every message after that is the same one, whole or reduced."""
+    found = {n: each for n, each in enumerate(after) if isinstance(each, int) and each < len(before)}
+    free = set(range(len(before))) - set(found.values())
+    by_id: dict[str, list[int]] = {}
+    for place in sorted(free):
+        for key in _ids(before[place]):
+            by_id.setdefault(key, []).append(place)
+    for n, each in enumerate(after):
+        if isinstance(each, int) or _is_ours(each):
+            continue
+        known = _first(free, (place for key in _ids(each) for place in by_id.get(key, ())))
+        if known is not None:
+            found[n] = known
+            free.discard(known)
+    for n, each in enumerate(after):
+        if n in found or isinstance(each, int) or each.text == GAP:
+            continue
+        low = max((found[m] for m in found if m < n), default=-1)
+        high = min((found[m] for m in found if m > n and found[m] > low), default=len(before))
+        same = _same_words if _is_ours(each) else _same_role
+        known = _first(free, (p for p in range(low + 1, high) if same(before[p], each)))
+        if known is not None:
+            found[n] = known
+            free.discard(known)
+    return found
+
+
+def _summary_places(
+    after: Sequence[Message | int],
+    matched: Mapping[int, int],
+    before: Sequence[Message],
+    summaries: Sequence[tuple[int, int]],
+) -> dict[int, int]:
+    """Beside which message before a new summary is shown: the first one that it covers and that is gone."""
+    new = [
+        n
+        for n, each in enumerate(after)
+        if n not in matched and not isinstance(each, int) and each.text.startswith(SUMMARY_OPENS)
+    ]
+    taken = set(matched.values())
+    heads: dict[int, int] = {}
+    for n, (first, last) in zip(new, summaries, strict=False):
+        head = _first(set(range(len(before))) - taken, range(first, last + 1))
+        if head is not None:
+            heads[head] = n
+            taken.add(head)
+    return heads
+
+
+def _level(before: Message, after: Message | int, offloaded: frozenset[str]) -> Level:
+    stands = before if isinstance(after, int) else after
+    results = [result for result in stands.results if is_pointer(result.text)]
+    if any(result.call_id in offloaded for result in results):
+        return "offloaded"
+    if stands.parts == before.parts:
+        return "kept"
+    arguments = [str(value) for call in stands.calls for value in (call.parsed_arguments() or {}).values()]
+    if results or any(map(is_pointer, arguments)):
+        return "shrunk"
+    texts = [stands.text, *(result.text for result in stands.results)]
+    return "cut" if any(POINTER_OPENS in text for text in texts) else "mended"
+
+
+def _is_ours(message: Message) -> bool:
+    return message.text.startswith(SUMMARY_OPENS) or message.text == GAP
+
+
+def _ids(message: Message) -> list[str]:
+    return [f"r:{result.call_id}" for result in message.results] + [f"c:{call.id}" for call in message.calls]
+
+
+def _same_role(one: Message, other: Message) -> bool:
+    return one.role == other.role
+
+
+def _same_words(one: Message, other: Message) -> bool:
+    return one.text == other.text
+
+
+def _first(free: set[int], candidates: Any) -> int | None:
+    return next((place for place in candidates if place in free), None)
+
+
+def cited(text: str, before: Sequence[Message], covered: Sequence[int]) -> list[int | None]:
+    """For each line of a summary the place of the message that it is about; None where none can be told.
+
+    A number in brackets names a message, counted from 1. A line that code took from a message is found by its words,
+    among the places that the summary covers, the newest first.
+    """
+    pool = [(n, flattened(before[n])) for n in sorted(covered, reverse=True)]
+    return [_cited_line(line, pool, len(before)) for line in text.split("\n")]
+
+
+def flattened(message: Message) -> str:
+    """A message's words and calls on one line, as a summary quotes them."""
+    calls = [
+        f"{call.name}({', '.join(f'{key}={value}' for key, value in (call.parsed_arguments() or {}).items())}"
+        for call in message.calls
+    ]
+    return " ".join(" ".join([message.text, *calls]).split())
+
+
+_SHORTEST_QUOTE = 12
+
+
+def _cited_line(line: str, pool: Sequence[tuple[int, str]], count: int) -> int | None:
+    body = line.strip()
+    if not body.startswith("- "):
+        return None
+    body = body[2:]
+    number, closed, _ = body.removeprefix("[").partition("]")
+    if body.startswith("[") and closed and number.isascii() and number.isdigit():
+        place = int(number) - 1
+        return place if 0 <= place < count else None
+    quote = " ".join(body.partition(") -> ")[0].partition("...")[0].split())
+    quote = quote.partition("[compact: ")[0].rstrip()
+    if len(quote) < _SHORTEST_QUOTE:
+        return None
+    begins = next((n for n, words in pool if words.startswith(quote)), None)
+    return begins if begins is not None else next((n for n, words in pool if quote in words), None)

@@ -1,0 +1,200 @@
+"""Every session that the page can show: those of an archive, and those that arrive at `/ingest`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compact.archive import Archive
+from compact.archive.watching import News
+from compact.viewer.digests import Digest
+from compact.viewer.ingest import as_event
+
+MAX_INGESTED_EVENTS = 20_000
+MAX_INGESTED_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Trace:
+    """A trace that arrived at `/ingest`. The oldest events go when there are too many; numbers stay."""
+
+    digest: Digest
+    events: deque[dict[str, Any]] = field(default_factory=deque)
+    first: int = 0
+    known: set[tuple[str, Any]] = field(default_factory=set)
+    """Spans that are here: whoever is not sure that one arrived sends it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some events of a session, from number `first` on, and how many it has in all."""
+
+    first: int
+    total: int
+    events: list[dict[str, Any]]
+
+
+class Sessions:
+    """The sessions by key. Safe to share between threads; `changed` is called with the key of what is new."""
+
+    def __init__(
+        self,
+        archive: Archive | None,
+        changed: Callable[[str], None] = lambda _: None,
+        *,
+        max_events: int = MAX_INGESTED_EVENTS,
+        max_bytes: int = MAX_INGESTED_BYTES,
+    ) -> None:
+        self.archive = archive
+        self._changed = changed
+        self._max_events, self._max_bytes = max_events, max_bytes
+        self._lock = threading.Lock()
+        self._archived: dict[str, Digest] = {}
+        self._traces: dict[str, _Trace] = {}
+        self._order: deque[tuple[str, int]] = deque()
+        self._bytes = 0
+        self.dropped = 0
+
+    # --- what is there
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The list of sessions, the one with the newest event first."""
+        with self._lock:
+            known = {digest.trace_id for digest in self._archived.values()}
+            # A session that also sends its events here is shown once, from its archive, which has more.
+            arrived = [trace.digest for trace in self._traces.values() if trace.digest.trace_id not in known]
+            digests = [digest.to_json() for digest in (*self._archived.values(), *arrived)]
+        return sorted(digests, key=lambda row: (row["last_at"] or "", row["id"]), reverse=True)
+
+    def digest(self, key: str) -> Digest | None:
+        """The row of one session; None when there is no such session."""
+        with self._lock:
+            trace = self._traces.get(key)
+            return trace.digest if trace else self._archived.get(key)
+
+    def events(self, key: str, first: int, limit: int) -> Page | None:
+        """Events of a session in the order of its log; None when there is no such session.
+
+        Raises:
+            ArchiveError: the log cannot be read.
+        """
+        with self._lock:
+            trace = self._traces.get(key)
+            if trace is not None:
+                start = max(first, trace.first)
+                chosen = list(trace.events)[start - trace.first :][:limit]
+                return Page(start, trace.first + len(trace.events), chosen)
+            is_known = key in self._archived
+        if not is_known or self.archive is None:
+            return None
+        lines = self.archive.event_lines(key)
+        return Page(first, len(lines), [read_line(line) for line in lines[first : first + limit]])
+
+    @property
+    def ingested(self) -> int:
+        """How many events of `/ingest` are held."""
+        return len(self._order)
+
+    # --- what arrives
+
+    def add_news(self, news: News) -> None:
+        """Takes in what is new in an archive's log."""
+        with self._lock:
+            digest = self._archived.get(news.folder)
+            if digest is None or news.first == 0:
+                digest = self._archived[news.folder] = Digest(news.folder, news.session_id, "archive")
+            for line in news.lines:
+                digest.add(read_line(line))
+        self._changed(news.folder)
+
+    def add_ingested(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Takes in what `/ingest` accepted."""
+        touched: dict[str, None] = {}
+        with self._lock:
+            for event in events:
+                key = trace_key(event["trace_id"])
+                touched[key] = None
+                if event["type"] == "trace":
+                    self._name(key, event)
+                else:
+                    self._put(key, as_event(event))
+            self._thin_out()
+        for key in touched:
+            self._changed(key)
+
+    def _name(self, key: str, event: Mapping[str, Any]) -> None:
+        digest = self._trace(key, event["trace_id"]).digest
+        name = event.get("group_id") or event.get("name")
+        if name and digest.session_id == digest.trace_id:
+            digest.session_id = name
+        for moment in ("started_at", "ended_at"):
+            if event.get(moment):
+                digest.first_at = digest.first_at or event[moment]
+                digest.last_at = max(digest.last_at or "", event[moment])
+
+    def _put(self, key: str, event: dict[str, Any]) -> None:
+        trace = self._trace(key, event["trace_id"])
+        if _span_of(event) in trace.known:
+            return
+        trace.known.add(_span_of(event))
+        if event["session_id"]:
+            trace.digest.session_id = event["session_id"]
+        trace.events.append(event)
+        trace.digest.add(event)
+        size = len(json.dumps(event, ensure_ascii=False))
+        self._order.append((key, size))
+        self._bytes += size
+
+    def _trace(self, key: str, trace_id: str) -> _Trace:
+        trace = self._traces.get(key)
+        if trace is None:
+            trace = self._traces[key] = _Trace(Digest(key, trace_id, "ingest", trace_id=trace_id))
+        return trace
+
+    def _thin_out(self) -> None:
+        while len(self._order) > self._max_events or self._bytes > self._max_bytes:
+            key, size = self._order.popleft()
+            trace = self._traces[key]
+            trace.known.discard(_span_of(trace.events.popleft()))
+            trace.first += 1
+            self._bytes -= size
+            self.dropped += 1
+        # Traces that only ever sent their name must not pile up either.
+        while len(self._traces) > self._max_events:
+            del self._traces[next(key for key, trace in self._traces.items() if not trace.events)]
+
+
+def _span_of(event: Mapping[str, Any]) -> tuple[str, Any]:
+    return event["span_id"], event["ended_at"]
+
+
+def trace_key(trace_id: str) -> str:
+    """The key of an ingested trace. No folder of an archive has a colon in its name, so the two never meet."""
+    return f"trace:{hashlib.sha256(trace_id.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+
+
+def read_line(line: bytes) -> dict[str, Any]:
+    """A line of a log; one that is no event is shown as what it is."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        data = None
+    if isinstance(data, dict) and isinstance(data.get("name"), str):
+        return data
+    return {
+        "name": "unreadable",
+        "status": "error",
+        "properties": {"line": line[:200].decode("utf-8", "replace")},
+    }
+
+
+def light(event: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """An event for the page: all but the payload, which is content and is shown only when somebody asks for it."""
+    payload = event.get("payload")
+    held = json.dumps(payload, ensure_ascii=False) if payload else ""
+    return {**{k: v for k, v in event.items() if k != "payload"}, "n": number, "payload_chars": len(held)}

@@ -1,0 +1,281 @@
+"""The steps of an archived session, for the page. Content is given only where it is asked for by its place."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compact import dialects
+from compact.archive import Archive, Step
+from compact.errors import ArchiveError, CompactError
+from compact.events import Offload, PrunedMessages
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+from compact.tokens import Meter
+from compact.viewer.comparing import LEVELS, Pair, cited, compare, places
+
+MAX_TEXT_CHARS = 400_000
+_REMEMBERED = 6
+_FALLBACK_MODEL = "gpt-4o"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A message on one side of a comparison."""
+
+    message: Message
+    tokens: int
+    tools: tuple[str, ...]
+    """The tools that it calls, or whose results it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A step with both its sides."""
+
+    step: Step
+    before: list[Standing]
+    after: list[Standing]
+    pairs: list[Pair]
+    summary: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it but the words."""
+        return {
+            "step": self.step.step,
+            "committed_at": self.step.committed_at,
+            "dialect": self.step.dialect,
+            "tokens_before": sum(each.tokens for each in self.before),
+            "tokens_after": sum(each.tokens for each in self.after),
+            "before": [_outlined(each) for each in self.before],
+            "after": [_outlined(each) for each in self.after],
+            "pairs": [[pair.before, pair.after, pair.level] for pair in self.pairs],
+            "levels": self._levels(),
+            "summaries": [
+                {key: value for key, value in each.items() if key not in ("text", "struck")}
+                for each in self.summary.get("summaries", [])
+            ],
+        }
+
+    def _levels(self) -> list[dict[str, Any]]:
+        found = {level: {"level": level, "messages": 0, "before": 0, "after": 0} for level in LEVELS}
+        for pair in self.pairs:
+            row: dict[str, Any] = found[pair.level]
+            row["messages"] += 1
+            row["before"] += self.before[pair.before].tokens if pair.before is not None else 0
+            row["after"] += self.after[pair.after].tokens if pair.after is not None else 0
+        return [row for row in found.values() if row["messages"]]
+
+
+class Steps:
+    """Reads steps; those looked at last are remembered, as they never change."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int], Comparison] = OrderedDict()
+
+    def listed(self, folder: str) -> list[dict[str, Any]]:
+        """The steps of a session; one that cannot be read says why."""
+        return [self._row(folder, number) for number in self._archive.steps_in(folder)]
+
+    def compared(self, folder: str, number: int, model: str | None) -> Comparison:
+        """A step with both its sides.
+
+        Raises:
+            ArchiveError: there is no such step, it was pruned, or it is damaged.
+        """
+        with self._lock:
+            known = self._known.get((folder, number))
+        if known is not None:
+            return known
+        made = self._compared(folder, number, model or _FALLBACK_MODEL)
+        with self._lock:
+            self._known[(folder, number)] = made
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return made
+
+    def message(self, folder: str, number: int, model: str | None, side: str, place: int) -> dict[str, Any]:
+        """The words of one message.
+
+        Raises:
+            ArchiveError: as `compared`; or there is no such message.
+        """
+        found = self.compared(folder, number, model)
+        standing = found.before if side == "before" else found.after
+        if not 0 <= place < len(standing):
+            raise ArchiveError(
+                f"step {number} has {len(standing)} messages {side}, none at {place}", reason="missing"
+            )
+        message = standing[place].message
+        return {**_outlined(standing[place]), "parts": [_shown(part) for part in message.parts]}
+
+    def summaries(self, folder: str, number: int, model: str | None) -> list[dict[str, Any]]:
+        """The summaries of a step, line by line, each with the place of the archived message that it is about."""
+        found = self.compared(folder, number, model)
+        before = [each.message for each in found.before]
+        gone = [pair.before for pair in found.pairs if pair.level == "summarized" and pair.before is not None]
+        shown = []
+        for each in found.summary.get("summaries", []):
+            first, last = each["positions"]
+            covered = [n for n in gone if first <= n <= last]
+            lines = zip(each["text"].split("\n"), cited(each["text"], before, covered), strict=True)
+            shown.append({**each, "lines": [{"text": text, "message": place} for text, place in lines]})
+        return shown
+
+    def file(self, folder: str, path: str) -> dict[str, Any]:
+        """A file that the session's agent can read, by its virtual path; the beginning of a very long one.
+
+        Raises:
+            ArchiveError: there is no such file.
+        """
+        text = self._archive.read_text_in(folder, path)
+        return {"path": path, "chars": len(text), "text": text[:MAX_TEXT_CHARS]}
+
+    def _row(self, folder: str, number: int) -> dict[str, Any]:
+        try:
+            step = self._archive.step_in(folder, number)
+        except ArchiveError as error:
+            return {"step": number, "problem": error.message}
+        transcript = step.files["transcript"]
+        return {
+            "step": number,
+            "committed_at": step.committed_at,
+            "dialect": step.dialect,
+            "messages": transcript.lines,
+            "bytes": transcript.bytes,
+            "pruned_at": step.pruned_at,
+            "tokens_after": step.state.get("tokens_after"),
+            "problem": None,
+        }
+
+    def _compared(self, folder: str, number: int, model: str) -> Comparison:
+        archive, step = self._archive, self._archive.step_in(folder, number)
+        wire = archive.transcript_in(folder, step)
+        summary = archive.summary_in(folder, step)
+        read = _reader(step.dialect)
+        before = [read(item) for item in wire]
+        recipe = list(step.state.get("recipe", []))
+        places_of = places(
+            recipe, step.state.get("replaced", len(wire)), len(wire), self._previous(folder, number)
+        )
+        after = [
+            places_of[entry] if isinstance(entry, int) else read(entry["item"])
+            for entry in recipe
+            if not isinstance(entry, int) or entry in places_of
+        ]
+        pairs = compare(
+            before,
+            after,
+            offloaded=self._offloaded(folder, number),
+            summaries=[tuple(each["positions"]) for each in summary.get("summaries", [])],
+        )
+        meter = Meter(model)
+        dialect = dialects.get(step.dialect)
+
+        names = {call.id: call.name for message in before for call in message.calls}
+
+        def standing(message: Message) -> Standing:
+            tools = [call.name for call in message.calls]
+            tools += [result.name or names.get(result.call_id, "") for result in message.results]
+            return Standing(message, _tokens(message, meter, dialect), tuple(filter(None, tools)))
+
+        sides = [standing(message) for message in before]
+        return Comparison(
+            step=step,
+            before=sides,
+            after=[sides[each] if isinstance(each, int) else standing(each) for each in after],
+            pairs=pairs,
+            summary=summary,
+        )
+
+    def _previous(self, folder: str, number: int) -> Mapping[str, Any] | None:
+        try:
+            state = self._archive.step_in(folder, number - 1).state
+        except ArchiveError:
+            return None
+        return state if "recipe" in state and "replaced" in state else None
+
+    def _offloaded(self, folder: str, number: int) -> frozenset[str]:
+        """The calls whose results went to the archive after the step before this one."""
+        found: set[str] = set()
+        for event in self._archive.events_in(folder):
+            if isinstance(event.properties, Offload):
+                found.add(event.properties.tool_call_id)
+            elif isinstance(event.properties, PrunedMessages):
+                if event.step == number:
+                    break
+                found.clear()
+        return frozenset(found)
+
+
+def _reader(dialect: str) -> Callable[[Any], Message]:
+    known = dialects.get(dialect)
+
+    def read(item: Any) -> Message:
+        try:
+            return known.read(item)
+        except CompactError:
+            role = str(item.get("role", "?")) if isinstance(item, Mapping) else "?"
+            return Message(role, (Opaque("unreadable", item),), origin=item)
+
+    return read
+
+
+def _tokens(message: Message, meter: Meter, dialect: dialects.Dialect) -> int:
+    try:
+        return meter.scale(meter.count_item(message.origin, dialect))
+    except CompactError:
+        return 0
+
+
+def _outlined(each: Standing) -> dict[str, Any]:
+    """A message without its words."""
+    message = each.message
+    return {
+        "role": message.role,
+        "tokens": each.tokens,
+        "tools": list(each.tools),
+        "calls": len(message.calls),
+        "results": len(message.results),
+        "turn": message.starts_turn,
+    }
+
+
+def _shown(part: Part) -> dict[str, Any]:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            return {"kind": part.kind, "text": text[:MAX_TEXT_CHARS]}
+        case ToolCall():
+            return {
+                "kind": "call",
+                "name": part.name,
+                "id": part.id,
+                "text": part.arguments_text[:MAX_TEXT_CHARS],
+            }
+        case ToolResult():
+            inner = [_shown(each) for each in part.content]
+            return {"kind": "result", "id": part.call_id, "error": part.is_error, "parts": inner}
+        case Reasoning(text=text):
+            return {"kind": "reasoning", "text": text[:MAX_TEXT_CHARS]}
+        case Image(source=source):
+            return {
+                "kind": "image",
+                "text": source[:200] if source.startswith("http") else f"{len(source):,} characters inline",
+            }
+        case Opaque():
+            return {"kind": part.type, "text": to_json(part.origin)[:MAX_TEXT_CHARS]}

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support_viewer import (
+    browser_arguments,
+    chromium,
+    fill_with_demo,
+    fill_with_demo_by_hand,
+    fill_with_hostile,
+    serving,
+)
+
+from compact.viewer.serving import ViewerServer
+
+
+@pytest.fixture(scope="session")
+def demo_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive with the demo's session in it, made by the engine; and one with hostile words."""
+    root = tmp_path_factory.mktemp("viewer") / "archive"
+    fill_with_demo_by_hand(root)
+    fill_with_hostile(root)
+    fill_with_demo(root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def server(demo_root: Path) -> Iterator[ViewerServer]:
+    with serving(demo_root) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    path = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=path, args=browser_arguments())
+        yield made
+        made.close()

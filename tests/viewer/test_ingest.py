@@ -1,0 +1,124 @@
+"""Ariadne's `/ingest` contract, rule by rule, and what the page makes of what arrives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support_viewer import span
+
+from compact.viewer.ingest import Refused, accepted, as_event
+from compact.viewer.sessions import Sessions, trace_key
+
+TRACE = {"type": "trace", "trace_id": "t1", "name": "a session", "metadata": {"model": "gpt-4o"}}
+
+
+def sent(value: Any) -> list[dict[str, Any]]:
+    return accepted(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("body", [span(1), TRACE, {"batch": [span(1), TRACE]}, {"batch": []}])
+def test_one_event_or_a_batch_is_taken(body: dict[str, Any]) -> None:
+    assert sent(body) == body.get("batch", [body])
+
+
+def test_keys_that_the_contract_does_not_know_are_dropped() -> None:
+    assert sent({**span(1), "colour": "red"}) == [span(1)]
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ([span(1)], []),
+        ("text", []),
+        ({"batch": {}}, ["batch"]),
+        ({"batch": [span(1), 7]}, ["batch", 1]),
+        ({"type": "log", "trace_id": "t"}, ["type"]),
+        ({"type": "trace"}, ["trace_id"]),
+        (span(1, trace_id=""), ["trace_id"]),
+        ({"type": "span", "trace_id": "t"}, ["span_id"]),
+        (span(1, parent_id=None), ["parent_id"]),
+        (span(1, name=5), ["name"]),
+        (span(1, data=[1]), ["data"]),
+        (span(1, status="fine"), ["status"]),
+        (span(1, started_at="2026-01-01T00:00:00+00:00"), ["started_at"]),
+        (span(1, started_at="2026-13-01T00:00:00Z"), ["started_at"]),
+        (span(1, started_at="2026-01-01 00:00:00Z"), ["started_at"]),
+        (span(1, ended_at="2025-12-31T23:59:59Z"), ["ended_at"]),
+        ({**TRACE, "metadata": {"turns": 3}}, ["metadata", "turns"]),
+        ({**TRACE, "metadata": None}, ["metadata"]),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_with_its_place(body: Any, path: list[Any]) -> None:
+    with pytest.raises(Refused) as caught:
+        sent(body)
+    assert caught.value.faults[0].path == path
+
+
+def test_one_bad_event_refuses_the_whole_batch() -> None:
+    with pytest.raises(Refused):
+        sent({"batch": [span(1), span(2, parent_id=None)]})
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_is_refused(body: bytes) -> None:
+    with pytest.raises(Refused, match="not JSON"):
+        accepted(body)
+
+
+def test_a_span_of_the_exporter_is_shown_as_the_event_that_it_was() -> None:
+    shown = as_event(
+        span(1, name="compact.summary_created", parent_id="p", status="ok")
+        | {
+            "data": {
+                "session_id": "s",
+                "step": 2,
+                "strategy": "brief",
+                "output_text": "words",
+                "payload": {"x": 1},
+            }
+        }
+    )
+    assert (shown["session_id"], shown["step"], shown["parent_id"]) == ("s", 2, "p")
+    assert shown["properties"] == {"strategy": "brief"}
+    assert shown["payload"] == {"x": 1, "summary": "words"}
+
+
+def test_the_oldest_events_go_when_there_are_too_many_and_numbers_stay() -> None:
+    sessions = Sessions(None, max_events=10)
+    sessions.add_ingested([span(n) for n in range(25)])
+    page = sessions.events(trace_key("t1"), 0, 100)
+    assert page is not None
+    assert (page.first, page.total, sessions.dropped, sessions.ingested) == (15, 25, 15, 10)
+    assert [event["span_id"] for event in page.events] == [f"t1-{n}" for n in range(15, 25)]
+
+
+def test_bytes_are_bounded_too() -> None:
+    sessions = Sessions(None, max_bytes=5_000)
+    sessions.add_ingested([span(n, data={"text": "x" * 1_000}) for n in range(20)])
+    assert 2 <= sessions.ingested <= 4
+    assert sessions.dropped == 20 - sessions.ingested
+
+
+def test_traces_that_only_send_their_name_do_not_pile_up() -> None:
+    sessions = Sessions(None, max_events=5)
+    sessions.add_ingested([span(1, "kept")])
+    sessions.add_ingested([{**TRACE, "trace_id": f"t{n}"} for n in range(50)])
+    rows = sessions.rows()
+    assert len(rows) == 5
+    assert "live-kept" in {row["id"] for row in rows}
+
+
+def test_a_trace_names_its_session() -> None:
+    sessions = Sessions(None)
+    sessions.add_ingested([{**TRACE, "group_id": "my-session"}, span(1, data={"kind": "tool"})])
+    (row,) = sessions.rows()
+    assert (row["id"], row["source"], row["events"]) == ("my-session", "ingest", 1)
+
+
+def test_a_span_that_is_sent_twice_counts_once() -> None:
+    sessions = Sessions(None)
+    sessions.add_ingested([span(1), span(1), span(1, ended_at="2026-01-01T00:00:09.000000Z")])
+    (row,) = sessions.rows()
+    assert row["events"] == sessions.ingested == 2
