@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from compact.cli import apply, archive, check, config, count, demo, harness, replay
+from compact.cli import apply, archive, check, config, count, demo, harness, regress, replay
 from compact.errors import CompactError
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
@@ -35,6 +35,7 @@ app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("apply", epilog=apply.EXAMPLE)(apply.command)
 app.command("harness", epilog=harness.EXAMPLE)(harness.command)
 app.command("replay", epilog=replay.EXAMPLE)(replay.command)
+app.command("regress", epilog=regress.EXAMPLE)(regress.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)

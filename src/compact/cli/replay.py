@@ -27,6 +27,7 @@ EXAMPLE = "Example: compact replay sessions/ --window 32k --compare selective --
 
 PRESETS = ("layered", "selective", "progressive")
 _WRITERS = (".html", ".json", ".md")
+_WORTH_A_PROCESS_BYTES = 400_000
 
 
 def command(
@@ -130,12 +131,9 @@ def _useful(workers: int | None, files: Sequence[Path]) -> int | None:
     if workers is not None or len(files) > 1:
         return workers
     try:
-        return 1 if files[0].stat().st_size < _WORTH_A_PROCESS else None
+        return 1 if files[0].stat().st_size < _WORTH_A_PROCESS_BYTES else None
     except OSError:
         return 1
-
-
-_WORTH_A_PROCESS = 400_000
 
 
 def _write(

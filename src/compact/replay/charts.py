@@ -37,9 +37,7 @@ def line_chart(lines: Sequence[Line], limit: int | None, label: str) -> str:
     if limit:
         y = _y(limit, top)
         parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(
-            f'<text x="{_WIDTH - _RIGHT}" y="{y - 6:.1f}" text-anchor="end">window {short(limit)}</text>'
-        )
+        parts.append(f'<text x="{_LEFT + 4}" y="{y - 6:.1f}">window {short(limit)}</text>')
     for line in lines:
         parts.append(_drawn(line, calls, top))
     return _svg(_HEIGHT, label, "".join(parts))

@@ -48,7 +48,7 @@ def _big_numbers(summary: Summary) -> Iterator[tuple[str, str]]:
     yield f"{summary.calls - summary.over_budget:,} of {summary.calls:,}", "requests within the budget"
     yield f"{summary.illegal:,}", "reasons to refuse a request"
     if summary.retention is not None:
-        yield f"{summary.retention:.0%}", "of what was needed later still stood there"
+        yield f"{summary.kept:,} of {summary.needed:,}", "needed later, and still there"
 
 
 def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -174,6 +174,10 @@ def _run(run: Run) -> Iterator[str]:
         ]
         steps = f"{len(run.steps)} step{'' if len(run.steps) == 1 else 's'}"
         yield folded(f"{run.policy}: {steps}", table(head, rows, numbers=(0, 1, 3, 4, 5, 7)))
+    if run.outline:
+        last = [(escape(one.role), f"{one.tokens:,}", escape(one.begins)) for one in run.outline]
+        outline = table(("role", "tokens", "begins"), last, numbers=(1,))
+        yield folded(f"{run.policy}: the last request, {len(last)} messages", outline)
     if run.summary:
         yield folded(f"{run.policy}: the newest summary", f"<pre>{escape(run.summary)}</pre>")
 

@@ -23,8 +23,9 @@ from compact.hygiene.verified import Verified
 from compact.manager import CompactManager
 from compact.markers import SUMMARY_OPENS
 from compact.messages import Message, to_json
+from compact.redaction import Redactor
 from compact.replay.prices import Price, Prices
-from compact.replay.results import Cost, Played, Run, Step
+from compact.replay.results import Cost, Outlined, Played, Run, Step
 from compact.replay.retention import Index, is_kept, spoken
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
@@ -33,6 +34,8 @@ from compact.windows import window_of
 
 _AUTHORITY = ("system", "developer")
 _MOST_REASONS = 20
+_LOOKED_AT, _SHOWN = 2_000, 90
+"""Characters of a message that are masked, and that are shown of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +289,7 @@ class _Player:
     def _run(self, error: str | None) -> Run:
         recording = self._recording
         over = [call for call, tokens in enumerate(self.sent) if tokens > self._budget]
-        texts = [recording.dialect.read(item).text for item in self._before]
+        last = [recording.dialect.read(item) for item in self._before]
         return Run(
             policy=self._policy.name,
             window=self._window,
@@ -300,7 +303,11 @@ class _Player:
             over_window_without=sum(recording.tokens_before(at) > self._window for at in recording.calls),
             cost=_cost(self._price, self.sent, self.reused, recording.output_tokens),
             error=error,
-            summary=next((text for text in texts if text.startswith(SUMMARY_OPENS)), None),
+            summary=next((m.text for m in last if m.text.startswith(SUMMARY_OPENS)), None),
+            outline=[
+                Outlined(message.role, recording.meter.scale(self._count(item)), _beginning(message))
+                for message, item in zip(last, self._before, strict=True)
+            ],
             requests=self.requests,
         )
 
@@ -341,6 +348,14 @@ def _leading(found: Sequence[Fingerprint]) -> int:
     return count
 
 
+def _beginning(message: Message) -> str:
+    """The first words of a message. A page is an exit like any other: masked before they are cut."""
+    words = message.text or "; ".join(f"{call.name} {call.arguments_text}" for call in message.calls)
+    words = words or "; ".join(result.text for result in message.results)
+    flat = " ".join(_redactor().redact(words[:_LOOKED_AT]).split())
+    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
 def _cost(price: Price | None, tokens: Sequence[int], reused: Sequence[int], output: int) -> Cost | None:
     if price is None:
         return None
@@ -363,6 +378,11 @@ def _unplayable(job: Job, model: str, why: str) -> Played:
         runs=[],
         error=why,
     )
+
+
+@lru_cache(maxsize=1)
+def _redactor() -> Redactor:
+    return Redactor()
 
 
 @lru_cache(maxsize=4)

@@ -35,6 +35,15 @@ class Step:
     """How many of them stand in what is sent, with their meaning."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outlined:
+    """One message of a request: who, how much, and its first words, masked."""
+
+    role: str
+    tokens: int
+    begins: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A session under one policy, as the host would have lived it."""
@@ -60,6 +69,8 @@ class Run:
     """Why the replay ended early, and at which call."""
     summary: str | None = None
     """The newest summary in the context."""
+    outline: Sequence[Outlined] = field(default_factory=list)
+    """The last request, message by message."""
     requests: Sequence[Mapping[str, Any]] = field(default_factory=list)
     """The requests after a change of the context and the last one, if they were asked for."""
 
