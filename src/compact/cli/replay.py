@@ -18,6 +18,7 @@ from compact.cli.files import check_output, check_reports, tokens_of, transcript
 from compact.cli.replay_report import as_markdown, print_replay
 from compact.cli.shared import JsonOption, LenientOption, console, print_json, report_skipped
 from compact.config import CompactConfig
+from compact.errors import TranscriptError
 from compact.replay import Played, Policy, as_data, read_prices, replay
 from compact.replay.engines import engine_named
 from compact.replay.page import as_html
@@ -99,6 +100,8 @@ def command(
             on_skipped=report_skipped,
             on_played=on_played,
         )
+    if not lenient:
+        _refuse_unplayable(played)
     _write(played, policies, report or [], requests, force)
     if as_json:
         print_json(as_data(played, policies))
@@ -124,6 +127,14 @@ def _policies(first: str | None, others: Sequence[str], window: str | None) -> l
             name, number = f"{name.rpartition(' ')[0] or name} {number}", number + 1
         found.append(Policy(name, config))
     return found
+
+
+def _refuse_unplayable(played: Sequence[Played]) -> None:
+    for one in played:
+        if one.error:
+            raise TranscriptError(
+                f"cannot read {one.file}: session {one.session}: {one.error}", path=one.file
+            )
 
 
 def _useful(workers: int | None, files: Sequence[Path]) -> int | None:

@@ -67,6 +67,8 @@ def replay(
 ) -> list[Played]:
     """Plays every session of the files under each policy, in their order, on all cores.
 
+    With more than one worker, a script that calls it needs `if __name__ == "__main__":`, as for any pool of processes.
+
     Args:
         files: Transcripts of any known format, each of one or many sessions.
         policies: At least one; the first gives the model where neither `model` nor a session names it.
