@@ -42,7 +42,9 @@ def cards(shown: Iterable[tuple[str, str]]) -> str:
     return f'<div class="cards">{inner}</div>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), style: str = ""
+) -> str:
     """A table of cells that are escaped already; the columns in `numbers` stand to the right."""
     right = set(numbers)
 
@@ -54,7 +56,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[
         "<tr>" + "".join(cell("td", place, inner) for place, inner in enumerate(row)) + "</tr>"
         for row in rows
     )
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    return f'<div class="scroll {style}"><table><thead><tr>{top}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
 def items(lines: Sequence[str]) -> str:

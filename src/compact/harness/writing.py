@@ -110,7 +110,7 @@ def _session(one: SessionReport) -> Iterator[str]:
         )
         for check in found.checks
     ]
-    yield table(("check", "", "what is wrong"), rows)
+    yield table(("check", "", "what is wrong"), rows, style="checks")
     kept, dropped = found["kept"], found["dropped"]
     yield folded(f"{len(kept):,} kept, {found.masked:,} spans masked in them", _artifacts(kept))
     yield folded(f"{len(dropped):,} dropped", _artifacts(dropped))

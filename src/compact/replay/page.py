@@ -12,6 +12,7 @@ from compact.replay.running import Summary, summarize
 CHARTS_SHOWN = 40
 """Sessions with a panel of their own: the longest ones. All of them are in the table."""
 ROWS_SHOWN = 1_000
+MESSAGES_SHOWN = 300
 _STYLES = ("s1", "s2", "s3")
 _NOTHING = "\N{EN DASH}"
 
@@ -175,9 +176,11 @@ def _run(run: Run) -> Iterator[str]:
         steps = f"{len(run.steps)} step{'' if len(run.steps) == 1 else 's'}"
         yield folded(f"{run.policy}: {steps}", table(head, rows, numbers=(0, 1, 3, 4, 5, 7)))
     if run.outline:
-        last = [(escape(one.role), f"{one.tokens:,}", escape(one.begins)) for one in run.outline]
+        last = [
+            (escape(one.role), f"{one.tokens:,}", escape(one.begins)) for one in run.outline[:MESSAGES_SHOWN]
+        ]
         outline = table(("role", "tokens", "begins"), last, numbers=(1,))
-        yield folded(f"{run.policy}: the last request, {len(last)} messages", outline)
+        yield folded(f"{run.policy}: the last request, {len(run.outline):,} messages", outline)
     if run.summary:
         yield folded(f"{run.policy}: the newest summary", f"<pre>{escape(run.summary)}</pre>")
 
