@@ -34,7 +34,8 @@ def test_the_replay_page_in_a_browser(tmp_path: Path) -> None:
                 page, told = open_page(chromium, file, scheme, width)
                 assert told == []
                 assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (scheme, width)
-                assert page.locator("svg").count() == 2
+                assert page.locator("svg").count() == 1
+                assert page.locator(".bars .bar").count() == 3
                 assert page.locator("polyline").count() == 3
                 steps = sum(len(run.steps) for run in found.runs)
                 assert page.locator("circle").count() == steps > 2

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: drawn here, so that a page needs no script and loads nothing."""
+"""Charts as inline SVG and plain boxes: drawn here, so that a page needs no script and loads nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ _WIDTH, _HEIGHT = 1000, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 16, 34
 _TICKS = 4
 _MOST_POINTS = 500
-_BAR_HEIGHT, _BAR_GAP = 22, 10
-_LABEL_WIDTH = 170
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +41,15 @@ def line_chart(lines: Sequence[Line], limit: int | None, label: str) -> str:
     return _svg(_HEIGHT, label, "".join(parts))
 
 
-def bar_chart(bars: Sequence[tuple[str, str, int]], label: str) -> str:
-    """Horizontal bars: (name, style, tokens)."""
+def bar_chart(bars: Sequence[tuple[str, str, int]]) -> str:
+    """Horizontal bars that give way on a narrow screen: (name, style, tokens)."""
     most = max((value for _, _, value in bars), default=0) or 1
-    parts = []
-    room = _WIDTH - _LABEL_WIDTH - 90
-    for place, (name, style, value) in enumerate(bars):
-        y = place * (_BAR_HEIGHT + _BAR_GAP)
-        width = max(1.0, room * value / most)
-        middle = y + _BAR_HEIGHT / 2 + 4
-        parts.append(
-            f'<text x="{_LABEL_WIDTH - 10}" y="{middle}" text-anchor="end">{escape(_clipped(name))}</text>'
-        )
-        parts.append(
-            f'<rect class="{style}" x="{_LABEL_WIDTH}" y="{y}" width="{width:.1f}" height="{_BAR_HEIGHT}" rx="4"/>'
-        )
-        parts.append(f'<text x="{_LABEL_WIDTH + width + 8:.1f}" y="{middle}">{short(value)}</text>')
-    return _svg(len(bars) * (_BAR_HEIGHT + _BAR_GAP), label, "".join(parts))
+    rows = (
+        f'<span>{escape(name)}</span><div class="bar"><i class="{style}" style="width:{value / most:.2%}"></i></div>'
+        f"<b>{short(value)}</b>"
+        for name, style, value in bars
+    )
+    return f'<div class="bars">{"".join(rows)}</div>'
 
 
 def key(entries: Sequence[tuple[str, str]]) -> str:
@@ -135,7 +125,3 @@ def _x(call: int, calls: int) -> float:
 
 def _y(value: float, top: int) -> float:
     return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * value / max(1, top)
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= 24 else name[:23] + "\N{HORIZONTAL ELLIPSIS}"

@@ -57,7 +57,7 @@ def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
     yield '<section class="panel">'
     bars = [("without compaction", "s0", max(summary.input_tokens_without for summary in summaries))]
     bars += [(summary.policy, style_of(n), summary.input_tokens) for n, summary in enumerate(summaries)]
-    yield f"<figure>{bar_chart(bars, 'Input tokens over all sessions')}"
+    yield f"<figure>{bar_chart(bars)}"
     yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
     head = (
         "policy",
