@@ -79,6 +79,15 @@ def test_the_part_that_a_prompt_cache_can_serve_is_the_unchanged_beginning() -> 
     assert found.cost_without.cached < found.cost_without.plain
 
 
+def test_tools_and_a_system_prompt_beside_the_list_are_reused_too() -> None:
+    talk = long_session(3)[1:]
+    tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
+    found = played(talk, policy(window=128_000), tools=tools, system="Obey.")
+    (run,) = found.runs
+    assert run.reused[1:] == [tokens - 3 for tokens in run.sent[:-1]]
+    assert run.reused == found.reused_without
+
+
 def test_what_the_agent_writes_later_is_looked_for_in_what_was_sent() -> None:
     """An identifier of the first turn comes back at the end; the summary or a pointer still has it, or has not."""
     talk = long_session()

@@ -11,6 +11,7 @@ _CHUNK_BYTES = 1 << 18
 _NEAR_THE_END = 16
 """An error this close to the end of what was read may only mean that the rest is missing."""
 _BLANK = " \t\r\n"
+_FOLLOWS = tuple(_BLANK + ",:]}")
 _DECODER = json.JSONDecoder()
 
 
@@ -74,10 +75,8 @@ class JsonItems:
         """What follows the list: the object's other keys and its end, and nothing else."""
         while self._peek() == ",":
             self._at += 1
-            self._peek()
             self._value()
             self._expect(":")
-            self._peek()
             self._value()
         if self._peek() == "}":
             self._at += 1
@@ -85,10 +84,11 @@ class JsonItems:
             raise self._error("Extra data", self._at)
 
     def _value(self) -> Any:
+        self._peek()
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
-                if end < len(self._text) or self._ended:  # a number may go on in what is not read yet
+                if self._ended or self._is_whole(end):
                     self._at = end
                     return value
             except json.JSONDecodeError as error:
@@ -96,6 +96,10 @@ class JsonItems:
                 if self._ended or not cut:
                     raise self._error(error.msg, error.pos) from None
             self._more()
+
+    def _is_whole(self, end: int) -> bool:
+        """Whether a value ends here: a number may go on in what is not read yet, and `6.` begins like `6`."""
+        return self._text[end : end + 1] in _FOLLOWS or end < len(self._text) - _NEAR_THE_END
 
     def _peek(self) -> str:
         """The next character that is not blank; empty at the end."""
