@@ -18,8 +18,8 @@ from compact.transcripts import read_sessions
 
 WINDOW = 32_000
 SCALING = 1.6
-_EVERY = 4
-"""Of the shared sessions every fourth is played: enough work to measure, short enough to wait for."""
+_EVERY = 6
+"""Of the shared sessions every sixth is played: enough work to measure, short enough to wait for."""
 
 
 def bench_replay_on_one_core() -> Iterator[Figure]:
