@@ -19,7 +19,7 @@ import pytest
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, open_archive
 from compact.cli.demo import demo_session
-from compact.cli.replay import replay
+from compact.cli.relive import relive
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 from compact.viewer.serving import ViewerServer
@@ -54,7 +54,7 @@ def manager_on(root: Path, window: int = WINDOW, **settings: Any) -> CompactMana
 def fill_with_demo(root: Path) -> None:
     """The demo's session, lived through call by call in a window that makes many steps necessary."""
     with manager_on(root) as manager:
-        replay(manager, demo_session())
+        relive(manager, demo_session())
 
 
 def fill_with_demo_by_hand(root: Path) -> None:

@@ -53,9 +53,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'compact' has no attribute {name!r}")
 
 
-_ROOMS = frozenset({"checks", "config", "cuts", "dialects", "errors", "events", "hygiene", "messages"}) | {
+_ROOMS = frozenset({"checks", "config", "cuts", "dialects", "errors", "events", "harness", "hygiene"}) | {
+    "messages",
     "overflow",
     "redaction",
+    "replay",
     "testing",
     "tokens",
     "transcripts",

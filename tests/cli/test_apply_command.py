@@ -12,8 +12,8 @@ from support_data import FIXTURES
 
 from compact import CompactConfig
 from compact.checks import violations
-from compact.cli import apply
 from compact.cli.app import run
+from compact.cli.files import write_output
 from compact.tokens import estimate
 from compact.transcripts import read_sessions
 
@@ -315,7 +315,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
     out = tmp_path / "out.json"
     out.write_text("mine")
     with pytest.raises(Exception, match="exists already"):
-        apply._write(out, b"ours", force=False)
+        write_output(out, b"ours", force=False)
     assert files_in(tmp_path) == ["out.json"]
     assert out.read_text() == "mine"
 

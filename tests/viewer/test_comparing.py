@@ -14,7 +14,7 @@ from support_viewer import WINDOW, ask, manager_on, opened
 from compact import dialects
 from compact.archive import Archive
 from compact.cli.demo import demo_session
-from compact.cli.replay import calls
+from compact.cli.relive import calls
 from compact.messages import Message
 from compact.viewer.comparing import cited, compare, places
 from compact.viewer.serving import ViewerServer

@@ -13,7 +13,20 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from compact.cli import apply, archive, check, config, count, demo, stats, tail, view
+from compact.cli import (
+    apply,
+    archive,
+    check,
+    config,
+    count,
+    demo,
+    harness,
+    regress,
+    replay,
+    stats,
+    tail,
+    view,
+)
 from compact.errors import CompactError
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
@@ -33,6 +46,9 @@ app = typer.Typer(
 app.command("count", epilog=count.EXAMPLE)(count.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("apply", epilog=apply.EXAMPLE)(apply.command)
+app.command("harness", epilog=harness.EXAMPLE)(harness.command)
+app.command("replay", epilog=replay.EXAMPLE)(replay.command)
+app.command("regress", epilog=regress.EXAMPLE)(regress.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")
 app.command("view", epilog=view.EXAMPLE)(view.command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 
 from compact.archive.records import to_line
 from compact.cli.compaction import Compaction, compact_session
+from compact.cli.files import check_output, tokens_of, write_output
 from compact.cli.report import compaction_json, print_compaction
 from compact.cli.shared import (
     FileArgument,
@@ -31,7 +31,6 @@ from compact.transcripts import Session
 EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
 
 _NAMES_SHOWN = 5
-_UNITS = {"k": 1_000, "m": 1_000_000}
 
 
 def command(
@@ -74,20 +73,21 @@ def command(
     Without -o it is a trial: nothing is written, neither a result nor an archive. Exit code 1 when the session cannot be
     made to fit.
     """
-    _check_output(output, force)
+    if output is not None:
+        check_output(output, force)
     chosen = _chosen(file, session, lenient)
     settings: dict[str, Any] = {}
     if model or chosen.model:
         settings["model"] = model or chosen.model
     if window is not None:
-        settings["max_context_tokens"] = _tokens(window)
+        settings["max_context_tokens"] = tokens_of(window, "--window")
     if output is None:
         settings["archive"] = {"adapter": "memory"}
     elif root is not None:
         settings["archive"] = {"adapter": "fs", "root": str(root)}
     done = _compacted(_config(config, preset, settings), chosen, manual)
     if output is not None:
-        _write(output, _encoded(done.messages, output), force)
+        write_output(output, _encoded(done.messages, output), force)
     _report(done, file, output, as_json)
 
 
@@ -148,15 +148,6 @@ def _config(file: Path | None, preset: str | None, settings: dict[str, Any]) -> 
     )
 
 
-def _tokens(text: str) -> int:
-    number, unit = text.strip().lower().replace("_", "").replace(",", ""), 1
-    if number[-1:] in _UNITS:
-        number, unit = number[:-1], _UNITS[number[-1]]
-    if not number.isascii() or not number.isdigit() or int(number) == 0:
-        raise typer.BadParameter(f"--window must be a number of tokens like 32k or 32000, got {text!r:.40}")
-    return int(number) * unit
-
-
 def _encoded(messages: Sequence[Any], file: Path) -> bytes:
     """A JSON list with one message a line, or bare lines; packed if the name says so."""
     lines = [to_line(message) for message in messages]
@@ -166,35 +157,3 @@ def _encoded(messages: Sequence[Any], file: Path) -> bytes:
     else:
         data = b"[\n" + b",\n".join(line.rstrip(b"\n") for line in lines) + b"\n]\n"
     return gzip.compress(data, mtime=0) if name.endswith(".gz") else data
-
-
-def _check_output(file: Path | None, force: bool) -> None:
-    if file is None:
-        return
-    if str(file) == "-":
-        raise typer.BadParameter("-o needs the name of a file: the report goes to standard output")
-    if file.exists() and not force:
-        raise _taken(file)
-    if not file.parent.is_dir():
-        raise TranscriptError(f"cannot write {file}: there is no folder {file.parent}", path=str(file))
-
-
-def _write(file: Path, data: bytes, force: bool) -> None:
-    """The whole file or none; what came into its place meanwhile is overwritten only by force."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(data)
-        if force:
-            new.replace(file)
-        else:
-            file.hardlink_to(new)
-    except FileExistsError:
-        raise _taken(file) from None
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _taken(file: Path) -> TranscriptError:
-    hint = "Name another file, or overwrite it with --force"
-    return TranscriptError(f"{file} exists already", hint=hint, path=str(file))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.table import Column, Table
 
 from compact.errors import MessageError, TranscriptError
-from compact.transcripts import Session, read_sessions
+from compact.transcripts import Session, Skipped, read_sessions
 
 FileArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="A transcript, plain or gzip; - reads standard input.")
@@ -99,7 +99,7 @@ def sessions_of(file: Path, lenient: bool) -> Iterator[Session]:
     path = Path("/dev/stdin") if str(file) == "-" else file
     with _progress(path) as on_progress:
         for session in read_sessions(path, lenient, on_progress):
-            _report_skipped(session)
+            report_skipped(session.id, session.skipped)
             yield session
 
 
@@ -129,14 +129,15 @@ def read_tools(file: Path) -> list[Any]:
     return tools
 
 
-def _report_skipped(session: Session) -> None:
-    lines = [f"line {skipped.line}: {skipped.reason}" for skipped in session.skipped]
+def report_skipped(session_id: str, left_out: Sequence[Skipped]) -> None:
+    """Says on stderr which lines of a session were left out."""
+    lines = [f"line {skipped.line}: {skipped.reason}" for skipped in left_out]
     if not lines:
         return
     shown = "; ".join(lines[:SKIPPED_SHOWN])
     more = f"; and {len(lines) - SKIPPED_SHOWN} more" if len(lines) > SKIPPED_SHOWN else ""
     sys.stderr.write(
-        f"compact: session {session.id}: {counted(len(lines), 'line')} left out: {shown}{more}\n"
+        f"compact: session {session_id}: {counted(len(lines), 'line')} left out: {shown}{more}\n"
     )
 
 

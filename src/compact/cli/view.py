@@ -13,7 +13,7 @@ import typer
 
 from compact.cli.demo import demo_session
 from compact.cli.opening import opened
-from compact.cli.replay import replay
+from compact.cli.relive import relive
 from compact.config import CompactConfig
 from compact.manager import CompactManager
 from compact.viewer.serving import ViewerServer
@@ -72,4 +72,4 @@ def _run_demo(root: Path) -> None:
     settings = {"adapter": "fs", "root": str(root)}
     config = CompactConfig(model="gpt-4o", max_context_tokens=_DEMO_WINDOW, archive=settings)
     with CompactManager(config) as manager:
-        replay(manager, demo_session(), pause_s=_DEMO_PAUSE_S)
+        relive(manager, demo_session(), pause_s=_DEMO_PAUSE_S)

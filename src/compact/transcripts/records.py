@@ -38,7 +38,8 @@ PROGRESS_STEP_BYTES = 1 << 18
 _SNIFFED_BYTES = 8192
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading broken gzip data raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,11 @@ class Records:
             name = name.removesuffix(ending)
         return name or self.path.name
 
+    @property
+    def stream(self) -> io.BufferedReader | gzip.GzipFile:
+        """The file's bytes, unpacked, for who reads them in another way than line by line."""
+        return self._text
+
     def __iter__(self) -> Iterator[Record]:
         lines = self._lines()
         first = next(lines, None)
@@ -134,7 +140,7 @@ class Records:
         stream = gzip.GzipFile(fileobj=self._file) if packed else self._file
         try:
             start = stream.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
-        except _BROKEN_GZIP as error:
+        except BROKEN_GZIP as error:
             self._fail(f"its gzip data is broken: {error}")
         if start[:2] in _UTF16_MARKS:
             self._fail("it is UTF-16 text", hint="Save it as UTF-8")
@@ -147,7 +153,7 @@ class Records:
         while True:
             try:
                 raw = self._text.readline()
-            except _BROKEN_GZIP as error:
+            except BROKEN_GZIP as error:
                 self.reject(self._line + 1, f"its gzip data is broken from here on: {error}")
                 return
             if not raw:
@@ -180,7 +186,7 @@ class Records:
             self._fail(
                 f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x} behind line {self._line}"
             )
-        except _BROKEN_GZIP as error:
+        except BROKEN_GZIP as error:
             self._fail(f"its gzip data is broken: {error}")
         except (ValueError, RecursionError) as error:
             self._fail(f"its JSON cannot be read: {error}")

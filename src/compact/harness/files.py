@@ -1,0 +1,168 @@
+"""Sessions out of files. Artifacts are streamed: a file of any size is read twice and never held."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from compact.dialects import harness as dialect
+from compact.errors import MessageError, TranscriptError
+from compact.harness.artifacts import ArtifactStream, as_artifacts
+from compact.harness.entries import checked
+from compact.harness.json_items import JsonItems
+from compact.transcripts import claude_code, pi, read_sessions
+from compact.transcripts.records import BROKEN_GZIP, Records, fail
+from compact.transcripts.session import Skipped
+
+Shape = Literal["lines", "list"]
+
+_FIRST_LINE_BYTES = 8 << 20
+"""A line longer than this is not looked at as a whole: the file is taken for one long list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One session of a file, as artifacts."""
+
+    file: str
+    session: str
+    artifacts: Iterable[Mapping[str, Any]]
+
+
+def sources_of(
+    path: Path, lenient: bool = False, on_skipped: Callable[[str, list[Skipped]], None] | None = None
+) -> Iterator[Source]:
+    """The sessions of a file, one at a time, whatever its format.
+
+    Args:
+        path: The file, plain or gzip. Artifacts one per line or in one list are streamed, and so read twice.
+        lenient: Go on behind a line that cannot be read.
+        on_skipped: Told which lines of a session were left out.
+
+    Raises:
+        TranscriptError: the file cannot be read, or holds something that is neither an artifact nor a message; says
+            which line.
+    """
+    shape = _shape(path) if path.is_file() else None
+    if shape is not None:
+        stream = ArtifactFile(path, shape, lenient, on_skipped)
+        yield Source(str(path), stream.name, stream)
+        return
+    for session in read_sessions(path, lenient):
+        if session.skipped and on_skipped is not None:
+            on_skipped(session.id, list(session.skipped))
+        try:
+            artifacts = list(as_artifacts(session.messages, system=session.system))
+            for index, item in enumerate(artifacts):
+                checked(item, index)
+        except MessageError as error:
+            raise TranscriptError(
+                f"cannot read {path}: session {session.id}: {error.message}", hint=error.hint, path=str(path)
+            ) from error
+        yield Source(str(path), session.id, artifacts)
+
+
+class ArtifactFile(ArtifactStream):
+    """The artifacts of a file, read from its start each time."""
+
+    def __init__(
+        self,
+        path: Path,
+        shape: Shape,
+        lenient: bool = False,
+        on_skipped: Callable[[str, list[Skipped]], None] | None = None,
+    ) -> None:
+        self._path = path
+        self._shape = shape
+        self._lenient = lenient
+        self._on_skipped = on_skipped
+        with Records(path, lenient, None) as records:
+            self.name = records.name
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """The artifacts.
+
+        Raises:
+            TranscriptError: a line or an item is not an artifact; says which.
+        """
+        with Records(self._path, self._lenient, None) as records:
+            index = 0
+            for line, value in self._lines(records) if self._shape == "lines" else self._list(records):
+                problem = _problem(value, index)
+                if problem is None:
+                    yield value
+                    index += 1
+                else:
+                    records.reject(line, problem)
+            skipped = records.take_skipped()
+        if skipped and self._on_skipped is not None:
+            self._on_skipped(self.name, skipped)
+            self._on_skipped = None  # the second reading leaves the same lines out
+
+    def _lines(self, records: Records) -> Iterator[tuple[int, Any]]:
+        for record in records:
+            yield record.line, record.value
+
+    def _list(self, records: Records) -> Iterator[tuple[int, Any]]:
+        try:
+            yield from JsonItems(records.stream.read, "artifacts")
+        except json.JSONDecodeError as error:
+            fail(
+                self._path,
+                error.msg if "cut off" in error.msg else f"it is not JSON: {error.msg}",
+                line=error.lineno,
+            )
+        except UnicodeDecodeError as error:
+            fail(self._path, f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x}")
+        except BROKEN_GZIP as error:
+            fail(self._path, f"its gzip data is broken: {error}")
+
+
+def _problem(value: Any, index: int) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"it is a single {type(value).__name__}, not an artifact"
+    try:
+        checked(value, index)
+    except MessageError as error:
+        return f"it is not an artifact: {error.reason}"
+    return None
+
+
+def _shape(path: Path) -> Shape | None:
+    """How a file holds artifacts; None when it holds something else, or several sessions."""
+    with Records(path, True, None) as records:
+        try:
+            first = _first_line(records)
+        except BROKEN_GZIP:
+            return None
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return "list" if first[:1] in ("[", "{") and _begins_with_artifact(path) else None
+    return "lines" if _is_artifact(value) else None
+
+
+def _first_line(records: Records) -> str:
+    """The first line that is not blank, or the beginning of a very long one."""
+    while line := records.stream.readline(_FIRST_LINE_BYTES):
+        if text := line.decode("utf-8-sig", "replace").strip():
+            return text
+    return ""
+
+
+def _begins_with_artifact(path: Path) -> bool:
+    with Records(path, True, None) as records:
+        try:
+            _, first = next(iter(JsonItems(records.stream.read, "artifacts")), (0, None))
+        except (ValueError, RecursionError, *BROKEN_GZIP):
+            return False
+    return _is_artifact(first)
+
+
+def _is_artifact(value: Any) -> bool:
+    if not isinstance(value, dict) or claude_code.recognises(value) or pi.recognises(value):
+        return False
+    return isinstance(value.get("kind"), str) or bool(dialect.claim(value))

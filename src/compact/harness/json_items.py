@@ -1,0 +1,137 @@
+"""A JSON list that is too long for memory, item by item."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_CHUNK_BYTES = 1 << 18
+_NEAR_THE_END = 16
+"""An error this close to the end of what was read may only mean that the rest is missing."""
+_BLANK = " \t\r\n"
+_FOLLOWS = tuple(_BLANK + ",:]}")
+_DECODER = json.JSONDecoder()
+
+
+class JsonItems:
+    """The items of a list, or of the list under one key of an object, each with the line that it starts on.
+
+    Only the item at hand and what was read ahead is held.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], key: str) -> None:
+        self._read = read
+        self._key = key
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("strict")
+        self._text = ""
+        self._at = 0
+        self._line = 1
+        self._ended = False
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """(line, item) each; nothing when there is no such list.
+
+        Raises:
+            json.JSONDecodeError: it is not JSON; `lineno` is the line in the file.
+            UnicodeDecodeError: it is not UTF-8.
+        """
+        if not self._found_list():
+            return
+        self._expect("[")
+        if self._peek() == "]":
+            self._at += 1
+        else:
+            yield from self._items()
+        self._skip_rest()
+
+    def _items(self) -> Iterator[tuple[int, Any]]:
+        while True:
+            self._peek()
+            line = self._line_at(self._at)
+            yield line, self._value()
+            if self._peek() == "]":
+                self._at += 1
+                return
+            self._expect(",")
+
+    def _found_list(self) -> bool:
+        if self._peek() == "[":
+            return True
+        self._expect("{")
+        while self._peek() == '"':
+            key = self._value()
+            self._expect(":")
+            if key == self._key and self._peek() == "[":
+                return True
+            self._value()
+            if self._peek() != ",":
+                return False
+            self._at += 1
+        return False
+
+    def _skip_rest(self) -> None:
+        """What follows the list: the object's other keys and its end, and nothing else."""
+        while self._peek() == ",":
+            self._at += 1
+            self._value()
+            self._expect(":")
+            self._value()
+        if self._peek() == "}":
+            self._at += 1
+        if self._peek():
+            raise self._error("Extra data", self._at)
+
+    def _value(self) -> Any:
+        self._peek()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+                if self._ended or self._is_whole(end):
+                    self._at = end
+                    return value
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _NEAR_THE_END
+                if self._ended or not cut:
+                    raise self._error(error.msg, error.pos) from None
+            self._more()
+
+    def _is_whole(self, end: int) -> bool:
+        """Whether a value ends here: a number may go on in what is not read yet, and `6.` begins like `6`."""
+        return self._text[end : end + 1] in _FOLLOWS or end < len(self._text) - _NEAR_THE_END
+
+    def _peek(self) -> str:
+        """The next character that is not blank; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _BLANK:
+                self._at += 1
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if self._ended:
+                return ""
+            self._more()
+
+    def _expect(self, character: str) -> None:
+        if self._peek() != character:
+            raise self._error(f"Expecting '{character}'", self._at)
+        self._at += 1
+
+    def _more(self) -> None:
+        """Reads on. As much again as is held, so that a long item is not looked at too often."""
+        self._line = self._line_at(self._at)
+        self._text = self._text[self._at :]
+        self._at = 0
+        data = self._read(max(_CHUNK_BYTES, len(self._text)))
+        self._ended = not data
+        self._text += self._decode.decode(data, final=not data)
+
+    def _line_at(self, place: int) -> int:
+        return self._line + self._text.count("\n", 0, place)
+
+    def _error(self, words: str, place: int) -> json.JSONDecodeError:
+        error = json.JSONDecodeError(words, self._text[max(0, place - 20) : place + 20], min(place, 20))
+        error.lineno = self._line_at(place)
+        if self._ended and (words.startswith("Unterminated") or place >= len(self._text.rstrip())):
+            error.msg = f"its JSON is cut off: {words}"
+        return error

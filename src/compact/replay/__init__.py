@@ -1,0 +1,25 @@
+"""Replay: a recorded session, played turn by turn through the engine as the host would have lived it."""
+
+from __future__ import annotations
+
+from compact.replay.playing import Job, Policy, play
+from compact.replay.prices import Price, Prices, read_prices
+from compact.replay.results import Cost, Played, Run, Step
+from compact.replay.running import Summary, as_data, replay, summarize
+
+__all__ = [
+    "Cost",
+    "Job",
+    "Played",
+    "Policy",
+    "Price",
+    "Prices",
+    "Run",
+    "Step",
+    "Summary",
+    "as_data",
+    "play",
+    "read_prices",
+    "replay",
+    "summarize",
+]

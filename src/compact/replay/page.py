@@ -1,0 +1,193 @@
+"""The report of a replay as one page: what was saved, what it did to each session, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from compact.harness.page import badge, cards, document, escape, folded, items, table
+from compact.replay.charts import Line, bar_chart, key, line_chart, short
+from compact.replay.results import Played, Run
+from compact.replay.running import Summary, summarize
+
+CHARTS_SHOWN = 40
+"""Sessions with a panel of their own: the longest ones. All of them are in the table."""
+ROWS_SHOWN = 1_000
+MESSAGES_SHOWN = 300
+_STYLES = ("s1", "s2", "s3")
+_NOTHING = "\N{EN DASH}"
+
+
+def as_html(sessions: Sequence[Played]) -> str:
+    """The page. No script, nothing loaded; the same sessions give the same bytes."""
+    return document("Replay report", _body(sessions, summarize(sessions)))
+
+
+def style_of(place: int) -> str:
+    """The colour of the n-th policy."""
+    return _STYLES[place % len(_STYLES)]
+
+
+def _body(sessions: Sequence[Played], summaries: Sequence[Summary]) -> Iterator[str]:
+    good = all(not summary.failed for summary in summaries) and not any(played.error for played in sessions)
+    calls = sum(len(played.calls) for played in sessions)
+    yield f"<h1>Replay report {badge(good, 'all requests fine' if good else 'problems found')}</h1>"
+    yield (
+        f'<p class="lead">{len(sessions):,} recorded session{"" if len(sessions) == 1 else "s"}, {calls:,} model calls, '
+        "played again as the host would have lived them.</p>"
+    )
+    if summaries:
+        yield cards(_big_numbers(summaries[0]))
+        yield from _overview(summaries)
+    yield from _session_table(sessions)
+    yield from _panels(sessions)
+
+
+def _big_numbers(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield f"{summary.saved:.0%}", "fewer input tokens"
+    yield short(summary.input_tokens), f"tokens sent, {short(summary.input_tokens_without)} without"
+    yield f"{summary.steps:,}", f"compactions in {summary.compacted:,} of {summary.sessions:,} sessions"
+    yield f"{summary.calls - summary.over_budget:,} of {summary.calls:,}", "requests within the budget"
+    yield f"{summary.illegal:,}", "reasons to refuse a request"
+    if summary.retention is not None:
+        yield f"{summary.kept:,} of {summary.needed:,}", "needed later, and still there"
+
+
+def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
+    yield "<h2>With and without</h2>"
+    yield '<section class="panel">'
+    bars = [("without compaction", "s0", max(summary.input_tokens_without for summary in summaries))]
+    bars += [(summary.policy, style_of(n), summary.input_tokens) for n, summary in enumerate(summaries)]
+    yield f"<figure>{bar_chart(bars)}"
+    yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
+    head = (
+        "policy",
+        "saved",
+        "where compacted",
+        "steps",
+        "failed",
+        "needed later, kept",
+        "no cache",
+        "cached",
+        "reused",
+    )
+    rows = [_policy_row(summary, n) for n, summary in enumerate(summaries)]
+    first = summaries[0]
+    without = (_money(first.cost_without), _money(first.cost_without_cached))
+    rows.insert(0, ("without compaction", *[_NOTHING] * 5, *without, _NOTHING))
+    yield f'<section class="panel">{table(head, rows, numbers=range(1, len(head)))}'
+    yield (
+        '<p class="note">Cost in dollars by the price list: without a prompt cache, and with one that serves every unchanged '
+        "beginning of a request.</p></section>"
+    )
+
+
+def _policy_row(summary: Summary, place: int) -> tuple[str, ...]:
+    where = _percent(summary.saved_where_compacted)
+    kept = (
+        _NOTHING
+        if summary.retention is None
+        else f"{summary.kept:,} of {summary.needed:,} ({summary.retention:.0%})"
+    )
+    mark = key([(style_of(place), summary.policy)])
+    failed = f"{summary.failed:,}" if not summary.failed else badge(False, f"{summary.failed:,}")
+    numbers = (f"{summary.saved:.1%}", where, f"{summary.steps:,}", failed, kept)
+    return (mark, *numbers, _money(summary.cost), _money(summary.cost_cached), f"{summary.reused:.0%}")
+
+
+def _session_table(sessions: Sequence[Played]) -> Iterator[str]:
+    yield "<h2>Sessions</h2>"
+    head = ["session", "messages", "calls", "tokens without"]
+    names = [run.policy for run in sessions[0].runs] if sessions else []
+    head += [f"{name}: saved" for name in names] + [f"{name}: steps" for name in names] + [""]
+    rows = [_session_row(played, len(names)) for played in sessions[:ROWS_SHOWN]]
+    yield f'<section class="panel">{table(head, rows, numbers=range(1, len(head) - 1))}'
+    if len(sessions) > ROWS_SHOWN:
+        yield f'<p class="note">{len(sessions) - ROWS_SHOWN:,} more are in the JSON report.</p>'
+    yield "</section>"
+
+
+def _session_row(played: Played, policies: int) -> tuple[str, ...]:
+    name = escape(played.session)
+    if played.error:
+        return (name, f"{played.messages:,}", *[_NOTHING] * (2 + 2 * policies), badge(False, "not played"))
+    total = sum(played.without)
+    saved = [_percent(1 - sum(run.sent) / total if total else 0.0) for run in played.runs]
+    steps = [f"{len(run.steps):,}" for run in played.runs]
+    good = all(run.passed for run in played.runs)
+    verdict = badge(good, "fine" if good else "failed")
+    return (name, f"{played.messages:,}", f"{len(played.calls):,}", f"{total:,}", *saved, *steps, verdict)
+
+
+def _panels(sessions: Sequence[Played]) -> Iterator[str]:
+    wanted = [
+        played
+        for played in sessions
+        if played.error or any(run.steps or not run.passed for run in played.runs)
+    ]
+    longest = sorted(wanted, key=lambda played: (-sum(played.without), played.session))[:CHARTS_SHOWN]
+    if not longest:
+        return
+    yield "<h2>Tokens over time</h2>"
+    if len(wanted) > len(longest):
+        yield f'<p class="note">The {len(longest)} longest of {len(wanted):,} sessions that were compacted.</p>'
+    for played in longest:
+        yield from _panel(played)
+
+
+def _panel(played: Played) -> Iterator[str]:
+    yield f'<section class="panel"><h3>{escape(played.session)}</h3>'
+    yield f'<p class="note">{escape(played.file)}, {played.dialect}, {escape(played.model)}</p>'
+    if played.error:
+        yield items([played.error]) + "</section>"
+        return
+    lines = [Line("without compaction", "s0", played.without, area=True)]
+    for place, run in enumerate(played.runs):
+        lines.append(Line(run.policy, style_of(place), run.sent, [step.call for step in run.steps]))
+    window = min(run.window for run in played.runs)
+    shown = window if window <= 3 * max(played.without) else None
+    yield f"<figure>{line_chart(lines, shown, f'Tokens of each request of {played.session}')}</figure>"
+    yield key([(line.style, line.name) for line in lines])
+    for run in played.runs:
+        yield from _run(run)
+    yield "</section>"
+
+
+def _run(run: Run) -> Iterator[str]:
+    problems = [*run.illegal, *run.control, *(f"call {call}: over the budget" for call in run.over_budget)]
+    if run.error:
+        problems.append(run.error)
+    if problems:
+        yield f"<p>{badge(False, run.policy)}</p>{items(problems)}"
+    if run.steps:
+        head = ("step", "call", "why", "tokens before", "after", "messages", "saved by", "needed later, kept")
+        rows = [
+            (
+                f"{step.number}",
+                f"{step.call + 1:,}",
+                escape(step.reason),
+                f"{step.tokens_before:,}",
+                f"{step.tokens_after:,}",
+                f"{step.messages_before:,} \N{RIGHTWARDS ARROW} {step.messages_after:,}",
+                escape(", ".join(f"{stage} {tokens:,}" for stage, tokens in step.saved.items())),
+                f"{step.kept:,} of {step.needed:,}",
+            )
+            for step in run.steps
+        ]
+        steps = f"{len(run.steps)} step{'' if len(run.steps) == 1 else 's'}"
+        yield folded(f"{run.policy}: {steps}", table(head, rows, numbers=(0, 1, 3, 4, 5, 7)))
+    if run.outline:
+        last = [
+            (escape(one.role), f"{one.tokens:,}", escape(one.begins)) for one in run.outline[:MESSAGES_SHOWN]
+        ]
+        outline = table(("role", "tokens", "begins"), last, numbers=(1,))
+        yield folded(f"{run.policy}: the last request, {len(run.outline):,} messages", outline)
+    if run.summary:
+        yield folded(f"{run.policy}: the newest summary", f"<pre>{escape(run.summary)}</pre>")
+
+
+def _percent(share: float | None) -> str:
+    return _NOTHING if share is None else f"{share:.1%}"
+
+
+def _money(dollars: float | None) -> str:
+    return _NOTHING if dollars is None else f"${dollars:,.2f}"

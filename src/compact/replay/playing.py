@@ -1,0 +1,390 @@
+"""Plays a recorded session turn by turn through the engine, as the host would have lived it.
+
+The host calls the model before every recorded reply. It keeps the list that `preflight` gave it, appends the reply and what
+followed, and calls again. Nothing is asked of a model: the replies are the recorded ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from compact import dialects
+from compact.archive import Archive
+from compact.checks import violations_in
+from compact.config import CompactConfig
+from compact.errors import CompactError
+from compact.events import Started
+from compact.harness.control import Fingerprint, differences
+from compact.hygiene.verified import Verified
+from compact.manager import CompactManager
+from compact.markers import SUMMARY_OPENS
+from compact.messages import Message, to_json
+from compact.redaction import Redactor
+from compact.replay.prices import Price, Prices
+from compact.replay.results import Cost, Outlined, Played, Run, Step
+from compact.replay.retention import Index, is_kept, spoken
+from compact.tokens import Meter
+from compact.tokens.meter import REPLY_TOKENS
+from compact.transcripts import Session
+from compact.windows import window_of
+
+_AUTHORITY = ("system", "developer")
+_MOST_REASONS = 20
+_LOOKED_AT, _SHOWN = 2_000, 90
+"""Characters of a message that are masked, and that are shown of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A configuration and what it is called. Its archive is only used when one is given to `play`."""
+
+    name: str
+    config: CompactConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One session to be played under each policy. Can be sent to another process."""
+
+    file: str
+    session: Session
+    policies: Sequence[Policy]
+    prices: Prices
+    model: str | None = None
+    keep_requests: bool = False
+
+
+def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
+    """Plays a session under each policy.
+
+    Never raises for what is in the session: a list that is no session, or a pass that fails, is said in `error`.
+
+    Args:
+        job: The session and the policies.
+        archive: Makes the archive of a run; in memory when left out.
+    """
+    model = job.model or job.session.model or job.policies[0].config.model
+    try:
+        recording = Recording(job.session, model)
+    except CompactError as error:
+        return _unplayable(job, model, str(error))
+    price = job.prices.of(model)
+    without = [recording.tokens_before(place) for place in recording.calls]
+    return Played(
+        file=job.file,
+        session=job.session.id,
+        dialect=recording.dialect.NAME,
+        model=model,
+        messages=len(job.session.messages),
+        calls=recording.calls,
+        without=without,
+        reused_without=recording.reused_before,
+        output_tokens=recording.output_tokens,
+        cost_without=_cost(price, without, recording.reused_before, recording.output_tokens),
+        runs=[
+            _Player(recording, policy, price, job.keep_requests, archive).play() for policy in job.policies
+        ],
+    )
+
+
+class Recording:
+    """A session that was read and counted once, for every policy.
+
+    Raises:
+        MessageError: an entry is not a message.
+    """
+
+    def __init__(self, session: Session, model: str) -> None:
+        self.session = session
+        self.model = model
+        self.dialect, self.neutral = dialects.read(session.messages, session.dialect)
+        self.meter = _meter(model)
+        self.fixed = self.meter.estimate([], session.tools, system=session.system).total
+        self._raw = [0]
+        for item in session.messages:
+            self._raw.append(self._raw[-1] + self.meter.count_item(item, self.dialect))
+        self.calls = _calls(self.neutral)
+        self.authority = [
+            (place, _fingerprint(message, place))
+            for place, message in enumerate(self.neutral)
+            if message.role in _AUTHORITY
+        ]
+        self.index = Index(map(spoken, self.neutral))
+
+    def tokens_before(self, place: int) -> int:
+        """What a request with all messages before a place costs."""
+        return self.tokens_of(self._raw[place])
+
+    def tokens_of(self, raw: int) -> int:
+        """What a request costs whose messages have so many raw tokens."""
+        return self.meter.scale(raw + REPLY_TOKENS) + self.fixed
+
+    @property
+    def reused_before(self) -> list[int]:
+        """Of each request without compaction: what the one before had already."""
+        return [0, *(self.meter.scale(self._raw[place]) + self.fixed for place in self.calls[:-1])][
+            : len(self.calls)
+        ]
+
+    @property
+    def output_tokens(self) -> int:
+        """What the model wrote, reply by reply."""
+        own = (
+            self._raw[place + 1] - self._raw[place]
+            for place, message in enumerate(self.neutral)
+            if message.role == "assistant"
+        )
+        return self.meter.scale(sum(own))
+
+    def newest_names(self, place: int, tokens: int) -> set[str]:
+        """The identifiers of the newest messages before a place that would fit so many tokens."""
+        found: set[str] = set()
+        while place and self._raw[place] - self._raw[place - 1] <= tokens:
+            place -= 1
+            tokens -= self._raw[place + 1] - self._raw[place]
+            found.update(name for name, _, _ in self.index.names_in(place))
+        return found
+
+
+class _Player:
+    """One run of one session under one policy."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        policy: Policy,
+        price: Price | None,
+        keep_requests: bool,
+        archive: Callable[[], Archive] | None,
+    ) -> None:
+        self._recording = recording
+        self._policy = policy
+        self._price = price
+        self._keep_requests = keep_requests
+        config = policy.config.model_copy(update={"model": recording.model})
+        if archive is None:
+            config = config.model_copy(update={"archive": type(config.archive)(adapter="memory")})
+        window = window_of(recording.model, configured=config.max_context_tokens, windows=config.windows)
+        self._window, self._budget = window.tokens, config.budget(window.tokens)
+        self._manager = CompactManager(config, archive=None if archive is None else archive())
+        self._before: list[Any] = []
+        self._raw = 0
+        self._authority: list[tuple[Any, Fingerprint]] = []
+        self._verified = Verified()
+        self._outcome: Any = None
+        self._events = 0
+        self.sent: list[int] = []
+        self.reused: list[int] = []
+        self.steps: list[Step] = []
+        self.illegal: list[str] = []
+        self.control: list[str] = []
+        self.requests: list[dict[str, Any]] = []
+
+    def play(self) -> Run:
+        recording, error = self._recording, None
+        messages, done = recording.session.messages, 0
+        with self._manager:
+            for call, place in enumerate(recording.calls):
+                given = [*self._before, *messages[done:place]]
+                try:
+                    sent = self._preflight(given)
+                except CompactError as problem:
+                    error = f"call {call}: {problem.code}: {problem}"
+                    break
+                self._measure(call, place, given, sent)
+                done = place
+            if self._keep_requests and self.sent and not self._is_kept(len(self.sent) - 1):
+                self._keep(len(self.sent) - 1)
+        return self._run(error)
+
+    def _preflight(self, given: list[Any]) -> list[Any]:
+        session = self._recording.session
+        sent = self._manager.preflight(
+            session.id, given, session.tools, system=session.system, dialect=self._recording.dialect.NAME
+        )
+        return list(sent)
+
+    def _measure(self, call: int, place: int, given: list[Any], sent: list[Any]) -> None:
+        recording = self._recording
+        same = _shared_start(self._before, sent)
+        extends = same == len(self._before)
+        prefix = self._raw if extends else sum(self._count(item) for item in sent[:same])
+        self._raw = prefix + sum(self._count(item) for item in sent[same:])
+        self.sent.append(recording.tokens_of(self._raw))
+        self.reused.append(recording.meter.scale(prefix) + recording.fixed if call else 0)
+        self._check_legal(call, sent)
+        self._check_control(call, place, sent, same if extends else 0)
+        self._before = sent
+        outcome = self._manager.last_outcome(recording.session.id)
+        if outcome is not None and outcome is not self._outcome and outcome.step is not None:
+            self.steps.append(self._step(call, place, given, sent, outcome))
+        self._outcome = outcome
+        if self._keep_requests and not extends:
+            self._keep(call)
+
+    def _count(self, item: Any) -> int:
+        return self._recording.meter.count_item(item, self._recording.dialect)
+
+    def _check_legal(self, call: int, sent: list[Any]) -> None:
+        dialect = self._recording.dialect
+        known, _ = self._verified.seen(sent)
+        if dialect.NAME == "harness" or self._verified.is_legal(sent, dialect, known):
+            return
+        for one in violations_in([dialect.read(item) for item in sent], dialect):
+            if len(self.illegal) < _MOST_REASONS:
+                self.illegal.append(f"call {call}: message {one.index}: {one.rule}: {one.message}")
+
+    def _check_control(self, call: int, place: int, sent: list[Any], known: int) -> None:
+        """The system prompt and its like: the same ones, unaltered, in their order; those in front still in front."""
+        if not known:
+            self._authority = []
+        for index in range(known, len(sent)):
+            message = self._recording.dialect.read(sent[index])
+            if message.role in _AUTHORITY:
+                self._authority.append((sent[index], _fingerprint(message, index)))
+        found = [
+            _fingerprint(self._recording.dialect.read(item), int(one.id[1:])) for item, one in self._authority
+        ]
+        expected = [one for at, one in self._recording.authority if at < place]
+        told = differences(expected, found)
+        if not told and _leading(found) < _leading(expected):
+            told = [f"{found[_leading(found)].id} no longer stands in front"]
+        self.control += [f"call {call}: {what}" for what in told]
+
+    def _step(self, call: int, place: int, given: list[Any], sent: list[Any], outcome: Any) -> Step:
+        recording = self._recording
+        recent = recording.newest_names(place, self.sent[-1])
+        needs = recording.index.needed(place, recent)
+        text = "\n".join(spoken(recording.dialect.read(item)).text for item in sent)
+        return Step(
+            call=call,
+            number=outcome.step,
+            reason=self._reason(),
+            tokens_before=recording.tokens_of(sum(self._count(item) for item in given)),
+            tokens_after=self.sent[-1],
+            messages_before=len(given),
+            messages_after=len(sent),
+            saved=dict(outcome.saved),
+            needed=len(needs),
+            kept=sum(is_kept(one, text) for one in needs),
+        )
+
+    def _reason(self) -> str:
+        """Why the newest pass was made, as its event says."""
+        self._manager.flush()
+        events = self._manager.archive.events(self._recording.session.id, self._events)
+        self._events += len(events)
+        return next((e.properties.reason for e in reversed(events) if isinstance(e.properties, Started)), "")
+
+    def _keep(self, call: int) -> None:
+        self.requests.append({"call": call, "tokens": self.sent[call], "messages": self._before})
+
+    def _is_kept(self, call: int) -> bool:
+        return bool(self.requests) and self.requests[-1]["call"] == call
+
+    def _run(self, error: str | None) -> Run:
+        recording = self._recording
+        over = [call for call, tokens in enumerate(self.sent) if tokens > self._budget]
+        last = [recording.dialect.read(item) for item in self._before]
+        return Run(
+            policy=self._policy.name,
+            window=self._window,
+            budget=self._budget,
+            sent=self.sent,
+            reused=self.reused,
+            steps=self.steps,
+            illegal=self.illegal,
+            over_budget=over,
+            control=self.control,
+            over_window_without=sum(recording.tokens_before(at) > self._window for at in recording.calls),
+            cost=_cost(self._price, self.sent, self.reused, recording.output_tokens),
+            error=error,
+            summary=next((m.text for m in last if m.text.startswith(SUMMARY_OPENS)), None),
+            outline=[
+                Outlined(message.role, recording.meter.scale(self._count(item)), _beginning(message))
+                for message, item in zip(last, self._before, strict=True)
+            ],
+            requests=self.requests,
+        )
+
+
+def _calls(messages: Sequence[Message]) -> list[int]:
+    """Where the model was called: before each reply, and at the end if the last word is not its own."""
+    found = [
+        place
+        for place in range(1, len(messages))
+        if messages[place].role == "assistant" and messages[place - 1].role != "assistant"
+    ]
+    if messages and messages[-1].role != "assistant":
+        found.append(len(messages))
+    return found
+
+
+def _shared_start(before: Sequence[Any], after: Sequence[Any]) -> int:
+    """How many messages two requests have in common from the beginning on."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if one is not other and one != other:
+            break
+        count += 1
+    return count
+
+
+def _fingerprint(message: Message, place: int) -> Fingerprint:
+    words = f"{message.role}\x00{message.text or to_json(message.origin)}"
+    digest = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
+    return Fingerprint(message.role, f"m{place}", digest)
+
+
+def _leading(found: Sequence[Fingerprint]) -> int:
+    """How many of them stand in front of everything else."""
+    count = 0
+    while count < len(found) and found[count].id == f"m{count}":
+        count += 1
+    return count
+
+
+def _beginning(message: Message) -> str:
+    """The first words of a message. A page is an exit like any other: masked before they are cut."""
+    words = message.text or "; ".join(f"{call.name} {call.arguments_text}" for call in message.calls)
+    words = words or "; ".join(result.text for result in message.results)
+    flat = " ".join(_redactor().redact(words[:_LOOKED_AT]).split())
+    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _cost(price: Price | None, tokens: Sequence[int], reused: Sequence[int], output: int) -> Cost | None:
+    if price is None:
+        return None
+    plain, cached = price.plain(sum(tokens), output), price.cached(sum(tokens), sum(reused), output)
+    return Cost(plain=round(plain, 6), cached=round(cached, 6))
+
+
+def _unplayable(job: Job, model: str, why: str) -> Played:
+    return Played(
+        file=job.file,
+        session=job.session.id,
+        dialect=job.session.dialect or "",
+        model=model,
+        messages=len(job.session.messages),
+        calls=[],
+        without=[],
+        reused_without=[],
+        output_tokens=0,
+        cost_without=None,
+        runs=[],
+        error=why,
+    )
+
+
+@lru_cache(maxsize=1)
+def _redactor() -> Redactor:
+    return Redactor()
+
+
+@lru_cache(maxsize=4)
+def _meter(model: str) -> Meter:
+    return Meter(model)

@@ -1,0 +1,176 @@
+"""What a session needed later: the measure, without any I/O.
+
+*Needed* at a cut are the identifiers (paths, names, ids, numbers with a unit or a label) that the agent itself writes behind
+the cut before anything shows them again, that stood before the cut, and that the newest messages alone would not keep. One is
+*kept* when it stands in a context with at least half of the words of its original line around it, and a third of their
+neighbouring pairs in order: a bare list of names keeps nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from compact.messages import Message, to_json
+
+IDENTIFIER = re.compile(
+    r"(?<![\w./:@-])(?:"
+    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w"  # path
+    r"|[A-Za-z_][\w-]*\.(?:py|js|ts|tsx|jsx|go|rs|java|rb|c|h|cpp|md|json|ya?ml|toml|txt|sh|sql|css|html|lock|cfg)\b"
+    r"|[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+"  # snake_case
+    r"|[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+|(?:[A-Z][a-z0-9]+){2,}"  # camelCase
+    r"|[A-Z]{2,}-\d+|[A-Za-z]+\d+[A-Za-z0-9]{3,}"  # labelled ids
+    r"|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}"
+    r"|\#\w*\d\w*"
+    r"|\$?\d[\d,]*(?:\.\d+)?\s?(?:ms|s|sec|seconds|minutes|hours|days|[kKMG]i?[bB]|bytes|tokens|lines|px|%|USD)"
+    r")(?![\w/])"
+)
+
+_FEWEST_WORDS = 4
+"""A line with fewer words beside the identifier gives it no meaning: a bare list would keep it."""
+_LINE_REACH = 100
+"""Characters of a line on either side of an identifier that count as its line."""
+_NEAR = 150
+"""Characters on either side of an identifier in which the words of its line are looked for."""
+_AROUND = 120
+_WORDS_AROUND = 12
+_WORD = re.compile(r"\w+")
+_SELF = "\x00"
+
+
+class Spoken(NamedTuple):
+    """A message as text: who said it, and all of it."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """An identifier that the agent writes behind the cut, the lines that it stood in, and what is written around it."""
+
+    name: str
+    lines: tuple[str, ...]
+    around: str
+
+
+def spoken(message: Message) -> Spoken:
+    """A message's words, the results in it, and the arguments of its calls, each with its name."""
+    lines = [message.text, *(result.text for result in message.results)]
+    lines += [
+        line
+        for call in message.calls
+        for line in _arguments(call.name, call.parsed_arguments() or call.arguments)
+    ]
+    return Spoken(message.role, "\n".join(filter(None, lines)))
+
+
+class Index:
+    """The identifiers of a session, found once, for any number of cuts."""
+
+    def __init__(self, messages: Iterable[Spoken]) -> None:
+        self._messages = list(messages)
+        self._places: list[list[tuple[str, int, int]] | None] = [None] * len(self._messages)
+        self._clips: dict[str, dict[str, None]] = {}
+        self._clipped = 0
+
+    def names_in(self, index: int) -> list[tuple[str, int, int]]:
+        """The identifiers of a message with their places, as often as they stand there."""
+        found = self._places[index]
+        if found is None:
+            text = self._messages[index].text
+            found = [(match.group(), *match.span()) for match in IDENTIFIER.finditer(text)]
+            self._places[index] = found
+        return found
+
+    def needed(self, cut: int, recent: Iterable[str] = ()) -> tuple[Needed, ...]:
+        """What the session needs behind a cut, leaving out the names in `recent`. Cuts are asked for in order."""
+        self._clip_up_to(cut)
+        left_out = set(recent)
+        shown: set[str] = set()
+        found = []
+        for index in range(cut, len(self._messages)):
+            said = self._messages[index]
+            places = {name: (start, stop) for name, start, stop in reversed(self.names_in(index))}
+            for name, (start, stop) in sorted(places.items(), key=lambda pair: pair[1]):
+                if said.role != "assistant" or name in shown or name in left_out or name not in self._clips:
+                    continue
+                lines = _telling(self._clips[name], name)
+                if lines:
+                    found.append(Needed(name, lines, _around(said.text, name, start, stop)))
+            shown |= places.keys()
+        return tuple(found)
+
+    def _clip_up_to(self, cut: int) -> None:
+        if cut < self._clipped:
+            self._clips, self._clipped = {}, 0
+        for index in range(self._clipped, cut):
+            text = self._messages[index].text
+            for name, start, stop in self.names_in(index):
+                self._clips.setdefault(name, {})[_clip(text, start, stop)] = None
+        self._clipped = max(self._clipped, cut)
+
+
+def needed(
+    before: Sequence[Spoken], after: Sequence[Spoken], recent: Iterable[str] = ()
+) -> tuple[Needed, ...]:
+    """What `after` needs of `before`; names in `recent` do not count."""
+    return Index([*before, *after]).needed(len(before), recent)
+
+
+def is_kept(one: Needed, text: str) -> bool:
+    """Whether an identifier stands in a text with its meaning."""
+    wanted: list[list[str]] | None = None
+    start = text.find(one.name)
+    while start >= 0:
+        stop = start + len(one.name)
+        words = _words(text[max(0, start - _NEAR) : stop + _NEAR], one.name)
+        wanted = wanted or [_words(line, one.name) for line in one.lines]
+        if any(_agree(line, words) for line in wanted):
+            return True
+        start = text.find(one.name, stop)
+    return False
+
+
+def _arguments(name: str, arguments: Any) -> Iterator[str]:
+    if not isinstance(arguments, dict):
+        arguments = {"arguments": arguments}
+    for key, value in arguments.items():
+        yield f"{name} {key}: {value if isinstance(value, str) else to_json(value)}"
+
+
+def _clip(text: str, start: int, stop: int) -> str:
+    """The line around an identifier, as far as it counts."""
+    head = text.rfind("\n", 0, start) + 1
+    tail = text.find("\n", stop)
+    end = len(text) if tail < 0 else tail
+    return text[max(head, start - _LINE_REACH) : min(end, stop + _LINE_REACH)].strip()
+
+
+def _telling(clips: Iterable[str], name: str) -> tuple[str, ...]:
+    return tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
+
+
+def _around(text: str, name: str, start: int, stop: int) -> str:
+    near = text[max(0, start - _AROUND) : start] + " " + text[stop : stop + _AROUND]
+    words = [word for word in _WORD.findall(near.replace(name, " ")) if len(word) > 1]
+    return " ".join(words[:_WORDS_AROUND])
+
+
+def _agree(line: list[str], words: list[str]) -> bool:
+    wanted = set(line) - {_SELF}
+    if 2 * len(wanted & set(words)) < len(wanted):
+        return False
+    pairs = set(pairwise(line))
+    return 3 * len(pairs & set(pairwise(words))) >= len(pairs)
+
+
+def _words(text: str, name: str) -> list[str]:
+    pieces = text.split(name)
+    found = _WORD.findall(pieces[0].lower())
+    for piece in pieces[1:]:
+        found += [_SELF, *_WORD.findall(piece.lower())]
+    return found
