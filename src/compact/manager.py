@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +19,7 @@ from compact.dialects import Dialect, get
 from compact.drivers import adrive, drive
 from compact.engine import Call, Limits, Line, Result
 from compact.errors import ArchiveError, WindowTooSmall
-from compact.events import Failure, Ids, Trace, Warned
+from compact.events import Failure, Ids, Severity, Trace, Warned, WarningCode
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.journal import Exporter
 from compact.messages import to_json
@@ -220,6 +221,28 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             now=time.perf_counter,
         )
 
+    # --- TEMPORARY
+
+    def call(self, session_id, messages, model_call, tools=None, *, system=None, dialect=None):  # type: ignore
+        kept = self.preflight(session_id, messages, tools, system=system, dialect=dialect)
+        for n in range(3):
+            try:
+                return model_call(kept)
+            except Exception as problem:
+                if "context" not in str(problem) or n == 2:
+                    raise
+                kept = self.manual_compact(session_id, messages, "overflow", tools, system=system, dialect=dialect)
+
+    async def acall(self, session_id, messages, model_call, tools=None, *, system=None, dialect=None):  # type: ignore
+        kept = await self.apreflight(session_id, messages, tools, system=system, dialect=dialect)
+        for n in range(3):
+            try:
+                return await model_call(kept)
+            except Exception as problem:
+                if "context" not in str(problem) or n == 2:
+                    raise
+                kept = await self.amanual_compact(session_id, messages, "overflow", tools, system=system, dialect=dialect)
+
     # --- single operations
 
     def process_tool_result(
@@ -285,6 +308,23 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         from compact.archive.recovery_tools import recovery_tools
 
         return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
+
+    def wrap(self, client: Any, session_id: str | None = None) -> Any:
+        """An OpenAI or Anthropic client, sync or async, whose requests fit and survive overflow.
+
+        It is used as before: `chat.completions`, `responses` and `messages` create, parse and stream. Their calls also take
+        `session_id=`; without either it is the default session.
+
+        Raises:
+            ConfigError: it is no such client.
+        """
+        # By name: integrations stand above the manager, and nothing of them is loaded until they are asked for.
+        return import_module("compact.integrations.clients").wrapped(self, client, session_id)
+
+    def warn(self, session_id: str, code: WarningCode, message: str, severity: Severity = "low") -> None:
+        """Records a warning, the first time it applies to a session; for integrations."""
+        warning = Warned(code=code, severity=severity, message=message)
+        self._outside.warn_once(self._session(session_id), warning)
 
     @property
     def archive(self) -> Archive:
