@@ -109,14 +109,15 @@ _REFUSALS = frozenset({"error", "response.error", "response.failed"})
 
 
 class StreamRefused(Exception):
-    """A stream began well and then said that the request is refused. `events` are all that came."""
+    """A stream began well and then said that the request is refused. `events` are all that came; `stream` repeats them."""
 
-    def __init__(self, events: list[Any]) -> None:
+    def __init__(self, events: list[Any], stream: Any = None) -> None:
         problem = getattr(events[-1], "response", None)
         problem = getattr(problem, "error", None) or events[-1]
         self.code = getattr(problem, "code", None)
         self.message = getattr(problem, "message", None) or ""
-        self.events = events
+        self.events = list(events)
+        self.stream = stream
         super().__init__(f"{self.code}: {self.message}" if self.code else self.message)
 
 
