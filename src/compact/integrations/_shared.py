@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from compact.manager import CompactManager
+from compact.markers import GAP, SUMMARY_OPENS
 
 SessionId = str | Callable[[Any], str] | None
 """A session's id, or a function that finds it in what the host passes, or None: the integration finds one."""
@@ -101,6 +102,32 @@ def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
     counted = input_tokens(usage)
     if counted:
         manager.observe(session_id, input_tokens=counted)
+
+
+def parted(items: Sequence[Any]) -> list[Any]:
+    """Messages with a short one of the user's where a summary would open the conversation or meet another reply.
+
+    A framework may pass the list on to any provider, and some want a user first and roles that alternate. For chat
+    messages and Responses items.
+    """
+    found: list[Any] = []
+    for item in items:
+        before = found[-1] if found else {"role": "system"}
+        meets = _speaker(before) in ("system", "developer", "assistant")
+        if _speaker(item) == "assistant" and meets and (_is_summary(item) or _is_summary(before)):
+            found.append({"role": "user", "content": GAP})
+        found.append(item)
+    return found
+
+
+def _speaker(item: Any) -> str:
+    if "role" in item:
+        return str(item["role"])
+    return "tool" if str(item.get("type")).endswith("_output") else "assistant"
+
+
+def _is_summary(item: Any) -> bool:
+    return str(item.get("content", "")).startswith(SUMMARY_OPENS)
 
 
 PREAMBLE = frozenset({"response.created", "response.in_progress", "response.queued"})

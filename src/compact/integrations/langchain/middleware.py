@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
 from compact.archive.recovery_tools import RecoveryTool
-from compact.integrations._shared import SessionId, conversations_of, observe
+from compact.integrations._shared import SessionId, conversations_of, observe, parted
 from compact.integrations.langchain.messages import View
 from compact.manager import CompactManager
 
@@ -75,7 +75,7 @@ class CompactMiddleware(AgentMiddleware):
         self, request: ModelRequest[Any], view: View, name: str, kept: Sequence[Any]
     ) -> ModelRequest[Any]:
         conversations_of(self._manager).note(name, view.items, kept)
-        return request if kept is view.items else request.override(messages=view.back(kept))
+        return request if kept is view.items else request.override(messages=view.back(parted(kept)))
 
     def _name(self, request: ModelRequest[Any], view: View) -> str:
         if callable(self._session_id):
