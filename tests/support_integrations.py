@@ -371,8 +371,8 @@ def agent_manager(window: int = WINDOW, **settings: Any) -> tuple[CompactManager
 
 
 def report(n: int) -> str:
-    """What a tool of the tests gives back: about 700 tokens, each different."""
-    lines = [f"row {n}.{k}: value_{n * 31 + k} measured by probe_{k * 7 + n} at station_{n % 13}" for k in range(32)]
+    """What a tool of the tests gives back: about 760 tokens, each different."""
+    lines = [f"row {n}.{k}: value_{n * 31 + k} measured by probe_{k * 7 + n} at station_{n % 13}" for k in range(40)]
     return f"report {n}\n" + "\n".join(lines)
 
 

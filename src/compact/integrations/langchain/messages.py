@@ -56,7 +56,7 @@ def _as_chat(message: BaseMessage) -> dict[str, Any]:
         _add_speech(item, message)
     elif isinstance(message, ToolMessage):
         item["tool_call_id"] = message.tool_call_id
-    if message.name and not isinstance(message, AIMessage):
+    elif message.name:
         item["name"] = message.name
     return item
 

@@ -136,12 +136,7 @@ def _part_as_chat(part: Any) -> dict[str, Any]:
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
     if isinstance(part, ToolReturnPart):
-        return {
-            "role": "tool",
-            "tool_call_id": part.tool_call_id,
-            "name": part.tool_name,
-            "content": part.model_response_str(),
-        }
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
     # Feedback and changes of the agent's setting: no person wrote them, and the model needs them where they stand.
     said = part.model_response() if hasattr(part, "model_response") else _opaque(part)
     return {"role": "developer", "content": said if isinstance(said, str) else [said]}
