@@ -221,28 +221,6 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             now=time.perf_counter,
         )
 
-    # --- TEMPORARY
-
-    def call(self, session_id, messages, model_call, tools=None, *, system=None, dialect=None):  # type: ignore
-        kept = self.preflight(session_id, messages, tools, system=system, dialect=dialect)
-        for n in range(3):
-            try:
-                return model_call(kept)
-            except Exception as problem:
-                if "context" not in str(problem) or n == 2:
-                    raise
-                kept = self.manual_compact(session_id, messages, "overflow", tools, system=system, dialect=dialect)
-
-    async def acall(self, session_id, messages, model_call, tools=None, *, system=None, dialect=None):  # type: ignore
-        kept = await self.apreflight(session_id, messages, tools, system=system, dialect=dialect)
-        for n in range(3):
-            try:
-                return await model_call(kept)
-            except Exception as problem:
-                if "context" not in str(problem) or n == 2:
-                    raise
-                kept = await self.amanual_compact(session_id, messages, "overflow", tools, system=system, dialect=dialect)
-
     # --- single operations
 
     def process_tool_result(

@@ -20,19 +20,20 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-REPORTS = 16
+REPORTS = 12
 LONG = ["agents-filter-chat", "agents-filter-chat-streamed", "agents-model-chat", "agents-model-chat-streamed"]
 LONG_REPORTS = 60
-VERBOSE = ["deepagents-chat"]
-"""Hosts whose own prompts and tools take 6,000 tokens."""
+OWN_TOKENS = {"deepagents-chat": 5_000}
+"""Hosts that bring prompts and tools of their own."""
 
 
 @cache
 def past_the_window(name: str) -> tuple[Provider, CapturingExporter]:
     """A host's whole run; more than the window is read in it."""
     reports = LONG_REPORTS if name in LONG else REPORTS
-    manager, seen = agent_manager(WINDOW * 2 if name in VERBOSE else WINDOW)
-    with serving(calls_then_text(reports), window=WINDOW * 2 if name in VERBOSE else WINDOW) as provider, manager:
+    window = WINDOW + OWN_TOKENS.get(name, 0)
+    manager, seen = agent_manager(window)
+    with serving(calls_then_text(reports), window=window) as provider, manager:
         assert HOSTS[name](provider, manager) == f"Done after {reports} reports."
     return provider, seen
 
@@ -49,7 +50,7 @@ def test_a_run_past_the_window_sends_nothing_illegal_and_nothing_oversized(name:
     assert {event["properties"]["code"] for event in seen.named("warning")} <= {"small_window"}
 
 
-@pytest.mark.parametrize("name", [name for name in HOSTS if name not in VERBOSE])
+@pytest.mark.parametrize("name", [name for name in HOSTS if name not in OWN_TOKENS])
 def test_the_same_session_gets_the_same_decisions_in_every_host(name: str) -> None:
     """Who said what, called what and got what: request by request the same as in a plain loop over chat completions."""
     expected = [told(request) for request in past_the_window("openai-chat")[0].requests]
@@ -65,10 +66,10 @@ def told(request: Request) -> list[Any]:
 
 @pytest.mark.parametrize("name", [name for name in HOSTS if name not in CANNOT_RECOVER])
 def test_a_provider_with_a_smaller_window_than_was_said_is_not_noticed(name: str) -> None:
-    much = WINDOW if name in VERBOSE else 0
-    manager, seen = agent_manager(2 * WINDOW + much)
-    with serving(calls_then_text(14), window=WINDOW + 1000 + much, late_refusals=True) as provider, manager:
-        assert HOSTS[name](provider, manager) == "Done after 14 reports."
+    own = OWN_TOKENS.get(name, 0)
+    manager, _ = agent_manager(2 * WINDOW + own)
+    with serving(calls_then_text(12), window=WINDOW + own, late_refusals=True) as provider, manager:
+        assert HOSTS[name](provider, manager) == "Done after 12 reports."
     assert set(provider.refused) == {"too long"}
     assert len(provider.refused) <= 2, "what the provider said once is remembered"
-    assert len(provider.accepted) == 15
+    assert len(provider.accepted) == 13
