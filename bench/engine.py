@@ -67,10 +67,10 @@ class _Watched:
         self.made.preflight("s", session[:-1])
         serve = self.made._outside.serve
 
-        def timed(session: Any, need: Any, meter: Any) -> Any:
+        def timed(work: Any, need: Any, meter: Any) -> Any:
             started = time.perf_counter()
             try:
-                return serve(session, need, meter)
+                return serve(work, need, meter)
             finally:
                 if isinstance(need, Begin | Commit | Store | Load):
                     self.archiving += time.perf_counter() - started

@@ -1,28 +1,24 @@
-"""The two drivers of the engine: they serve what a generator asks for, on a thread or on an event loop."""
+"""The driver of the engine: it serves what a generator asks for."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from compact.stages.base import Asking, Emit, Need
+from compact.stages.base import Asking, Need
 
 T = TypeVar("T")
 
 
-def drive(asking: Asking[T], serve: Callable[[Need], Any]) -> T:
-    """Runs a piece of work to its end; what serving a need raises is raised where the need was."""
+def drive(asking: Asking[T], serve: Callable[[Need], Any], first: Need | None = None) -> T:
+    """Runs a piece of work to its end; what serving a need raises is raised where the need was.
+
+    `first` is a need that the work has asked for already, when somebody else began to run it.
+    """
     try:
-        need = next(asking)
+        need = next(asking) if first is None else first
         while True:
-            try:
-                answer = serve(need)
-            except Exception as problem:
-                need = asking.throw(problem)
-            else:
-                need = asking.send(answer)
+            need = served(asking, serve, need)
     except StopIteration as end:
         result: T = end.value
         return result
@@ -30,39 +26,14 @@ def drive(asking: Asking[T], serve: Callable[[Need], Any]) -> T:
         asking.close()
 
 
-async def adrive(
-    asking: Asking[T], serve: Callable[[Need], Awaitable[Any]], at_once: Callable[[Need], Any]
-) -> T:
-    """`drive` for an event loop. Events are taken at once; from the first real need on, work happens in threads."""
+def served(asking: Asking[Any], serve: Callable[[Need], Any], need: Need) -> Need:
+    """Serves one need; what the work asks for next.
+
+    Raises:
+        StopIteration: it is done.
+    """
     try:
-        need = next(asking)
-        while isinstance(need, Emit):
-            need = asking.send(at_once(need))
-        while True:
-            try:
-                answer = await serve(need)
-            except Exception as problem:
-                need = await asyncio.to_thread(_advanced, asking.throw, problem)
-            else:
-                need = await asyncio.to_thread(_advanced, asking.send, answer)
-            if isinstance(need, _End):
-                return need.value  # type: ignore[no-any-return]
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        asking.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """The end of a generator, carried out of a thread: StopIteration cannot cross a future."""
-
-    value: Any
-
-
-def _advanced(step: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return step(value)
-    except StopIteration as end:
-        return _End(end.value)
+        answer = serve(need)
+    except Exception as problem:
+        return asking.throw(problem)
+    return asking.send(answer)

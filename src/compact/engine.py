@@ -29,6 +29,8 @@ from compact.events import (
 )
 from compact.hygiene.verified import Verified
 from compact.layouts import Rules, View
+from compact.limits import Limits as Limits
+from compact.limits import fixed_shares, no_room
 from compact.markers import POINTER_OPENS
 from compact.messages import Message
 from compact.passes import Outcome, compact_rows
@@ -36,23 +38,9 @@ from compact.sessions import SessionState, Working, recalled, remembered, resolv
 from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
 from compact.stages.offload import is_large, offload
 from compact.tokens import Estimate, Meter
-from compact.triggers import Decision, Thresholds, decide
+from compact.triggers import Decision, decide
 
 _MAX_RACES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The numbers of a call, in the model's own tokens."""
-
-    window: int
-    budget: int
-    goal: int
-    summarize_above: int | None
-    recent_tokens: int | None
-    thresholds: Thresholds
-    regrow: int
-    """How much a session must have grown before a pass is tried again that did not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +64,17 @@ class Call:
     """One call of a host."""
 
     messages: Sequence[Any]
+    given: Any = None
+    """The host's own list, if `messages` is a copy of it."""
     tools: Any = None
     system: Any = None
     dialect: str | None = None
     manual: bool = False
     note: str | None = None
+    fit: int | None = None
+    """The result may take so many tokens at most, whatever the window; None: as the limits say."""
+    without_model: bool = False
+    """Whether summaries must be made without a model."""
     races: int = 0
     """How often another worker was faster."""
 
@@ -93,6 +87,19 @@ class Result:
     state: SessionState
     estimate: Estimate
     outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """What a pass works on: if it does not end in time, this is what the host gets, unless it is too large."""
+
+    before: Result
+    rows: list[Row]
+    decision: Decision
+    note: str | None
+    started: float
+    fits: bool
+    """Whether the messages fit the budget as they are."""
 
 
 @dataclass(slots=True)
@@ -108,6 +115,8 @@ class Line:
     """Results that went to the archive, by their place in the host's list, and what stands for them."""
     now: Callable[[], float]
     """Seconds, for durations."""
+    under_way: UnderWay | None = None
+    """The pass that was begun; None before there is one."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """The whole line.
@@ -118,6 +127,8 @@ class Line:
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
         dialects.require_list(call.messages)
+        if call.fit is not None:
+            self.limits = self.limits.at_most(call.fit)
         working, state = yield from self._resolved(call, state)
         seen, known = self._dialect(call, working.items)
         working = yield from self._clean(working, known, seen)
@@ -126,6 +137,7 @@ class Line:
             working.items, call.tools, system=call.system, dialect=known, max_tokens=self.limits.window
         )
         yield Emit(_estimated(estimate))
+        yield from self._require_room(working, known, estimate)
         decision = self._decide(call, state, working, known, estimate)
         if not decision.triggered:
             yield Emit(self._not_now(decision, call))
@@ -231,6 +243,17 @@ class Line:
                 items[n], sources[n], changed = before[1], None, True
         return changed
 
+    def _require_room(self, working: Working, dialect: Dialect, estimate: Estimate) -> Asking[None]:
+        """Refuses a request whose fixed part fits, but leaves nothing to work in. One that does not fit fails its pass."""
+        limits = self.limits
+        if not limits.least_room or estimate.total <= limits.budget - limits.least_room:
+            return  # all of it leaves enough
+        shares = fixed_shares(estimate, working.items, dialect, self.meter, self.policy.never_prune)
+        if 0 <= limits.budget - sum(shares.values()) < limits.least_room:
+            problem = no_room(shares, limits)
+            yield Emit(_failed(problem, "none"))
+            raise problem
+
     def _decide(
         self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate
     ) -> Decision:
@@ -287,13 +310,16 @@ class Line:
             Row(dialect.read(item), self.meter.count_item(item, dialect), source)
             for item, source in zip(working.items, working.sources, strict=True)
         ]
+        before = Result(self._given(call, working), state, estimate)
+        fits = estimate.total <= self.limits.budget
+        self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
         yield from _warn_of_copied_pointers(rows[len(state.standing or ()) :])
 
         def remember(
             after: Sequence[Row], summaries: frozenset[str]
         ) -> tuple[dict[str, Any], dict[str, str]]:
             items = [dialect.write(row.message) for row in after]
-            size = self._total(items, dialect, estimate)
+            size = self._total(items, dialect, call, estimate)
             return remembered(
                 call.messages, after, items, summaries, size, self._ineffective(state, estimate, size)
             )
@@ -303,9 +329,9 @@ class Line:
         except ArchiveError as problem:
             yield Emit(_failed(problem, "snapshot"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
-            if estimate.total > self.limits.budget:
+            if not fits:
                 raise
-            return Result(self._given(call, working), state, estimate)
+            return before
         except Exception as problem:
             yield Emit(_failed(problem, "none"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
@@ -349,7 +375,7 @@ class Line:
             yield from self._warn_ineffective(state, estimate, estimate.total)
             return Result(self._given(call, working), stuck, estimate, outcome)
         items = [dialect.write(row.message) for row in outcome.rows]
-        size = self._total(items, dialect, estimate)
+        size = self._total(items, dialect, call, estimate)
         ineffective = self._ineffective(state, estimate, size)
         after = SessionState(
             step=outcome.step,
@@ -365,9 +391,16 @@ class Line:
             yield from self._warn_ineffective(after, estimate, size)
         return Result(list(items), after, estimate, outcome)
 
-    def _total(self, items: Sequence[Any], dialect: Dialect, estimate: Estimate) -> int:
-        fixed = estimate.tools_schema
-        return self.meter.estimate(items, dialect=dialect, max_tokens=self.limits.window).total + fixed
+    def _total(self, items: Sequence[Any], dialect: Dialect, call: Call, estimate: Estimate) -> int:
+        messages = self.meter.estimate(items, dialect=dialect, max_tokens=self.limits.window)
+        return messages.total + self._fixed(call, estimate)
+
+    def _fixed(self, call: Call, estimate: Estimate) -> int:
+        """Tokens of what is sent beside the messages: the tools, and a system prompt outside the list."""
+        if not call.system:
+            return estimate.tools_schema
+        prompt = self.meter.estimate([], system=call.system, max_tokens=self.limits.window)
+        return estimate.tools_schema + prompt.total
 
     def _ineffective(self, state: SessionState, estimate: Estimate, after: int) -> int:
         helped = estimate.total - after >= estimate.total // 10
@@ -383,9 +416,7 @@ class Line:
 
     def _rules(self, call: Call, estimate: Estimate, decision: Decision) -> Rules:
         policy, limits = self.policy, self.limits
-        fixed = (
-            estimate.total - self.meter.scale(0) - estimate.messages - estimate.system - estimate.developer
-        )
+        fixed = self._fixed(call, estimate)
         by_count = decision.reason in ("message_threshold", "turn_threshold")
         return Rules(
             limit=self._raw(limits.budget - fixed),

@@ -30,7 +30,7 @@ WarningCode: TypeAlias = Literal[
     "small_window",  # the window is usable, but small
     "summarizer_unavailable",  # a model was named, but it cannot be asked; the extractive summarizer is used
     "ineffective",  # a pass saved too little to be tried again
-    "breaker_open",  # passes failed in a row; compaction pauses
+    "breaker_open",  # the summarizer failed several times in a row; it is left alone for a while
     "spooled",  # the object store did not answer in time; the record waits in the local spool
     "unfinished_step",  # a step is committed, but its file names could not all be set yet
     "exporter_drops",  # an exporter could not keep up and dropped events
@@ -388,6 +388,7 @@ class Recorder:
     ) -> Event:
         """An event that ends now. Without `trace` it starts one of its own; without `started_at` it took no time."""
         now = self.clock()
+        ended_at = timestamp(now)
         trace = trace or Trace(self.ids.trace_id())
         return Event(
             properties=properties,
@@ -397,8 +398,8 @@ class Recorder:
             span_id=self.ids.span_id(),
             parent_id=trace.parent_id,
             # A clock may be set back between two readings; an event never ends before it began.
-            started_at=timestamp(min(started_at or now, now)),
-            ended_at=timestamp(now),
+            started_at=ended_at if started_at is None else timestamp(min(started_at, now)),
+            ended_at=ended_at,
             status="error" if isinstance(properties, Failure) else "ok",
             payload=payload or {},
         )

@@ -8,25 +8,32 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from types import TracebackType
 from typing import Any
 
 from compact.archive import Archive
 from compact.archive.backend import Backend
+from compact.calling import Calling, ModelCall, Parts
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
-from compact.drivers import adrive, drive
-from compact.engine import Call, Limits, Line, Result
+from compact.drivers import drive
+from compact.engine import Call, Line
 from compact.errors import ArchiveError, WindowTooSmall
 from compact.events import Failure, Ids, Severity, Trace, Warned, WarningCode
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.journal import Exporter
+from compact.lanes import wait_here, wait_on_loop
+from compact.learning import LearnedWindows
+from compact.limits import Limits
 from compact.messages import to_json
-from compact.outside import Outside, Session, Summarizer
+from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
+from compact.recovery import Learn, Learned, input_tokens
+from compact.running import Conductor, Job, copied
 from compact.settings import corrected, desk_for, limits_for, policy_for
-from compact.stages.base import Desk, Need
+from compact.stages.base import Desk
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
@@ -36,6 +43,16 @@ DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
 """Below this a provider's fixed overhead says nothing about its tokenizer."""
 _MAX_CORRECTION = 3.0
+
+
+_ORIGINS = {
+    "configured": "max_context_tokens",
+    "windows": "windows in the configuration",
+    "built-in": "the built-in table",
+    "default": "the default for a model that nobody knows",
+    "cap": "a cap",
+    "learned": "the provider's own error",
+}
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
@@ -64,10 +81,15 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             redactor=redactor,
             clock=clock,
         )
+        policy = self.config.policy
+        self._conductor = Conductor(
+            self._outside, timeout_s=policy.timeout_s, rescue_timeout_s=policy.rescue_timeout_s
+        )
         self._policy = policy_for(self.config)
         self._meters: dict[str, Meter] = {}
         self._limits: dict[int, Limits] = {}
         self._windows: dict[tuple[str, int | None], Window] = {}
+        self._learned = LearnedWindows(self.config.policy.reserve_output_tokens)
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
@@ -81,11 +103,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         *,
         system: Any = None,
         dialect: str | None = None,
+        model: str | None = None,
     ) -> Any:
         """The messages to send: the same list while nothing has to be done, else a shorter one of the same dialect.
 
         `tools` and a `system` prompt outside the list are counted. Name the `dialect` where a list could be several:
-        plain text is taken for OpenAI chat.
+        plain text is taken for OpenAI chat. A `model` other than the configured one brings its own window.
 
         Raises:
             MessageError: an entry is not a message; names its index.
@@ -93,7 +116,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(session_id, Call(messages=messages, tools=tools, system=system, dialect=dialect))
+        return self._run(session_id, _call(messages, tools=tools, system=system, dialect=dialect), model)
 
     async def apreflight(
         self,
@@ -103,10 +126,11 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         *,
         system: Any = None,
         dialect: str | None = None,
+        model: str | None = None,
     ) -> Any:
         """`preflight` for async hosts; disk and heavy work happen off the event loop."""
-        call = Call(messages=messages, tools=tools, system=system, dialect=dialect)
-        return await self._arun(session_id, call)
+        call = _call(messages, tools=tools, system=system, dialect=dialect)
+        return await self._arun(session_id, call, model)
 
     def manual_compact(
         self,
@@ -117,11 +141,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         *,
         system: Any = None,
         dialect: str | None = None,
+        model: str | None = None,
     ) -> Any:
         """The messages with everything folded that may be, whatever their size. Raises as `preflight` does."""
         return self._run(
             session_id,
-            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            model,
         )
 
     async def amanual_compact(
@@ -133,11 +159,59 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         *,
         system: Any = None,
         dialect: str | None = None,
+        model: str | None = None,
     ) -> Any:
         """`manual_compact` for async hosts."""
         return await self._arun(
             session_id,
-            Call(messages=messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
+            model,
+        )
+
+    def call(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        model_call: ModelCall,
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | None = None,
+        model: str | None = None,
+    ) -> Any:
+        """The model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
+
+        `model_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
+        end that still wait for results are answered first. When the provider refuses the request as too long, its limit
+        is learned, the session is compacted and sent again (`recovery.max_compactions` times), then cut as far as it
+        goes. What the reply says of its usage goes to `observe`. `last_request` gives the messages that were answered.
+
+        Raises:
+            ContextOverflow: the provider refused even the smallest request; its own error is the cause.
+            Exception: everything else that `model_call` raises, untouched; and what `preflight` raises.
+        """
+        calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
+        settings = self.config.recovery
+        return self._answered(
+            session_id, calling.run(lambda call: self._run(session_id, call, model), settings)
+        )
+
+    async def acall(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        model_call: ModelCall,
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | None = None,
+        model: str | None = None,
+    ) -> Any:
+        """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
+        calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
+        settings = self.config.recovery
+        return self._answered(
+            session_id, await calling.arun(lambda call: self._arun(session_id, call, model), settings)
         )
 
     async def manage_context(
@@ -149,7 +223,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session_id: str = DEFAULT_SESSION,
     ) -> Any:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        call = Call(messages=messages)
+        call = _call(messages)
         return await self._arun(
             session_id,
             call,
@@ -157,69 +231,105 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             None if summarization_agent is None else agent_summarizer(summarization_agent),
         )
 
-    def _run(self, session_id: str, call: Call, model: str | None = None) -> Any:
-        session = self._session(session_id)
-        with session.lock, session.attempting():
-            line = self._line(session, model)
-            asking = line.run(call, session.state)
-            result = drive(asking, lambda need: self._outside.serve(session, need, line.meter))
-            return self._settled(session, result)
+    def _run(
+        self,
+        session_id: str,
+        call: Call,
+        model: str | None = None,
+        line: Callable[[Session], Line] | None = None,
+    ) -> Any:
+        job = Job.of(call, session=self._session(session_id), line=line or partial(self._line, model=model))
+        return wait_here(self._conductor.conduct(job))
 
     async def _arun(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> Any:
-        session = self._session(session_id)
-        if not session.lock.acquire(blocking=False):
-            await asyncio.to_thread(session.lock.acquire)
-        try:
-            with session.attempting():
-                line = self._line(session, model)
-
-                async def serve(need: Need) -> Any:
-                    return await self._outside.aserve(session, need, line.meter, summarizer)
-
-                result = await adrive(
-                    line.run(call, session.state),
-                    serve,
-                    lambda need: self._outside.serve(session, need, line.meter),
-                )
-            return self._settled(session, result)
-        finally:
-            session.lock.release()
-
-    def _settled(self, session: Session, result: Result) -> Any:
-        session.state = result.state
-        session.last_total = result.estimate.total
-        outcome = result.outcome
-        if outcome is not None:
-            session.outcome = outcome
-            for stage, tokens in outcome.saved.items():
-                if stage != "offload":  # counted one by one, as they happen
-                    self._outside.credit(stage, tokens)
-            self._outside.flush()
-        committed = outcome is not None and outcome.step is not None
-        tokens = result.state.tokens_after if committed else result.estimate.total
-        self._outside.sent(session, result.messages, tokens)
-        return result.messages
+        job = Job.of(
+            call,
+            session=self._session(session_id),
+            line=partial(self._line, model=model),
+            summarizer=summarizer,
+            loop=asyncio.get_running_loop(),
+        )
+        return await wait_on_loop(self._conductor.conduct(job))
 
     def _line(self, session: Session, model: str | None) -> Line:
-        config = self.config
-        name = model or config.model
+        name = model or self.config.model
         meter = self._meter(name)
-        window = self._window(name, None if model else config.max_context_tokens)
+        window = self._window_now(model)
         self._check_window(session, window, name)
-        limits = self._limits.get(window.tokens)
-        if limits is None:
-            limits = self._limits[window.tokens] = limits_for(config, window.tokens)
         return Line(
             meter=meter,
-            limits=corrected(limits, session.correction),
+            limits=self._limits_now(session, name, window),
             policy=self._policy,
             desk=lambda dialect: self._desk(session, dialect, meter),
             verified=session.verified,
             moved=session.moved,
             now=time.perf_counter,
         )
+
+    def _window_now(self, model: str | None) -> Window:
+        """The window of this call's model, and never more than its provider said it takes."""
+        name = model or self.config.model
+        return self._learned.narrowed(name, self._window(name, self._configured_window(model)))
+
+    def _configured_window(self, model: str | None) -> int | None:
+        """`max_context_tokens` is the configured model's: another brings its own."""
+        return self.config.max_context_tokens if model in (None, self.config.model) else None
+
+    def _limits_now(self, session: Session, name: str, window: Window) -> Limits:
+        tokens = self._learned.usable(name, session.id, window, self.config.guard.min_context_tokens)
+        limits = self._limits.get(tokens)
+        if limits is None:
+            limits = self._limits[tokens] = limits_for(self.config, tokens)
+        return corrected(limits, session.correction)
+
+    # --- a model call that survives overflow
+
+    def _calling(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        model_call: ModelCall,
+        tools: Any,
+        system: Any,
+        dialect: str | None,
+        model: str | None,
+    ) -> Calling:
+        session, meter = self._session(session_id), self._meter(model or self.config.model)
+
+        def count(request: Any) -> int:
+            window = self._window_now(model).tokens
+            return meter.estimate(request, tools, system=system, dialect=dialect, max_tokens=window).total
+
+        parts = Parts(
+            count=count,
+            learn=lambda step: self._learn(session, model, step),
+            emit=lambda event: self._outside.emit(session, event),
+        )
+        call = _call(messages, tools=tools, system=system, dialect=dialect)
+        return Calling(session_id, call, model_call, parts)
+
+    def _learn(self, session: Session, model: str | None, step: Learn) -> Learned:
+        name, tokens = model or self.config.model, step.request.tokens
+        if step.overflow.input is not None:
+            self._correct(session, step.overflow.input, tokens)
+        self._learned.take(name, session.id, step.overflow, tokens)
+        window, most = self._window_now(model), self._learned.most(name)
+        return Learned(
+            window=window.tokens,
+            budget=self._limits_now(session, name, window).budget,
+            most=None if most is None else int(most / session.correction),
+        )
+
+    def _answered(self, session_id: str, answered: tuple[Any, Any]) -> Any:
+        reply, sent = answered
+        session = self._session(session_id)
+        session.request = sent
+        counted = input_tokens(reply)
+        if counted is not None:
+            self.observe(session_id, input_tokens=counted)
+        return reply
 
     # --- single operations
 
@@ -239,7 +349,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         try:
             pointer = drive(
                 offloaded(text, tool_name, tool_call_id, desk),
-                lambda need: self._outside.serve(session, need, meter),
+                lambda need: self._outside.serve(Work(session), need, meter),
             )
         except ArchiveError as problem:
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
@@ -264,9 +374,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         whose tokenizer is not public: an exact count is never relaxed. Counts of aborted calls must not be passed.
         """
         session = self._session(session_id)
-        if input_tokens <= 0 or session.last_total < _OBSERVABLE_TOKENS:
+        self._correct(session, input_tokens, session.last_total)
+
+    def _correct(self, session: Session, counted: int, ours: int) -> None:
+        if counted <= 0 or ours < _OBSERVABLE_TOKENS:
             return
-        ratio = input_tokens / session.last_total
+        ratio = counted / ours
         session.correction = min(max(ratio, 1 / self._meter(self.config.model).factor), _MAX_CORRECTION)
 
     def get_compaction_stats(self) -> dict[str, Any]:
@@ -312,6 +425,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def last_outcome(self, session_id: str) -> Outcome | None:
         """What the newest pass over a session did; None before the first in this process."""
         return self._session(session_id).outcome
+
+    def last_request(self, session_id: str) -> Any:
+        """The messages that the newest reply of `call` answers: a host that keeps them sends less the next time."""
+        return self._session(session_id).request
 
     def flush(self) -> None:
         """Waits until every event is in the archive."""
@@ -369,7 +486,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         verdict = check_window(window.tokens, guard.min_context_tokens, guard.warn_context_tokens)
         if verdict.block:
             raise WindowTooSmall(
-                f"{verdict.reason} (model {model}, window from {window.source})",
+                f"{verdict.reason} (model {model}, window from {_ORIGINS[window.source]})",
                 tokens=verdict.tokens,
                 minimum=verdict.min_tokens,
                 source=window.source,
@@ -380,3 +497,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         if verdict.warn:
             warning = Warned(code="small_window", severity="medium", message=verdict.reason)
             self._outside.warn_once(session, warning)
+
+
+def _call(messages: Sequence[Any], **more: Any) -> Call:
+    return Call(messages=copied(messages), given=messages, **more)

@@ -22,10 +22,11 @@ from compact.archive.backend import Backend, backend_archive
 from compact.config import CompactConfig, share_of
 from compact.dialects import get
 from compact.drivers import drive
-from compact.engine import Call
+from compact.engine import Call, Line
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
 from compact.manager import DEFAULT_SESSION, CompactManager
+from compact.outside import Session, Work
 from compact.stages.base import Need, Store
 from compact.stages.offload import offloaded
 from compact.summarizers.agent import agent_summarizer
@@ -246,13 +247,17 @@ _NO_LIMIT = 10**12
 class _Manager(CompactManager):
     """The manager, with the rungs of its ladder callable one by one."""
 
+    def _configured_window(self, model: str | None) -> int | None:
+        """Every model that a call names is looked up: the configured one only counts."""
+        return None if model else self.config.max_context_tokens
+
     def offload(self, text: str, tool_name: str, tool_call_id: str) -> tuple[str, str]:
         """The path of a text in the archive, and its pointer; whatever its size."""
         session, meter = self._session(DEFAULT_SESSION), self._meter(self.config.model)
         paths: list[str] = []
 
         def serve(need: Need) -> Any:
-            answer = self._outside.serve(session, need, meter)
+            answer = self._outside.serve(Work(session), need, meter)
             if isinstance(need, Store):
                 paths.append(answer)
             return answer
@@ -264,17 +269,17 @@ class _Manager(CompactManager):
 
     def reversible_stages(self, messages: list[Any], model: str) -> list[Any]:
         """A preflight that stops before the summary, however large the rest is."""
-        session = self._session(DEFAULT_SESSION)
-        with session.lock, session.attempting():
-            line = self._line(session, model)
-            thresholds = replace(line.limits.thresholds, budget=_NO_LIMIT)
-            line.limits = replace(
-                line.limits, budget=_NO_LIMIT, summarize_above=_NO_LIMIT, thresholds=thresholds
+
+        def line(session: Session) -> Line:
+            made = self._line(session, model)
+            thresholds = replace(made.limits.thresholds, budget=_NO_LIMIT)
+            made.limits = replace(
+                made.limits, budget=_NO_LIMIT, summarize_above=_NO_LIMIT, thresholds=thresholds
             )
-            asking = line.run(Call(messages=messages), session.state)
-            result = drive(asking, lambda need: self._outside.serve(session, need, line.meter))
-            reduced: list[Any] = self._settled(session, result)
-            return reduced
+            return made
+
+        reduced: list[Any] = self._run(DEFAULT_SESSION, Call(messages=messages), line=line)
+        return reduced
 
     async def summary(self, messages: list[Any], model: str, agent: Any) -> list[Any]:
         """Everything folded that is older than the recent share."""
@@ -306,7 +311,11 @@ def _settings(config: ContextConfig, model: str) -> CompactConfig:
             "preview_lines": config.preview_lines,
         },
         summary={"model": summarizer.get("model"), "base_url": summarizer.get("base_url")},
-        guard={"min_context_tokens": 0, "warn_context_tokens": 0},  # the host chose the limits itself
+        guard={
+            "min_context_tokens": 0,
+            "warn_context_tokens": 0,
+            "min_room_share": 0.0,
+        },  # the host chose the limits itself
     )
 
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from compact.archive import Archive, Attempt, Step, open_archive
 from compact.archive.backend import Backend, backend_archive
+from compact.breaker import Breaker
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
-from compact.events import Event, Ids, Offload, Properties, Recorder, Trace, Warned
+from compact.errors import CompactError
+from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Trace, Warned
 from compact.hygiene.verified import Verified
 from compact.journal import Exporter, Journal
+from compact.lanes import Fenced, Lane, Run
+from compact.log_lines import LOGGED, log_event
 from compact.messages import Message
 from compact.passes import Outcome
 from compact.redaction import Redactor, rules_from_config
@@ -30,6 +33,7 @@ from compact.stages.base import (
     Load,
     Loaded,
     Need,
+    Reply,
     Store,
     SummaryRequest,
 )
@@ -40,32 +44,76 @@ from compact.writers import Writers
 
 @dataclass(slots=True)
 class Session:
-    """What is kept of one session in this process, behind one lock."""
+    """What is kept of one session in this process. Whoever holds its lane may change it."""
 
     id: str
     trace: Trace
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lane: Lane = field(default_factory=Lane)
     state: SessionState = field(default_factory=SessionState)
     verified: Verified = field(default_factory=Verified)
     moved: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    attempt: Attempt | None = None
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     last_total: int = 0
-    sent: list[Any] = field(default_factory=list)
+    given: Sequence[Any] = ()
+    """What the host passed with the last call."""
+    sent: Sequence[Any] = ()
     """What the last call returned, and what it cost: the next one should begin with it."""
     sent_tokens: int = 0
     correction: float = 1.0
+    request: Any = None
+    """The messages that the newest reply of a model call answers."""
 
-    @contextmanager
-    def attempting(self) -> Any:
-        """An attempt that was not committed leaves no trace, whatever ended the pass."""
-        try:
-            yield
-        finally:
-            if self.attempt is not None:
-                self.attempt.abandon()
-                self.attempt = None
+    def ask_again(self) -> None:
+        """The archive may know more than this process: the next call asks it."""
+        self.state = replace(self.state, asked=False)
+
+
+class Work(Run):
+    """One run over a session."""
+
+    attempt: Attempt | None = None
+    committed: bool = False
+    answered: bool = False
+    """A summarizer has replied; whether that was good shows in what the engine does next."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        until: float = float("inf"),
+        summarizer: Summarizer | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        without_model: bool = False,
+    ) -> None:
+        super().__init__(until)
+        self.session = session
+        self.summarizer = summarizer
+        """For this call only, instead of the manager's."""
+        self.loop = loop
+        """Where a summarizer that is a coroutine runs; None: on a loop of its own."""
+        self.without_model = without_model
+
+    @property
+    def step(self) -> int:
+        """The step that the work is about."""
+        return self.session.state.step if self.attempt is None else self.attempt.step
+
+    def lost(self) -> None:
+        """It may still be using these: it keeps them, and the next run has its own."""
+        self.session.verified, self.session.moved = Verified(), dict(self.session.moved)
+
+    def interrupted(self) -> None:
+        """The run was fenced: it may not commit, and it need not wait."""
+        if self.attempt is not None:
+            self.attempt.revoke()
+        super().interrupted()
+
+    def end(self) -> None:
+        """An attempt that was not committed leaves no trace, whatever ended the run."""
+        if self.attempt is not None:
+            self.attempt.abandon()
+            self.attempt = None
 
 
 class Outside:
@@ -86,6 +134,8 @@ class Outside:
         self._redactor = redactor or _redactor_of(config)
         self._session_redactors: dict[str, Any] = {}
         self.recorder = Recorder(clock or _utc_now, Ids("compact"))
+        recovery = config.recovery
+        self._breaker = Breaker(recovery.breaker_failures, recovery.breaker_pause_s, self.recorder.clock)
         self._journal = Journal(self._append, exporters)
         self._archive = archive if archive is None or isinstance(archive, Archive) else self._over(archive)
         self._lock = threading.Lock()
@@ -120,57 +170,91 @@ class Outside:
 
     # --- what the engine asks for
 
-    def serve(self, session: Session, need: Need, meter: Meter) -> Any:
-        """The answer to a need, on the caller's thread."""
+    def serve(self, work: Work, need: Need, meter: Meter) -> Any:
+        """The answer to a need. It may take its time: only events are served on a thread that must not wait."""
+        session = work.session
+        if work.answered:
+            self._judge(work, need)
         if not isinstance(need, Emit | SummaryRequest):
             self._journal.flush()  # the log tells things in the order in which they happened
         match need:
             case Emit():
-                return self.emit(session, need.properties, need.payload)
+                return self.emit(session, need.properties, need.payload, work.step)
             case Store():
                 stored = self.archive.put_output(
                     session.id, need.text, tool_name=need.tool_name, tool_call_id=need.tool_call_id
                 )
                 return stored.path
             case SummaryRequest():
-                self._warn_if_unavailable(session)
-                return self._writers.write(need, lambda: self._masked(session, need), meter)
+                return self._summary(work, need, meter)
             case Begin():
-                session.attempt = self.archive.begin(
-                    session.id, need.items, dialect=need.dialect, after=need.after
-                )
-                return Begun(session.attempt.step, session.attempt.history_path, session.attempt.messages)
+                attempt = self.archive.begin(session.id, need.items, dialect=need.dialect, after=need.after)
+                work.attempt = attempt
+                return Begun(attempt.step, attempt.history_path, attempt.messages)
             case Commit():
-                assert session.attempt is not None
-                step = session.attempt.commit(
+                assert work.attempt is not None
+                step = work.attempt.commit(
                     summary=need.summary,
                     state=need.state,
                     fingerprints=need.fingerprints,
                     trace=session.trace,
                 )
-                return isinstance(step, Step)
+                work.committed = isinstance(step, Step)
+                return work.committed
             case Load():
                 latest = self.archive.latest(session.id)
                 return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
             case KeepRemoved():
                 return self.archive.put_removed(session.id, need.items)
 
-    async def aserve(self, session: Session, need: Need, meter: Meter, summarizer: Summarizer | None) -> Any:
-        """The answer to a need, off the event loop; a summarizer that is a coroutine runs on it."""
-        if not isinstance(need, SummaryRequest):
-            return await asyncio.to_thread(self.serve, session, need, meter)
-        self._warn_if_unavailable(session, summarizer)
-        return await self._writers.awrite(need, lambda: self._masked(session, need), meter, summarizer)
-
     def rewritten(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """A message that compact changed, as it will stand in the host's list: masked, written, read again."""
         masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
-    def _warn_if_unavailable(self, session: Session, summarizer: Summarizer | None = None) -> None:
-        warning = self._writers.unavailable(summarizer)
+    # --- summaries
+
+    def _summary(self, work: Work, request: SummaryRequest, meter: Meter) -> str | Reply:
+        warning = self._writers.unavailable(work.summarizer)
         if warning is not None:
-            self.warn_once(session, warning)
+            self.warn_once(work.session, warning)
+        if not self._writers.needs_model(request, work.summarizer):
+            return self._writers.extracted(request, meter)
+        if work.without_model or not self._breaker.allows():
+            if self._config.summary.fallback != "extractive":
+                raise CompactError("the summarizer is left alone for now")
+            return self._writers.extracted(request, meter)
+        try:
+            masked = self._masked(work.session, request)
+            reply = self._writers.ask(masked, meter, work, work.summarizer, work.loop)
+        except Fenced:
+            if work.out_of_time:
+                self._summarizer_failed(work)
+            raise
+        except Exception:
+            self._summarizer_failed(work)
+            raise
+        work.answered = True
+        return reply
+
+    def _judge(self, work: Work, need: Need) -> None:
+        """Whether the last reply was good: a rejected one is told of at once."""
+        told = need.properties if isinstance(need, Emit) else None
+        work.answered = False
+        if not isinstance(told, Failure) or told.error_type != "SummaryRejected":
+            self._breaker.succeeded()
+        elif told.fallback != "none":  # else it is asked once more
+            self._summarizer_failed(work)
+
+    def _summarizer_failed(self, work: Work) -> None:
+        if self._breaker.failed():
+            recovery = self._config.recovery
+            text = (
+                f"the summarizer failed {recovery.breaker_failures} times in a row: it is left alone for "
+                f"{recovery.breaker_pause_s:g} s, and summaries are made without a model"
+            )
+            warning = Warned(code="breaker_open", severity="high", message=text)
+            self.emit(work.session, warning, step=work.step)
 
     def _masked(self, session: Session, request: SummaryRequest) -> SummaryRequest:
         """The request without secrets: a summarizer is an exit like any other."""
@@ -182,19 +266,25 @@ class Outside:
     # --- events and statistics
 
     def emit(
-        self, session: Session, properties: Properties, payload: Mapping[str, Any] | None = None
+        self,
+        session: Session,
+        properties: Properties,
+        payload: Mapping[str, Any] | None = None,
+        step: int | None = None,
     ) -> None:
-        """Records an event of a session."""
+        """Records an event of a session, and a line in the log where people look first."""
         if isinstance(properties, Offload):
             self.credit("offload", properties.tokens_before - properties.tokens_after)
         event = self.recorder.event(
             properties,
             session_id=session.id,
-            step=session.state.step if session.attempt is None else session.attempt.step,
+            step=session.state.step if step is None else step,
             trace=session.trace,
             payload=payload or None,
         )
         self._journal.emit(event)
+        if isinstance(properties, LOGGED):
+            log_event(session.id, properties, self.redactor(session.id).redact)
 
     def warn_once(self, session: Session, warning: Warned) -> None:
         """Records a warning, the first time it applies to a session."""
@@ -210,12 +300,15 @@ class Outside:
 
     def sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
         """Counts how much of a request begins like the one before: what a provider's prompt cache can use again."""
-        before = len(session.sent)
+        before = session.sent
+        repeats = bool(before) and messages[: len(before)] == before
         with self._lock:
             self._sent_tokens += tokens
-            if before and list(messages[:before]) == session.sent:
+            if repeats:
                 self._prefix_tokens += session.sent_tokens
-        session.sent, session.sent_tokens = list(messages), tokens
+        # The list that the host's was copied to belongs to us; any other is the host's now.
+        session.sent = session.given if messages is session.given else list(messages)
+        session.sent_tokens = tokens
 
     def stats(self) -> dict[str, Any]:
         """Tokens saved in all, how many operations, how much each kind saved, and how stable requests were."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from compact.config import CompactConfig, share_of
 from compact.dialects import Dialect
-from compact.engine import Limits, Policy
+from compact.engine import Policy
 from compact.events import PolicyInForce
+from compact.limits import Limits
 from compact.messages import Message
 from compact.stages.base import Desk
 from compact.summarizers.templates import strategy_named
@@ -39,6 +40,7 @@ def limits_for(config: CompactConfig, window: int) -> Limits:
             turns=policy.turn_threshold,
         ),
         regrow=share_of(window, config.recovery.regrow_share),
+        least_room=share_of(window, config.guard.min_room_share),
     )
 
 

@@ -157,7 +157,7 @@ BUILT_IN: Mapping[str, int] = MappingProxyType(
     }
 )
 
-WindowSource: TypeAlias = Literal["configured", "windows", "built-in", "default", "cap"]
+WindowSource: TypeAlias = Literal["configured", "windows", "built-in", "default", "cap", "learned"]
 
 _HARD_FLOOR = 4_000
 _WARN_FLOOR = 8_000

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from compact.config import CompactConfig
 from compact.events import Warned
+from compact.lanes import Run, in_thread
 from compact.stages.base import Reply, SummaryRequest
 from compact.summarizers import extractive, llm, templates
 from compact.tokens import Meter
@@ -22,6 +24,7 @@ Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str |
 
 AGENT = "agent"
 """The value of `summary.model` that means the agent's own model."""
+_THREAD = "compact-summarizer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class _Chosen:
     ask: Summarizer
     timeout_s: float | None
     """None: it times its requests itself, one by one. A long conversation takes several."""
+    heavy: bool = False
+    """It counts and cuts a whole conversation: that must not happen on the host's event loop."""
 
 
 class Writers:
@@ -50,48 +55,55 @@ class Writers:
         text = f"summary.model is {self._config.summary.model}, but {self._problem}; summaries are made without a model"
         return Warned(code="summarizer_unavailable", severity="medium", message=text)
 
-    def write(
-        self, request: SummaryRequest, masked: Callable[[], SummaryRequest], meter: Meter
-    ) -> str | Reply:
-        """The answer to a request, on the caller's thread. `masked` gives the request without secrets."""
-        chosen = self._chosen(request, meter, None)
-        if chosen is None:
-            return _extracted(request, meter)
-        answer = chosen.ask(masked())
-        return answer if isinstance(answer, str | Reply) else _run(_in_time(answer, chosen.timeout_s))
+    def needs_model(self, request: SummaryRequest, given: Summarizer | None = None) -> bool:
+        """Whether somebody has to be asked, or code writes the summary."""
+        if request.source == "extractive":
+            return False
+        return bool(given or self._given) or (self._config.summary.model is not None and not self._problem)
 
-    async def awrite(
+    def extracted(self, request: SummaryRequest, meter: Meter) -> Reply:
+        """The summary that needs no model."""
+        return Reply(extractive.summarize(request, meter.count_text), trusted=True)
+
+    def ask(
         self,
         request: SummaryRequest,
-        masked: Callable[[], SummaryRequest],
         meter: Meter,
+        run: Run,
         given: Summarizer | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> str | Reply:
-        """`write` for an event loop: a coroutine runs on it, everything else in a thread."""
-        chosen = self._chosen(request, meter, given)
-        if chosen is None:
-            return await asyncio.to_thread(_extracted, request, meter)
-        safe = await asyncio.to_thread(masked)
-        on_loop = _is_coroutine(chosen.ask)
-        answer = chosen.ask(safe) if on_loop else await asyncio.to_thread(chosen.ask, safe)
-        return answer if isinstance(answer, str | Reply) else await _in_time(answer, chosen.timeout_s)
+        """What the host's summarizer or the configured model answers. A coroutine runs on `loop`, or one of its own.
 
-    def _chosen(self, request: SummaryRequest, meter: Meter, given: Summarizer | None) -> _Chosen | None:
-        """The summarizer of a request; None: the one that needs no model."""
-        summary = self._config.summary
-        if request.source == "extractive":
-            return None
+        Raises:
+            TimeoutError: it took too long. A coroutine is cancelled; a thread that hangs is left behind.
+            Fenced: the run was fenced meanwhile.
+            Exception: what the summarizer raises.
+        """
+        chosen = self._chosen(meter, given)
+
+        async def asked() -> str | Reply:
+            answer = chosen.ask(request)
+            return answer if isinstance(answer, str | Reply) else await answer
+
+        if _is_coroutine(chosen.ask):
+            return run.wait_for(_started(asked, None if chosen.heavy else loop), chosen.timeout_s)
+        answer = run.wait_for(in_thread(lambda: chosen.ask(request), _THREAD), chosen.timeout_s)
+        if isinstance(answer, str | Reply) or not inspect.isawaitable(answer):
+            return answer
+        promised = answer
+        return run.wait_for(_started(lambda: promised, loop), chosen.timeout_s)
+
+    def _chosen(self, meter: Meter, given: Summarizer | None) -> _Chosen:
         own = given or self._given
         if own is not None:
-            return _Chosen(own, summary.timeout_s)
-        if summary.model is None or self._problem:
-            return None
+            return _Chosen(own, self._config.summary.timeout_s)
         endpoint = self._endpoint(meter)
 
         async def ask(asked: SummaryRequest) -> Reply:
             return await llm.summarize(asked, endpoint, meter.count_text)
 
-        return _Chosen(ask, None)
+        return _Chosen(ask, None, heavy=True)
 
     @cached_property
     def _problem(self) -> str:
@@ -118,29 +130,37 @@ class Writers:
         )
 
 
-async def _in_time(answer: Awaitable[str | Reply], timeout_s: float | None) -> str | Reply:
-    async with asyncio.timeout(timeout_s):
-        return await answer
+def _started(
+    work: Callable[[], Awaitable[str | Reply]], loop: asyncio.AbstractEventLoop | None
+) -> Future[str | Reply]:
+    """A coroutine on a loop, or on one of its own in a thread. Cancelling the future cancels the coroutine."""
+    answer: Future[str | Reply] = Future()
 
+    async def on_own_loop() -> str | Reply:
+        own, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
 
-def _extracted(request: SummaryRequest, meter: Meter) -> Reply:
-    return Reply(extractive.summarize(request, meter.count_text), trusted=True)
+        def cancel(done: Future[str | Reply]) -> None:
+            if done.cancelled():
+                with suppress(RuntimeError):  # the loop has ended in this very moment
+                    own.call_soon_threadsafe(task.cancel)
+
+        answer.add_done_callback(cancel)
+        return await work()
+
+    async def on_loop() -> str | Reply:
+        return await work()
+
+    if loop is None:
+        return in_thread(lambda: asyncio.run(on_own_loop()), _THREAD, answer)
+    coroutine = on_loop()
+    try:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:  # the loop is closed
+        coroutine.close()
+        raise
 
 
 def _is_coroutine(summarizer: Any) -> bool:
     call = getattr(summarizer, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(call)
-
-
-def _run(answer: Awaitable[str | Reply]) -> str | Reply:
-    """The answer of a coroutine, for a caller that waits. In a notebook the caller's thread has a loop already."""
-
-    async def awaited() -> str | Reply:
-        return await answer
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(awaited())
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(asyncio.run, awaited()).result()

@@ -192,6 +192,7 @@ class Attempt:
         self._files: dict[str, FileRef] = {}
         self._expires = time.monotonic() + steps.attempt_ttl_s / 2
         self._open = True
+        self._revoked = False
 
     @property
     def history_path(self) -> str:
@@ -276,6 +277,10 @@ class Attempt:
             )
         self._close()
 
+    def revoke(self) -> None:
+        """Forbids a commit from now on, from any thread and without waiting; `abandon` still has to follow."""
+        self._revoked = True
+
     def stage(self, kind: str, record: Record) -> None:
         """Makes one of the step's files durable under the attempt's name."""
         self._files[kind] = record.ref(keys.file_names(self.step)[kind])
@@ -299,7 +304,7 @@ class Attempt:
         return step
 
     def _check_open(self) -> None:
-        if not self._open:
+        if not self._open or self._revoked:
             raise ArchiveError(
                 f"this attempt at step {self.step} has ended", hint="Begin a new one", reason="attempt_ended"
             )

@@ -107,7 +107,9 @@ class PolicyConfig(Section):
     reserve_output_tokens: Amount = 0
     """The request's max output tokens, subtracted from the window everywhere."""
     timeout_s: Seconds = 120
-    """Time for one whole pass."""
+    """Time for one whole pass; past it the caller gets the messages as they were before."""
+    rescue_timeout_s: Seconds = 15
+    """Time for the stages that need no model, when a pass was out of time and the messages do not fit as they are."""
 
 
 class SummaryConfig(Section):
@@ -218,6 +220,8 @@ class GuardConfig(Section):
     """A smaller window is refused before anything is spent."""
     warn_context_tokens: Amount = 8000
     """A smaller window is reported."""
+    min_room_share: Share = 0.02
+    """What system, developer, tools and protected messages must leave of the window, as a share of it; 0: nothing."""
 
 
 class RecoveryConfig(Section):
@@ -227,8 +231,12 @@ class RecoveryConfig(Section):
 
     max_compactions: Amount = 3
     """Compactions per model call after an overflow; 0: the overflow is raised."""
+    shrink_share: Share = 0.7
+    """How large the next request may be after an overflow, as a share of the refused one."""
     breaker_failures: Count = 3
     """Failures in a row after which the summarizer is left alone."""
+    breaker_pause_s: Seconds = 60
+    """How long it is left alone before it is tried again."""
     ineffective_passes: Count = 2
     """Passes in a row that do not help, after which no other is tried until something changed."""
     regrow_share: Share = 0.1

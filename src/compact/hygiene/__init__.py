@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from compact import dialects
+from compact.dialects._wire import is_plain
 from compact.hygiene.repair import Repair, repair_tool_pairs, repaired
 from compact.hygiene.sanitizing import sanitize, sanitized
 from compact.hygiene.turns import limit_turns, limited
 from compact.hygiene.work import Cleaned, Removed, settled
+from compact.pairs import batches, in_flight
 
 __all__ = [
     "Cleaned",
@@ -24,6 +26,7 @@ __all__ = [
     "limit_turns",
     "repair_tool_pairs",
     "sanitize",
+    "sendable",
 ]
 
 
@@ -50,3 +53,21 @@ def clean_report(
     repair = repaired(kept, known)
     removed = (*unsendable, *too_old, *repair.removed)
     return Cleaned(settled(messages, neutral, repair.messages, known), removed)
+
+
+def sendable(messages: Sequence[Any], dialect: str | None = None) -> Any:
+    """The list as a provider takes it now: calls at its end that still wait for results get one that says so.
+
+    The same object when no call is open. Between two steps of an agent an open batch is in flight and stays as it is;
+    once the list is sent, its results cannot come any more.
+
+    Raises:
+        MessageError: the list is not recognisable, or an entry is not a message.
+    """
+    if not messages or is_plain(messages[-1]):
+        return messages
+    known, neutral = dialects.read(messages, dialect)
+    found = batches(neutral, known)
+    if not found or not in_flight(neutral, found[-1]):
+        return messages
+    return settled(messages, neutral, repaired(neutral, known, waits=False).messages, known)

@@ -63,17 +63,20 @@ def repair_tool_pairs(messages: Sequence[Any], dialect: str | None = None) -> Re
     return replace(outcome, messages=settled(messages, neutral, outcome.messages, known))
 
 
-def repaired(messages: list[Message], dialect: Dialect) -> Repair:
-    """`repair_tool_pairs` on neutral messages; the very same list when it is legal."""
+def repaired(messages: list[Message], dialect: Dialect, waits: bool = True) -> Repair:
+    """`repair_tool_pairs` on neutral messages; the very same list when it is legal.
+
+    `waits` False: nobody waits for results any more, and a newest batch that is open is answered like any other.
+    """
     if dialect.NAME == "harness":
         return Repair(messages)
-    if not any(map(_needs_mending, messages)) and not structure_violations(messages, dialect):
+    if not any(map(_needs_mending, messages)) and not structure_violations(messages, dialect, waits):
         return Repair(messages)
-    done = _repaired_once(messages, dialect)
+    done = _repaired_once(messages, dialect, waits)
     for _ in range(_ROUNDS):
-        if not structure_violations(done.messages, dialect):
+        if not structure_violations(done.messages, dialect, waits):
             break
-        more = _repaired_once(done.messages, dialect)
+        more = _repaired_once(done.messages, dialect, waits)
         done = Repair(
             more.messages,
             added=done.added + more.added,
@@ -87,8 +90,8 @@ def repaired(messages: list[Message], dialect: Dialect) -> Repair:
     return replace(done, removed=removed)
 
 
-def _repaired_once(messages: list[Message], dialect: Dialect) -> Repair:
-    bench = _Bench(dialect, messages)
+def _repaired_once(messages: list[Message], dialect: Dialect, waits: bool) -> Repair:
+    bench = _Bench(dialect, messages, waits)
     for batch in batches(bench.pieces, dialect):
         bench.pass_on(batch.start)
         bench.mend(batch)
@@ -114,8 +117,9 @@ def _is_blank(result: ToolResult) -> bool:
 class _Bench:
     """A list taken apart into pieces, each with one result or none, and put together again."""
 
-    def __init__(self, dialect: Dialect, messages: Sequence[Message]) -> None:
+    def __init__(self, dialect: Dialect, messages: Sequence[Message], waits: bool) -> None:
         self.dialect = dialect
+        self.waits = waits
         self.messages = messages
         self.pieces: list[Message] = []
         self.sources: list[int] = []
@@ -143,7 +147,7 @@ class _Bench:
 
     def mend(self, batch: Batch) -> None:
         """Take over one reply, then its results in order, then whatever else stood among them."""
-        waiting = in_flight(self.pieces, batch) or has_reference(self.pieces, batch)
+        waiting = (self.waits and in_flight(self.pieces, batch)) or has_reference(self.pieces, batch)
         names = [self._fresh_id(call_at(self.pieces, place)) for place in batch.calls]
         renamed = dict(zip(batch.calls, names, strict=True))
         for index in range(batch.start, batch.end):

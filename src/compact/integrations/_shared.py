@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from compact.manager import CompactManager
 from compact.markers import GAP, SUMMARY_OPENS
+from compact.recovery import input_tokens
 
 SessionId = str | Callable[[Any], str] | None
 """A session's id, or a function that finds it in what the host passes, or None: the integration finds one."""
@@ -86,20 +87,9 @@ current_session: ContextVar[str | None] = ContextVar("compact_session", default=
 """The session of the newest call in this task, for hooks that are told nothing."""
 
 
-def input_tokens(usage: Any) -> int:
-    """What a provider says a request took, cached tokens included; 0 when it says nothing."""
-    if usage is None:
-        return 0
-    read = usage.get if isinstance(usage, dict) else lambda key, default=None: getattr(usage, key, default)
-    counted = read("prompt_tokens") or read("input_tokens") or 0
-    # Anthropic counts what its cache served beside the input; the others count it as part of it.
-    beside = (read("cache_read_input_tokens") or 0) + (read("cache_creation_input_tokens") or 0)
-    return int(counted) + int(beside if read("prompt_tokens") is None else 0)
-
-
 def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
     """Tells the manager what the provider counted, if it did."""
-    counted = input_tokens(usage)
+    counted = input_tokens({"usage": usage})
     if counted:
         manager.observe(session_id, input_tokens=counted)
 

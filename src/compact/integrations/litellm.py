@@ -40,12 +40,16 @@ class CompactHook:
         @functools.wraps(completion)
         def sent(*args: Any, **given: Any) -> Any:
             call = _Call(self, completion, _named(bound, args, given))
-            return call.watched(self._manager.call(*call.arguments(call.send), **call.named()))
+            return call.watched(self._manager.call(*call.arguments(call.send), dialect="chat"))
 
         @functools.wraps(completion)
         async def asent(*args: Any, **given: Any) -> Any:
             call = _Call(self, completion, _named(bound, args, given))
-            return call.awatched(await self._manager.acall(*call.arguments(call.send), **call.named()))
+
+            async def send(kept: Sequence[Any]) -> Any:
+                return await call.send(kept)
+
+            return call.watched(await self._manager.acall(*call.arguments(send), dialect="chat"))
 
         return asent if inspect.iscoroutinefunction(inspect.unwrap(completion)) else sent
 
@@ -75,25 +79,16 @@ class _Call:
     def arguments(self, send: Callable[[Any], Any]) -> tuple[Any, ...]:
         return self._name, self._items, send, self._given.get("tools")
 
-    def named(self) -> dict[str, Any]:
-        return {"dialect": "chat"}
-
     def send(self, kept: Sequence[Any]) -> Any:
         conversations_of(self._manager).note(self._name, self._items, kept)
         messages = self._items if kept is self._items else parted(kept)
         return self._completion(**{**self._given, "messages": messages})
 
     def watched(self, reply: Any) -> Any:
-        if not hasattr(reply, "__next__"):
-            self._observe(reply)
-            return reply
-        return _Stream(reply, self._observe)
-
-    def awatched(self, reply: Any) -> Any:
-        if not hasattr(reply, "__anext__"):
-            self._observe(reply)
-            return reply
-        return _Stream(reply, self._observe)
+        if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
+            return _Stream(reply, self._observe)
+        self._observe(reply)
+        return reply
 
     def _observe(self, reply: Any) -> None:
         observe(self._manager, self._name, getattr(reply, "usage", None))

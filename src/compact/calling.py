@@ -1,0 +1,101 @@
+"""One model call of a host, step by step: what `recovery` asks for, done with a manager's parts."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from compact import hygiene, recovery
+from compact.engine import Call
+from compact.events import Recovery
+from compact.recovery import Learn, Learned, Prepare, Request, Send, Step, Tell
+
+ModelCall: TypeAlias = Callable[[Any], Any]
+"""The host's own call: gets the messages to send, returns the provider's reply, or a coroutine that does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a manager lends to a call."""
+
+    count: Callable[[Any], int]
+    """Our own count of a request with these messages."""
+    learn: Callable[[Learn], Learned]
+    emit: Callable[[Recovery], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """A call of a host on its way to the model."""
+
+    session_id: str
+    call: Call
+    model_call: ModelCall
+    parts: Parts
+
+    def run(self, preflight: Callable[[Call], Any], settings: Any) -> tuple[Any, Any]:
+        """The reply and the messages that it answers, on the caller's thread."""
+        sent: list[Any] = []
+
+        def perform(step: Step) -> Any:
+            match step:
+                case Prepare():
+                    return self._request(preflight(self._asked(step)))
+                case Send():
+                    sent[:] = [step.request.messages]
+                    return _at_once(self.model_call(step.request.messages))
+                case _:
+                    return self._noted(step)
+
+        reply = recovery.run(recovery.surviving(settings), perform)
+        return reply, sent[0]
+
+    async def arun(self, preflight: Callable[[Call], Awaitable[Any]], settings: Any) -> tuple[Any, Any]:
+        """`run` for an event loop: a model call that is no coroutine runs in a thread."""
+        sent: list[Any] = []
+
+        async def perform(step: Step) -> Any:
+            match step:
+                case Prepare():
+                    return self._request(await preflight(self._asked(step)))
+                case Send():
+                    sent[:] = [step.request.messages]
+                    return await self._sent(step.request.messages)
+                case _:
+                    return self._noted(step)
+
+        reply = await recovery.arun(recovery.surviving(settings), perform)
+        return reply, sent[0]
+
+    def _asked(self, step: Prepare) -> Call:
+        return replace(self.call, fit=step.fit, without_model=step.without_model, note=step.note)
+
+    def _request(self, messages: Any) -> Request:
+        ready = hygiene.sendable(messages, self.call.dialect)
+        return Request(ready, self.parts.count(ready))
+
+    async def _sent(self, messages: Any) -> Any:
+        if recovery.is_coroutine_function(self.model_call):
+            return await self.model_call(messages)
+        reply = await asyncio.to_thread(self.model_call, messages)
+        return await reply if inspect.isawaitable(reply) else reply
+
+    def _noted(self, step: Learn | Tell) -> Learned | None:
+        if isinstance(step, Learn):
+            return self.parts.learn(step)
+        self.parts.emit(Recovery(attempt=step.attempt, action=step.action, learned_limit=step.overflow.limit))
+        return None
+
+
+def _at_once(reply: Any) -> Any:
+    if not inspect.isawaitable(reply):
+        return reply
+    close = getattr(reply, "close", None)
+    if close is not None:
+        close()
+    raise TypeError(
+        "model_call returned an awaitable: use `await manager.acall(...)` for an async model call"
+    )

@@ -1,0 +1,56 @@
+"""What providers' own errors taught about windows. It only ever narrows what is configured."""
+
+from __future__ import annotations
+
+import threading
+
+from compact.overflow import Overflow
+from compact.windows import Window
+
+_LEAST_LIMIT = 256
+"""A smaller number in an error is something else."""
+
+
+class LearnedWindows:
+    """Limits that providers named, by model, for all sessions; safe among threads.
+
+    Where an error names no limit, the size of the refused request is one for its session: the same size would be refused
+    again. `reserve` is the share of a window that is kept free for the reply anyway.
+    """
+
+    def __init__(self, reserve: int) -> None:
+        self._reserve = reserve
+        self._limits: dict[str, int] = {}
+        self._outputs: dict[str, int] = {}
+        self._refused: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def take(self, model: str, session_id: str, overflow: Overflow, tokens: int) -> None:
+        """Remembers what an overflow says of a request of `tokens` tokens."""
+        limit = overflow.limit if overflow.limit is not None and overflow.limit >= _LEAST_LIMIT else None
+        with self._lock:
+            if limit is None:
+                self._refused[session_id] = min(tokens, self._refused.get(session_id, tokens))
+                return
+            self._limits[model] = min(limit, self._limits.get(model, limit))
+            if overflow.output and not overflow.is_output_alone:
+                self._outputs[model] = overflow.output
+
+    def narrowed(self, model: str, window: Window) -> Window:
+        """A model's window: the configured one, or the limit that its provider named where that is smaller."""
+        limit = self._limits.get(model)
+        return Window(limit, "learned", known=True) if limit is not None and limit < window.tokens else window
+
+    def usable(self, model: str, session_id: str, window: Window, least: int) -> int:
+        """What a session can use of a window: without the reply's share that the provider counts beyond `reserve`.
+
+        Never below `least` for a request whose refusal named no limit: it may have been refused for its bytes.
+        """
+        tokens = window.tokens - max(0, self._outputs.get(model, 0) - self._reserve)
+        refused = self._refused.get(session_id)
+        return tokens if refused is None else min(tokens, max(refused, least))
+
+    def most(self, model: str) -> int | None:
+        """What the provider takes at all, messages and tools; None: it never said."""
+        limit = self._limits.get(model)
+        return None if limit is None else limit - max(self._reserve, self._outputs.get(model, 0))

@@ -1,0 +1,165 @@
+"""How errors are called and worded: names and sentences that mean an overflow, and those that mean something else.
+
+Providers change their sentences; what stays is their grammar. Something that is sent (prompt, input, messages, tokens)
+exceeds, or is too long for, something that bounds it (context window, maximum, limit).
+"""
+
+from __future__ import annotations
+
+import re
+
+TOO_LARGE_STATUS = 413
+OTHER_STATUSES = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 415, 429, 451))
+
+# --- names
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_IDENTIFIER = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:[A-Z][a-z]+){2,}\b")
+_SENT = frozenset(
+    ("context", "prompt", "input", "token", "tokens", "request", "payload", "entity", "message", "messages", "conversation")
+)  # fmt: skip
+_OVER = frozenset(
+    ("exceed", "exceeds", "exceeded", "exceeding", "overflow", "long", "large", "above", "reached")
+)
+_NOT_INPUT = frozenset(
+    (
+        "output", "completion", "completions", "response", "image", "file", "audio", "header", "headers", "field", "rate",
+        "quota", "deadline", "time", "timeout", "budget", "usage", "billing", "stop", "finish", "thinking", "minute", "day",
+        "requests", "depth", "recursion",
+    )
+)  # fmt: skip
+_OTHER_NAMES = re.compile(
+    r"rate.?limit|quota|throttl|too.?many.?requests|time.?out|timed.?out|deadline|connection|disconnect|overloaded|"
+    r"unavailable|permission|authenticat|unauthori[sz]ed|forbidden|not.?found|billing|budget.?exceeded|usage.?limit|"
+    r"content.?(?:filter|policy)|length.?finish|resource.?exhausted|max.?turns|cancel",
+    re.IGNORECASE,
+)
+
+
+def names_overflow(name: str) -> bool:
+    """Whether a code, type or class name means that a request was too long."""
+    words = {word.lower() for word in _WORDS.findall(name)}
+    if words & _NOT_INPUT or not words & _OVER:
+        return False
+    sent = words & _SENT
+    # `max_tokens` is what the reply may take; that it is exceeded says nothing of the prompt.
+    return bool(sent) and not ("max" in words and sent <= {"token", "tokens"})
+
+
+def names_another_error(name: str) -> bool:
+    """Whether a code, type or class name means an error that has nothing to do with length."""
+    return bool(_OTHER_NAMES.search(name))
+
+
+def identifiers(text: str) -> list[str]:
+    """The names that stand in a text, as code writes them."""
+    return _IDENTIFIER.findall(text)
+
+
+# --- sentences
+
+_RATE = re.compile(
+    r"\bper[ -]?(?:minute|min|second|sec|hour|day|month)\b|/ ?(?:min|minute|day)\b|\b(?:i?tpm|rpm|tpd|rpd|otpm)\b|"
+    r"rate[ _-]?limit|\bquota\b|too many requests|throttl|\bwait (?:before|and|a)\b|\b(?:try|retry)(?:ing)? (?:again )?"
+    r"(?:in \d|after|later)|\b(?:hourly|daily|weekly|monthly|lifetime|expired?)\b|resource (?:has been )?exhausted|\bcredits?\b|\bbilling\b|can only afford|usage limit"
+)
+_TIME = re.compile(r"timed? ?out\b|deadline exceeded|context cancell?ed")
+_FINISH = re.compile(
+    r"could not finish|output limit was reached|length limit was reached|finish_?reason|"
+    r"(?:response|completion|output|reply|generation) (?:was |got |is )?(?:truncated|cut off|incomplete)"
+)
+_OUTPUT = re.compile(
+    r"max(?:imum)?[ _]?(?:completion|output|new|generat\w+)?[ _]?tokens?\b|\b(?:output|completion) tokens?\b"
+)
+_INPUT = re.compile(r"\b(?:context|prompts?|inputs?|messages?|conversation|history|window)\b")
+_SMALL_WINDOW = re.compile(r"context window\b.{0,60}\btoo small")
+
+_ALIEN = (
+    r"image|images|file|files|pdf|pages?|audio|video|url|uri|string|array|name|names|id|ids|call_id|headers?|tools?|"
+    r"functions?|schema|enum|propert\w+|metadata|thinking|budget_tokens|stop|rate|time|deadline|connections?|concurren\w*|"
+    r"cost|spend|temperature|key|password|username"
+)
+_GAP = rf"(?:(?!\b(?:{_ALIEN})\b)(?:[^.;!?]|[.](?=\S))){{0,90}}?"
+_SPAN = r"(?:[^.;!?]|[.](?=\S)){0,60}?"
+_MEASURED = r"(?:'s)?(?: (?:window|length|size|limits?|tokens?|count|budget|body|entity|text|sequence|history|prompt|messages?))*"
+_EXCEEDS = (
+    r"(?:exceed(?:s|ed|ing)?|surpass(?:es|ed)?|overflow(?:s|ed)?|(?<!must be )(?<!should be )(?:longer|larger|greater|bigger|more|higher) than|over|"
+    r"above|beyond|(?:must|should|can) (?:be|have) (?:<=?|≤|at most|less than|fewer than|no more than|below|under|within)|"
+    r"(?:must|should|can) ?not (?:be )?(?:exceed|over|above|more than|longer than)|>)"
+)
+_BOUND = (
+    r"(?:context(?: (?:window|length|size|limit|budget|capacity))?|n_ctx|max_model_len|num_ctx|(?:token|prompt|input)s? "
+    r"(?:limit|length|size|budget|window|count)|(?:number|amount) of (?:input |prompt )?tokens|(?:message|input|prompt|"
+    r"model|total|context) tokens?|(?:context|model) window)"
+)
+_NUMBER = r"\d[\d,._ ]*[\dk]"
+"""Two digits at least: a parameter's range is no window."""
+
+_OVERFLOW = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # The prompt is too long.
+        rf"\b(?:context|prompts?|inputs?|messages?|conversation|requests?|payload|chat|history){_MEASURED}(?: \([^)]*\))?"
+        r"(?: (?:is|are|was|were|has become|got))?(?: (?:still|far|way|simply))? too (?:long|large|big)\b",
+        rf"\b(?:prompts?|inputs?|tokens?|messages?|requests?)\b{_GAP}\btoo (?:long|large|big) (?:for|to fit)\b",
+        r"\btoo many (?:input |prompt |context |total )?tokens\b",
+        # Something exceeds the context window.
+        rf"\b{_EXCEEDS}{_SPAN}\b{_BOUND}\b",
+        # The input exceeds something.
+        rf"\b(?:context|prompts?|inputs?|tokens?|sequence)\b{_GAP}[ (]{_EXCEEDS}{_GAP}(?:\b(?:limit|max|maximum|length|allowed|window)\b|{_NUMBER})",
+        rf"\b(?:context|prompts?|inputs?|requests?|messages?)\b{_GAP}{_NUMBER} tokens\b{_GAP}\b(?:max|maximum|limit)\b",
+        # The context length was exceeded.
+        r"\b(?:context|prompt|tokens?|input|n_ctx|model max(?:imum)?)(?:[ _-](?:window|length|size|limit|count|tokens?|budget))*"
+        r"[ _-](?:the |has been |have been |was |is |limit )*(?:exceeded|overflow\w*|reached|full)\b",
+        # The maximum context length is so many.
+        rf"\bmax(?:imum)?(?: \w+)?? (?:context|prompt|input|sequence)(?: (?:length|window|size|limit|tokens?))*(?: (?:is|of|was|are))?"
+        rf"(?: only)?[ :=(]+{_NUMBER}",
+        rf"\b(?:context|prompt)(?: (?:length|window|size|limit))(?: (?:is|of|was))?(?: only)?[ :=(]+{_NUMBER}",
+        rf"\b(?:supports?|accepts?|allows?|takes?)(?: \w+)?? (?:at most|up to|only|a maximum of|no more than) {_NUMBER} ?"
+        r"(?:input |prompt |context )?tokens\b",
+        # Please shorten it.
+        rf"\b(?:reduce|shorten|decrease|trim|truncate|shorter)\b{_SPAN}\b(?:prompt|messages?|input|context|conversation)\b",
+        r"\brange of input length\b",
+        # It does not fit.
+        rf"\b(?:not|cannot|can't|doesn't|don't|won't) fit\b{_SPAN}\b(?:context|window)\b",
+        # The same in Chinese.
+        r"(?:输入|上下文|提示|prompt|tokens?|请求|消息|长度)[^。]{0,20}(?:超出|超过|超长|过长|超限)",
+        # A gateway's own answer, without a body.
+        r"\b413\b.{0,30}(?:too large|payload|entity|status|no body)|(?:status|code|http)[: ]{1,3}413\b",
+        r"^\W*4(?:00|13)(?: status code)? \(no body\)",
+    )
+)
+_TOO_LONG_FIELD = re.compile(
+    r"invalid (?P<path>[\w.\[\]]+) ?: ?(?P<kind>string|array) too long.{0,60}?maximum length (?P<limit>\d+)"
+)
+_TEXT_FIELDS = frozenset(("messages", "input", "prompt", "content", "text", "output", "arguments"))
+_TEXT_LIMIT = 10_000
+"""No name and no id may be this long: a field with such a limit holds text."""
+
+
+def says_overflow(text: str) -> bool:
+    """Whether a sentence says that what was sent does not fit."""
+    said = plain(text)
+    field = _TOO_LONG_FIELD.search(said)
+    if field is not None:
+        leaf = re.sub(r"\[\d*\]", "", field["path"]).split(".")[-1]
+        return leaf in _TEXT_FIELDS and (field["kind"] == "array" or int(field["limit"]) >= _TEXT_LIMIT)
+    if _OUTPUT.search(said) and not _INPUT.search(said):
+        return False  # the reply's own limit
+    return any(pattern.search(said) for pattern in _OVERFLOW)
+
+
+def says_another_error(text: str) -> bool:
+    """Whether a sentence speaks of a rate, a quota, time, or a reply that was cut."""
+    said = plain(text)
+    return any(pattern.search(said) for pattern in (_RATE, _TIME, _FINISH, _SMALL_WINDOW))
+
+
+def plain(text: str) -> str:
+    """The text in lower case, without quotes, line breaks and the keys of a body, which differ between transports."""
+    lower = text.lower().replace("'s ", "s ").replace("input validation error", "validation error")
+    return _QUOTES.sub(" ", _KEYS.sub(" ", lower))
+
+
+_KEYS = re.compile(r"""["']\w+["']\s*:""")
+_QUOTES = re.compile(r"(?:\\n|\\|[\s\"`'“”‘’])+")

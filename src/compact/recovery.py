@@ -1,0 +1,270 @@
+"""A model call that survives overflow: one generator for threads and event loops, without I/O of its own.
+
+    prepare     guard, hygiene, preflight
+    send        the host's own call
+    compact     refused as too long: learn the limit, aim lower, send again; a bounded number of times
+    truncate    then as small as it gets, without any model
+    give up     then a `ContextOverflow` that says sizes and what to do
+
+Every rung aims below the request that was refused, and a request that was refused is never sent again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from compact.config.sections import RecoveryConfig
+from compact.errors import ArchiveError, CompactError, ContextOverflow, WindowTooSmall
+from compact.overflow import Overflow, recognise, recognise_reply
+
+Action: TypeAlias = Literal["compact", "truncate"]
+_SHARES_LEFT = (0.5, 0.7, 0.85, 0.95)
+"""How far the last rung goes down, lowest first: what must stay may be most of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is about to be sent, and our own count of it."""
+
+    messages: Any
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Wanted: the request, of at most `fit` tokens. The answer is a `Request`."""
+
+    fit: int | None = None
+    without_model: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Wanted: the model's reply to a request."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Learn:
+    """Wanted: what an overflow says, remembered. The answer is a `Learned`."""
+
+    overflow: Overflow
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What is known of the window after an overflow, in our own tokens."""
+
+    window: int
+    budget: int
+    """What a request may take, with everything kept free that the policy keeps free."""
+    most: int | None
+    """What the provider can take at all; None: it did not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Something happened that others should see."""
+
+    attempt: int
+    action: Literal["compact", "truncate", "give_up"]
+    overflow: Overflow
+    tokens: int
+    """Of the request that was refused."""
+
+
+Step: TypeAlias = Prepare | Send | Learn | Tell
+Surviving: TypeAlias = Generator[Step, Any, Any]
+
+
+def surviving(settings: RecoveryConfig) -> Surviving:
+    """The whole call; returns the model's reply.
+
+    Raises:
+        ContextOverflow: the provider refused everything down to the smallest request there is.
+        WindowTooSmall: the window that the provider named cannot hold a working session.
+    """
+    request = yield Prepare()
+    ladder = _Ladder(settings)
+    while True:
+        cause: Exception | None = None
+        try:
+            reply = yield Send(request)
+        except Exception as problem:
+            overflow, cause = recognise(problem), problem
+            if overflow is None:
+                raise
+        else:
+            overflow = recognise_reply(reply)
+            if overflow is None:
+                return reply
+        learned = yield Learn(overflow, request)
+        request = yield from ladder.down(request, overflow, learned, cause)
+
+
+class _Ladder:
+    """The rungs of one call, each used once."""
+
+    def __init__(self, settings: RecoveryConfig) -> None:
+        self._share = settings.shrink_share
+        self._compactions = settings.max_compactions
+        self._rungs: list[Action] = ["compact"] * settings.max_compactions
+        if self._rungs:
+            self._rungs.append("truncate")
+        self._attempt = 0
+        self._refused: list[Any] = []
+        self._problem: Exception | None = None
+
+    def down(
+        self, request: Request, overflow: Overflow, learned: Learned, cause: Exception | None
+    ) -> Generator[Step, Any, Request]:
+        """A smaller request than the one that was refused."""
+        self._refused.append(list(request.messages))
+        while self._rungs and not overflow.is_output_alone:
+            action = self._rungs.pop(0)
+            self._attempt += 1
+            yield Tell(self._attempt, action, overflow, request.tokens)
+            for step in self._steps(action, request, learned):
+                try:
+                    smaller = yield step
+                except WindowTooSmall as problem:
+                    raise problem from cause
+                except ArchiveError as problem:
+                    # Nothing leaves a context before it is durable: without the archive there is no smaller request.
+                    self._problem, self._rungs = problem, []
+                    break
+                except Exception as problem:
+                    self._problem = problem
+                    continue
+                if smaller.tokens < request.tokens and list(smaller.messages) not in self._refused:
+                    return smaller  # type: ignore[no-any-return]
+            # Compacting again would fail again: what is left needs no model.
+            self._rungs = [rung for rung in self._rungs if rung == "truncate"]
+        yield Tell(self._attempt + 1, "give_up", overflow, request.tokens)
+        raise self._exhausted(request, overflow, learned) from cause
+
+    def _steps(self, action: Action, request: Request, learned: Learned) -> Iterator[Prepare]:
+        """The requests that a rung tries to make, the wanted one first."""
+        note = f"overflow, attempt {self._attempt}"
+        below = request.tokens - 1
+        if action == "compact":
+            yield Prepare(max(1, min(learned.budget, int(request.tokens * self._share), below)), note=note)
+            return
+        most = below if learned.most is None else min(below, learned.most)
+        fits = sorted({max(1, min(int(request.tokens * share), most)) for share in _SHARES_LEFT})
+        for fit in fits:
+            yield Prepare(fit, without_model=True, note=note)
+
+    def _exhausted(self, request: Request, overflow: Overflow, learned: Learned) -> ContextOverflow:
+        sent = f"{request.tokens:,} tokens by our count"
+        if overflow.requested is not None:
+            sent += f", {overflow.requested:,} by its own"
+        if overflow.is_output_alone:
+            why = f"the {overflow.output:,} tokens reserved for the reply do not fit the window by themselves"
+            hint = "Lower the request's max output tokens, or use a model with a larger context window"
+        else:
+            why = f"nothing smaller is left to try after {self._attempt} attempts"
+            if self._problem is not None:
+                why += f" ({_told(self._problem)})"
+            hint = "Start a new session (reset), or use a model with a larger context window"
+        if isinstance(self._problem, ArchiveError):
+            why = f"nothing may leave the context while the archive does not take it ({_told(self._problem)})"
+            hint = "Repair the archive and call again; or start a new session, or use a larger context window"
+        return ContextOverflow(
+            f"the provider refused the request as too long ({sent}; the window is {learned.window:,}), and {why}: "
+            f"{overflow.message}",
+            hint=f"{hint}. The session's messages are as they were",
+            tokens=request.tokens,
+            requested=overflow.requested,
+            window=learned.window,
+            limit=overflow.limit,
+            attempts=self._attempt,
+        )
+
+
+def _told(problem: Exception) -> str:
+    return problem.message if isinstance(problem, CompactError) else f"{type(problem).__name__}: {problem}"
+
+
+# --- drivers
+
+
+def run(steps: Surviving, perform: Callable[[Step], Any]) -> Any:
+    """Runs a call to its end on the caller's thread."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = perform(step)
+            except Exception as problem:
+                step = steps.throw(problem)
+            else:
+                step = steps.send(answer)
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()
+
+
+async def arun(steps: Surviving, perform: Callable[[Step], Awaitable[Any]]) -> Any:
+    """`run` for an event loop."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                answer = await perform(step)
+            except Exception as problem:
+                step = steps.throw(problem)
+            else:
+                step = steps.send(answer)
+    except StopIteration as end:
+        return end.value
+    finally:
+        steps.close()
+
+
+# --- replies
+
+
+def input_tokens(reply: Any) -> int | None:
+    """What the provider counted for the request, as its reply says; None where it does not.
+
+    Anthropic and Bedrock count what came from their cache apart; the others include it.
+    """
+    usage = _part(reply, "usage") or _part(reply, "usage_metadata") or _part(reply, "usageMetadata")
+    if usage is None:
+        return None
+    for total, cached in _USAGE:
+        count = _part(usage, total)
+        if isinstance(count, int) and count > 0:
+            return count + sum(_whole(_part(usage, name)) for name in cached)
+    return None
+
+
+_USAGE = (
+    ("prompt_tokens", ()),
+    ("input_tokens", ("cache_read_input_tokens", "cache_creation_input_tokens")),
+    ("inputTokens", ("cacheReadInputTokens", "cacheWriteInputTokens")),
+    ("prompt_token_count", ()),
+    ("promptTokenCount", ()),
+)
+
+
+def _part(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def is_coroutine_function(function: Any) -> bool:
+    """Whether calling it gives a coroutine at once: an async function, or an object with an async `__call__`."""
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)

@@ -1,0 +1,353 @@
+"""How one call of a host is run: alone in its session, shared with whoever asks for the same, within its time.
+
+    enter     the session's lane is free: go on. It is not: wait for the run that holds it, then begin again; what that run
+              compacted is found compacted
+    here      while only events come, the line runs on the caller's own thread: a small warm call costs no thread
+    thread    from the first real need on it runs in a thread, and the caller waits for it, on a thread or on a loop
+    snapshot  out of time: the run is fenced, and the caller gets the messages as they were before; if they do not fit,
+              the stages that need no model are tried once; if those do not end either, an error says so
+
+`Conductor.conduct` never blocks: it yields what it waits for, so threads and event loops share every rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from compact import dialects
+from compact.drivers import drive, served
+from compact.engine import Call, Line, Result, UnderWay
+from compact.errors import ArchiveError
+from compact.events import Failure, Finished, Started
+from compact.hygiene.verified import Verified
+from compact.lanes import Fenced, Wait, Waiting, in_thread
+from compact.outside import Outside, Session, Summarizer, Work
+from compact.passes import Outcome
+from compact.stages.base import Asking, Emit, Need
+from compact.tokens import Meter
+
+_MAX_ROUNDS = 4
+"""How often a list is looked at again that grew while it was worked on."""
+_LIGHT_CHARS = 16_000
+_LIGHT_MESSAGES = 5_000
+"""More than this, or so much new text, is too much work for an event loop."""
+_NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(Outcome):
+    """A pass that was out of time: the messages stand as they were before it."""
+
+    snapshot_id: str = ""
+    """The step that the messages stand on, and the number of the run that gave way."""
+    generation: int = 0
+    """The number of that run; its result, should it still come, counts for nothing."""
+
+
+class _Led(Work):
+    """A run, with the line that it runs and what came of it."""
+
+    line: Line | None = None
+    result: Result | None = None
+    problem: BaseException | None = None
+    manual_of: Sequence[Any] | None = None
+    """The messages, if they are compacted by hand."""
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """The pass that was begun, if one was."""
+        return None if self.line is None else self.line.under_way
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """What a host asked for."""
+
+    session: Session
+    call: Call
+    line: Callable[[Session], Line]
+    summarizer: Summarizer | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    """The caller's event loop; None: the caller is a thread and may do heavy work."""
+    without_model: bool = False
+
+    @classmethod
+    def of(cls, call: Call, **parts: Any) -> Job:
+        """The job of a call. Its list is copied, if that has not been done: the host may go on writing to its own."""
+        if call.given is None:
+            call = replace(call, messages=copied(call.messages), given=call.messages)
+        return cls(call=call, without_model=call.without_model, **parts)
+
+    def grew(self) -> bool:
+        """Whether the host has added messages meanwhile; then the job is about those too."""
+        before, given = self.call.messages, self.call.given
+        if len(given) <= len(before):
+            return False
+        now = list(given)
+        if any(one is not other for one, other in zip(before, now, strict=False)):
+            return False  # rewritten, not grown: what was asked is answered
+        self.call = replace(self.call, messages=now, manual=False)
+        return True
+
+    def joined(self, other: _Led) -> None:
+        """Somebody else's run has ended: a compaction by hand that it has made is not made again."""
+        if self.call.manual and other.committed and other.manual_of == self.call.messages:
+            self.call = replace(self.call, manual=False)
+
+    def is_light(self) -> bool:
+        """Whether little is new since the last call, so that it may be looked at on an event loop."""
+        messages = self.call.messages
+        if len(messages) > _LIGHT_MESSAGES:
+            return False
+        for seen in (self.session.sent, self.session.given):
+            count = len(seen)
+            if count and len(messages) >= count and messages[count - 1] is seen[count - 1]:
+                return chars_in(messages[count:], _LIGHT_CHARS) <= _LIGHT_CHARS
+        return False
+
+
+class Conductor:
+    """Runs the calls of one manager."""
+
+    def __init__(self, outside: Outside, *, timeout_s: float, rescue_timeout_s: float) -> None:
+        self._outside = outside
+        self._timeout_s = timeout_s
+        self._rescue_timeout_s = rescue_timeout_s
+
+    def conduct(self, job: Job) -> Waiting[Any]:
+        """The whole call. Raises what the line raises, and `ArchiveError` when it is out of time and nothing fits."""
+        until = time.monotonic() + self._timeout_s
+        for _ in range(_MAX_ROUNDS):
+            messages = yield from self._answered(job, until)
+            unchanged = messages is job.call.messages
+            if not job.grew():
+                break
+        return job.call.given if unchanged else messages
+
+    def _answered(self, job: Job, until: float) -> Waiting[Any]:
+        """One round: alone in the lane, or after whoever is in it."""
+        session = job.session
+        while True:
+            work = _Led(
+                session,
+                until=until,
+                summarizer=job.summarizer,
+                loop=job.loop,
+                without_model=job.without_model,
+            )
+            busy = session.lane.enter(work)
+            if busy is None:
+                return (yield from self._led(job, work))
+            assert isinstance(busy, _Led)
+            if not (yield from self._watched(busy, until)):
+                message = f"another compaction of this session is still under way after {self._timeout_s:g} s"
+                self._outside.emit(session, _timeout(message))
+                return (yield from self._refused(job))
+            job.joined(busy)
+
+    # --- the run
+
+    def _led(self, job: Job, work: _Led) -> Waiting[Any]:
+        session = job.session
+        try:
+            work.line = line = job.line(session)
+            asking = line.run(job.call, session.state)
+            here = job.loop is None or job.is_light()
+            need = self._begun(work, asking, line.meter) if here else None
+            if isinstance(need, Result):
+                self._settle(job, work, need)
+                return need.messages
+            work.manual_of = job.call.messages if job.call.manual else None
+            in_thread(partial(self._finished, job, work, asking, need, line.meter), "compact-pass")
+        except BaseException:
+            session.lane.leave(work)
+            raise
+        yield from self._watched(work, until=_NEVER)
+        if work.fenced:
+            return (yield from self._instead(job, work))
+        if work.problem is not None:
+            raise work.problem
+        assert work.result is not None
+        return work.result.messages
+
+    def _begun(self, work: _Led, asking: Asking[Result], meter: Meter) -> Need | Result:
+        """Runs the line as long as only events come: its end, or the need that may take its time."""
+        serve = self._outside.serve
+        try:
+            need = next(asking)
+            while isinstance(need, Emit) and not isinstance(need.properties, Started):
+                need = served(asking, lambda wanted: serve(work, wanted, meter), need)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        return need
+
+    def _finished(
+        self, job: Job, work: _Led, asking: Asking[Result], need: Need | None, meter: Meter
+    ) -> None:
+        """The rest of the line, in a thread of its own."""
+        lane = job.session.lane
+
+        def serve(wanted: Need) -> Any:
+            work.check()
+            return self._outside.serve(work, wanted, meter)
+
+        try:
+            work.result = drive(asking, serve, need)
+        except Fenced:
+            pass
+        except BaseException as problem:
+            work.problem = problem
+        finally:
+            work.end()
+        if work.result is None:
+            lane.leave(work)
+        else:
+            self._settle(job, work, work.result)
+        if work.fenced and work.committed:
+            # The step was being made in the very moment that its time was up. It is whole; the next call finds it.
+            lane.when_free(job.session.ask_again)
+
+    def _settle(self, job: Job, work: _Led, result: Result) -> None:
+        session, outside, outcome = job.session, self._outside, result.outcome
+        if outcome is not None and not work.fenced:
+            outside.flush()
+
+        def settle() -> None:
+            session.state = result.state
+            session.given = job.call.messages
+            committed = outcome is not None and outcome.step is not None
+            tokens = result.state.tokens_after if committed else result.estimate.total
+            session.last_total = tokens
+            outside.sent(session, result.messages, tokens)
+            if outcome is not None:
+                session.outcome = outcome
+                for stage, saved in outcome.saved.items():
+                    if stage != "offload":  # counted one by one, as they happen
+                        outside.credit(stage, saved)
+
+        session.lane.leave(work, settle)
+
+    # --- waiting, and what follows when it takes too long
+
+    def _watched(self, work: _Led, until: float) -> Waiting[bool]:
+        """Waits for the end of a run, or of its time; False when the caller's own time is up first."""
+        lane = work.session.lane
+        ended = lane.watched(work)
+        try:
+            while not (yield Wait(ended, min(until, work.until))):
+                now = time.monotonic()
+                if now >= work.until:
+                    self._out_of_time(work)
+                    return True
+                if now >= until:
+                    lane.forsake(work)
+                    return False
+        except BaseException:  # the caller was cancelled
+            lane.forsake(work)
+            raise
+        return True
+
+    def _out_of_time(self, work: _Led) -> None:
+        session = work.session
+        if not session.lane.fence(work, out_of_time=True):
+            return  # it has ended in this very moment
+        limit = self._rescue_timeout_s if work.without_model else self._timeout_s
+        message = f"run {work.generation} did not end within {limit:g} s: what still comes of it is discarded"
+        details: dict[str, Any] = {"generation": work.generation}
+        under_way = work.under_way
+        if under_way is None:
+            self._outside.emit(session, _timeout(message), details)
+            return
+        before = under_way.before
+        details["snapshot"] = _snapshot_id(work, before)
+        self._outside.emit(session, _timeout(message), details)
+        finished = Finished(
+            reason=under_way.decision.reason,
+            note=under_way.note,
+            outcome="timeout",
+            duration_ms=round((time.perf_counter() - under_way.started) * 1000, 3),
+            tokens_before=before.estimate.total,
+            tokens_after=before.estimate.total,
+        )
+        self._outside.emit(session, finished, details)
+
+    def _instead(self, job: Job, work: _Led) -> Waiting[Any]:
+        """What the caller gets when its run was out of time."""
+        under_way = work.under_way
+        if under_way is None or job.without_model:
+            return (yield from self._refused(job))
+        if not under_way.fits:
+            job.without_model = True
+            return (yield from self._answered(job, time.monotonic() + self._rescue_timeout_s))
+        before = under_way.before
+        size = before.estimate.total
+        job.session.outcome = Snapshot(
+            rows=under_way.rows,
+            tokens_before=size,
+            tokens_after=size,
+            snapshot_id=_snapshot_id(work, before),
+            generation=work.generation,
+        )
+        return before.messages
+
+    def _refused(self, job: Job) -> Waiting[Any]:
+        """The messages as they are, cleaned and counted, without the archive and without holding the lane.
+
+        Raises:
+            ArchiveError: they do not fit.
+        """
+        session, line = job.session, job.line(job.session)
+        line.verified, line.moved = Verified(), dict(session.moved)
+
+        def serve(need: Need) -> None:
+            if not isinstance(need, Emit):
+                raise ArchiveError(
+                    f"compaction did not end within {self._timeout_s:g} s, and the messages do not fit as they are",
+                    hint="The events before this say what it waited for; policy.timeout_s gives it more time",
+                    reason="timeout",
+                )
+
+        done = in_thread(lambda: drive(line.run(job.call, session.state), serve), "compact-snapshot")
+        yield Wait(done, _NEVER)
+        return done.result().messages
+
+
+def copied(messages: Any) -> list[Any]:
+    """A list of the same messages.
+
+    Raises:
+        MessageError: it is no list.
+    """
+    dialects.require_list(messages)
+    return list(messages)
+
+
+def _timeout(message: str) -> Failure:
+    return Failure(error_type="TimeoutError", message=message, fallback="snapshot")
+
+
+def _snapshot_id(work: _Led, before: Result) -> str:
+    return f"snapshot-{before.state.step:03d}-{work.generation}"
+
+
+def chars_in(value: Any, limit: int) -> int:
+    """Roughly how much text is in messages. It stops looking once it is more than `limit`."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif not isinstance(value, list | tuple):
+        # Numbers cost nothing; what an object holds is not known without reading it.
+        return 0 if value is None or isinstance(value, int | float) else limit + 1
+    found = 0
+    for entry in value:
+        found += chars_in(entry, limit - found) + 1
+        if found > limit:
+            break
+    return found

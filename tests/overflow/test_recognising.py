@@ -1,0 +1,305 @@
+"""Errors as providers word them, from the table of real ones and from the SDKs' own classes."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import httpx
+import openai
+import pytest
+import yaml
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+from support_data import FIXTURES
+
+from compact import ContextOverflow
+from compact.errors import InsufficientBudget, WindowTooSmall
+from compact.overflow import Overflow, recognise, recognise_reply
+
+Item = dict[str, Any]
+TABLE: dict[str, list[Item]] = yaml.safe_load((FIXTURES / "cases" / "overflow.yaml").read_text())
+
+
+def cases(part: str) -> list[Any]:
+    return [
+        pytest.param(case, id=f"{n} {case.get('provider') or case['what']}")
+        for n, case in enumerate(TABLE[part])
+    ]
+
+
+def body(case: Item) -> Any:
+    return case["body"] if "body" in case else {"message": case["text"]}
+
+
+def response(case: Item) -> httpx.Response:
+    return httpx.Response(
+        case.get("status", 400), json=body(case), request=httpx.Request("POST", "http://host/v1")
+    )
+
+
+@cache
+def clients() -> list[Any]:
+    """The SDKs that are installed: each makes its own exception of a response."""
+    found: list[Any] = [openai.OpenAI(api_key="k", base_url="http://host/v1")]
+    if find_spec("anthropic"):
+        import anthropic
+
+        found.append(anthropic.Anthropic(api_key="k", base_url="http://host"))
+    return found
+
+
+def raised(case: Item) -> list[Exception]:
+    return [client._make_status_error_from_response(response(case)) for client in clients()]
+
+
+def as_text(case: Item) -> str:
+    return str(case["text"]) if "text" in case else f"Error code: {case.get('status', 400)} - {case['body']}"
+
+
+def numbers(case: Item) -> tuple[int | None, int | None, int | None]:
+    return case.get("limit"), case.get("requested"), case.get("output")
+
+
+def found(problem: Any) -> tuple[int | None, int | None, int | None] | None:
+    overflow = recognise(problem)
+    return None if overflow is None else (overflow.limit, overflow.requested, overflow.output)
+
+
+@pytest.mark.parametrize("case", cases("overflows"))
+def test_an_overflow_is_recognised_with_its_numbers_however_it_arrives(case: Item) -> None:
+    for problem in (
+        *raised(case),
+        response(case),
+        {"status_code": case.get("status"), "body": body(case)},
+        RuntimeError(as_text(case)),
+    ):
+        assert found(problem) == numbers(case), type(problem).__name__
+
+
+@pytest.mark.parametrize("case", cases("overflows"))
+def test_an_overflow_is_recognised_through_what_wraps_it(case: Item) -> None:
+    wrapped = RuntimeError("the model call failed")
+    wrapped.__cause__ = raised(case)[-1]
+    assert found(wrapped) == numbers(case)
+    quoted = {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps(body(case))}}}
+    assert recognise(quoted) is not None
+    assert recognise(ExceptionGroup("several", [ValueError("x"), raised(case)[0]])) is not None
+
+
+@pytest.mark.parametrize("case", cases("other_errors"))
+def test_another_error_is_never_taken_for_an_overflow(case: Item) -> None:
+    for problem in (*raised(case), response(case), RuntimeError(as_text(case))):
+        assert recognise(problem) is None, type(problem).__name__
+
+
+def test_the_table_is_large_enough_to_mean_something() -> None:
+    assert len(TABLE["overflows"]) >= 70
+    assert len(TABLE["other_errors"]) >= 40
+
+
+def test_litellm_classes() -> None:
+    litellm = pytest.importorskip("litellm")
+    exceeded = litellm.ContextWindowExceededError(
+        "litellm.ContextWindowExceededError: AnthropicError - prompt is too long: 209303 tokens > 200000 maximum",
+        "claude",
+        "anthropic",
+    )
+    assert found(exceeded) == (200000, 209303, None)
+    limited = litellm.RateLimitError("Request too large: tokens per min", "openai", "gpt-4o")
+    assert recognise(limited) is None
+
+
+def test_botocore_errors() -> None:
+    def aws(code: str, message: str) -> ClientError:
+        answer: Any = {
+            "Error": {"Code": code, "Message": message},
+            "ResponseMetadata": {"HTTPStatusCode": 400},
+        }
+        return ClientError(answer, "Converse")
+
+    assert found(aws("ValidationException", "Input is too long for requested model.")) == (None, None, None)
+    assert recognise(aws("ThrottlingException", "Too many tokens, please wait before trying again.")) is None
+    assert recognise(aws("ValidationException", "messages.0: roles must alternate")) is None
+
+
+def test_google_errors() -> None:
+    google_errors = pytest.importorskip("google.genai.errors")
+    said = "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576)."
+    refused = google_errors.ClientError(
+        400, {"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}
+    )
+    assert found(refused) == (1048576, 1200293, None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "context_length_exceeded",
+        "ContextWindowExceededError",
+        "ContextWindowOverflowException",
+        "ContextOverflowError",
+        "exceed_context_size_error",
+        "request_too_large",
+        "model_max_prompt_tokens_exceeded",
+        "tokens_limit_reached",
+        "PROMPT_TOO_LONG",
+        "input_too_large",
+    ],
+)
+def test_a_name_is_enough(name: str) -> None:
+    assert recognise({"error": {"code": name, "message": "no"}}) is not None
+    assert recognise(type(name, (Exception,), {})("no")) is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rate_limit_exceeded",
+        "insufficient_quota",
+        "max_tokens_exceeded",
+        "max_output_tokens",
+        "request_timeout",
+        "BudgetExceededError",
+        "UsageLimitExceeded",
+        "LengthFinishReasonError",
+        "MaxTurnsExceeded",
+        "RecursionError",
+        "DeadlineExceeded",
+        "image_too_large",
+    ],
+)
+def test_names_of_other_errors(name: str) -> None:
+    assert recognise({"error": {"code": name, "message": "no"}}) is None
+    assert recognise(type(name, (Exception,), {})("no")) is None
+
+
+def test_a_disconnect_that_was_raised_from_an_overflow_is_a_disconnect() -> None:
+    lost = ConnectionError("transport disconnected")
+    lost.__cause__ = ValueError("prompt is too long: 9 tokens > 8 maximum")
+    assert recognise(lost) is None
+    late = TimeoutError()
+    late.__cause__ = ValueError("prompt is too long: 9 tokens > 8 maximum")
+    assert recognise(late) is None
+
+
+def test_what_was_only_being_handled_at_the_time_does_not_count() -> None:
+    missing = KeyError("fallback")
+    missing.__context__ = ValueError("prompt is too long: 210266 tokens > 200000 maximum")
+    assert recognise(missing) is None
+
+
+def test_a_conversation_that_quotes_an_overflow_is_not_one() -> None:
+    echo = {"error": {"message": "Invalid 'temperature'", "code": "invalid_value"}, "messages": [
+        {"role": "user", "content": "I get: prompt is too long: 210266 tokens > 200000 maximum"}
+    ]}  # fmt: skip
+    assert recognise(echo) is None
+
+
+def test_errors_of_compact_itself_pass_through() -> None:
+    for kind in (ContextOverflow, WindowTooSmall, InsufficientBudget):
+        assert recognise(kind("prompt is too long: 210266 tokens > 200000 maximum")) is None
+
+
+def test_replies_that_are_errors() -> None:
+    said = {
+        "code": "context_length_exceeded",
+        "message": "Your input exceeds the context window of this model.",
+    }
+    assert recognise_reply({"error": said})
+    assert recognise_reply({"status": "failed", "error": said})
+    assert recognise_reply({"choices": [{"finish_reason": "error", "error": said}]})
+    assert recognise_reply({"stop_reason": "error", "error_message": "request_too_large"})
+    assert recognise_reply(response(TABLE["overflows"][0]))
+
+
+def test_replies_that_are_none() -> None:
+    """An answer that speaks of overflows, or that was cut at its own length, is an answer."""
+    spoken = "The prompt is too long: 210266 tokens > 200000 maximum, says the log."
+    for reply in (
+        spoken,
+        None,
+        {"choices": [{"finish_reason": "length", "message": {"role": "assistant", "content": spoken}}]},
+        {"role": "assistant", "stop_reason": "max_tokens", "content": [{"type": "text", "text": spoken}]},
+        {"role": "assistant", "stop_reason": "model_context_window_exceeded", "content": []},
+        {"error": None, "output": [{"type": "message", "content": spoken}]},
+        {"error": {"code": "rate_limit_exceeded", "message": "slow down"}},
+    ):
+        assert recognise_reply(reply) is None
+
+
+def test_a_reply_longer_than_the_window_is_not_the_prompts_fault() -> None:
+    said = "This model's maximum context length is 4097 tokens. However, you requested 5444 tokens (444 in the messages, 5000 in the completion)."
+    overflow = recognise({"error": {"code": "context_length_exceeded", "message": said}})
+    assert overflow is not None
+    assert overflow.is_output_alone
+    assert overflow.input == 444
+
+
+UNSEEN = [
+    ("The prompt has 150000 tokens which is over the 128000 token limit", 128000, 150000),
+    ("Error: Message too long: 12000 tokens (max 8192)", 8192, 12000),
+    ("Your prompt length is 210000 tokens; this model only supports 131072 tokens of context.", 131072, 210000),
+    ("Your messages exceed the model's maximum context length: 9000 > 8192", 8192, 9000),
+    ("Request exceeds maximum context length of 8192 tokens: requested 9123", 8192, 9123),
+    ("The request's total token count (1,048,600) exceeds the limit of 1,048,576.", 1048576, 1048600),
+    ("Input too long: 5000 tokens, limit 4096", 4096, 5000),
+    ("the prompt is 210000 tokens, but the maximum is 200000", 200000, 210000),
+    ("input tokens limit exceeded. received 9001, max 8192", 8192, 9001),
+    ("maximum context window of 8k tokens exceeded", 8000, None),
+    ("Conversation too long; please start a new chat", None, None),
+    ("Context size has been exceeded.", None, None),
+    ("输入长度超过模型上下文限制", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "limit", "requested"), UNSEEN)
+def test_words_that_no_provider_uses_yet(text: str, limit: int | None, requested: int | None) -> None:
+    assert found(text) == (limit, requested, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your account has exceeded its monthly token budget",
+        "You have reached your daily token limit",
+        "max_tokens must be less than or equal to 4096",
+        "Input should be less than or equal to 1",
+        "Input should be greater than 0",
+        "Max retries exceeded with url: /v1/messages",
+        "Unexpected token < in JSON at position 0",
+        "The response exceeded the 32000 output token maximum",
+        "The file is too large: 60MB exceeds 50MB limit",
+        "maximum recursion depth exceeded",
+        "Concurrent request limit exceeded",
+        "Metadata value too long: max length 512",
+        "",
+    ],
+)
+def test_sentences_that_only_sound_like_it(text: str) -> None:
+    assert recognise(text) is None
+
+
+@given(st.recursive(st.none() | st.text() | st.integers() | st.booleans(), lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["error", "message", "code", "status_code", "body"]), inner)))  # fmt: skip
+def test_any_body_is_read_without_an_error(value: Any) -> None:
+    assert isinstance(recognise(value), Overflow | None)
+
+
+def test_a_response_that_was_not_read_and_objects_that_raise_are_survived() -> None:
+    class Odd(Exception):
+        @property
+        def body(self) -> Any:
+            raise RuntimeError("no body")
+
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    unread = httpx.Response(
+        400, stream=httpx.ByteStream(b"prompt is too long"), request=httpx.Request("POST", "http://h")
+    )
+    assert recognise(Odd()) is None
+    assert recognise({"response": unread}) is None
+    assert recognise(unread) is None

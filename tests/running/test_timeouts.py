@@ -1,0 +1,296 @@
+"""A pass out of time gives its snapshot; what still comes of it counts for nothing, and it blocks nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+from support_engine import Clock, assert_good, events, manager, says, summary_of, user
+from support_running import GOOD, WAIT_S, Caller, Gate, long_session, until
+
+from compact import CompactConfig, CompactManager
+from compact.archive import Archive, MemoryStore
+from compact.checks import violations
+from compact.errors import ArchiveError
+from compact.events import Ids, Recorder
+from compact.redaction import Redactor
+from compact.running import Snapshot
+from compact.stages.base import SummaryRequest
+
+WINDOW = 20_000
+SHORT: dict[str, Any] = {"timeout_s": 0.6}
+
+
+def run(made: CompactManager, items: list[Any], runs_async: bool) -> Any:
+    return asyncio.run(made.apreflight("s", items)) if runs_async else made.preflight("s", items)
+
+
+def idle(made: CompactManager) -> bool:
+    return not any(thread.name == "compact-pass" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("runs_async", [False, True])
+def test_a_pass_out_of_time_gives_the_snapshot_and_its_late_result_is_discarded(runs_async: bool) -> None:
+    gate = Gate()
+    made = manager(WINDOW, summarizer=gate, policy={**SHORT, "hard_cap_buffer": 0})
+    items = long_session(50)
+    assert 0.85 * WINDOW <= made.estimate(items).total <= WINDOW
+    assert run(made, items, runs_async) is items
+    outcome = made.last_outcome("s")
+    assert isinstance(outcome, Snapshot)
+    assert outcome.snapshot_id == "snapshot-000-1"
+    assert outcome.tokens_before == outcome.tokens_after == made.estimate(items).total
+    gate.let_go.set()
+    until(lambda: idle(made))
+    assert made.archive.steps("s") == []
+    assert made.archive.verify() == []
+    assert not [e for e in made.archive._store.entries("s") if "attempt" in e.key], "the attempt was removed"
+    out = run(made, items, runs_async)
+    assert summary_of(out)
+    assert len(gate.requests) == 2
+    assert made.archive.steps("s") == [1]
+
+
+def test_a_pass_out_of_time_is_told() -> None:
+    gate = Gate()
+    made = manager(WINDOW, summarizer=gate, policy={**SHORT, "hard_cap_buffer": 0})
+    items = long_session(50)
+    made.preflight("s", items)
+    gate.let_go.set()
+    (error,) = events(made, name="error")
+    assert error["properties"]["error_type"] == "TimeoutError"
+    assert error["properties"]["fallback"] == "snapshot"
+    assert error["payload"] == {"generation": 1, "snapshot": "snapshot-000-1"}
+    (finished,) = events(made, name="finished")
+    assert finished["properties"]["outcome"] == "timeout"
+    assert finished["properties"]["duration_ms"] > 100
+    assert finished["properties"]["tokens_after"] == made.estimate(items).total
+
+
+@pytest.mark.parametrize("runs_async", [False, True])
+def test_a_snapshot_that_does_not_fit_goes_through_the_stages_that_need_no_model(runs_async: bool) -> None:
+    gate = Gate()
+    made = manager(WINDOW, summarizer=gate, policy=SHORT)
+    items = long_session(100)
+    assert made.estimate(items).total > WINDOW
+    out = run(made, items, runs_async)
+    assert_good(made, items, out)
+    assert len(gate.requests) == 1, "the model was not asked again"
+    assert made.archive.steps("s") == [1]
+    assert [e["properties"]["outcome"] for e in events(made, name="finished")] == ["timeout", "compacted"]
+    gate.let_go.set()
+    until(lambda: idle(made))
+    assert made.archive.steps("s") == [1], "the late one did not commit"
+    assert made.preflight("s", items) == out
+
+
+class SlowArchive(Archive):
+    """An archive in memory that hangs in one operation until it is let go."""
+
+    def __init__(self, operation: str) -> None:
+        recorder = Recorder(Clock(), Ids("test"))
+        super().__init__(MemoryStore(recorder.clock), Redactor(), recorder)
+        self.let_go = threading.Event()
+        self.operation = operation
+
+    def begin(self, *args: Any, **named: Any) -> Any:
+        self._wait("begin")
+        return super().begin(*args, **named)
+
+    def latest(self, session_id: str) -> Any:
+        self._wait("latest")
+        return super().latest(session_id)
+
+    def _wait(self, operation: str) -> None:
+        if operation == self.operation:
+            assert self.let_go.wait(WAIT_S)
+
+
+@pytest.mark.parametrize("runs_async", [False, True])
+@pytest.mark.parametrize("operation", ["begin", "latest"])
+def test_an_archive_that_hangs_costs_one_timeout(operation: str, runs_async: bool) -> None:
+    archive = SlowArchive(operation)
+    policy = {"timeout_s": 0.3, "rescue_timeout_s": 0.2, "hard_cap_buffer": 0}
+    config = CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy)
+    made = CompactManager(config, archive=archive)
+    items = long_session(50)
+    assert run(made, items, runs_async) is items
+    large = long_session(100)
+    with pytest.raises(ArchiveError, match="did not end within"):
+        run(made, large, runs_async)
+    archive.let_go.set()
+    until(lambda: idle(made))
+    assert archive.steps("s") == []
+    assert_good(made, large, run(made, large, runs_async))
+    assert archive.verify() == []
+
+
+def test_the_caller_waits_no_longer_than_its_own_time_whoever_runs() -> None:
+    """Three callers, one after the other, none of them beyond its own limit."""
+    gate = Gate()
+    made = manager(WINDOW, summarizer=gate, policy={"timeout_s": 0.4, "hard_cap_buffer": 0})
+    items = long_session(50)
+    took: list[float] = []
+
+    def timed() -> Any:
+        started = time.monotonic()
+        out = made.preflight("s", items)
+        took.append(time.monotonic() - started)
+        return out
+
+    callers = [Caller(timed)]
+    assert gate.asked.wait(WAIT_S)
+    time.sleep(0.2)
+    callers += [Caller(timed), Caller(timed)]
+    assert all(caller.given() is items for caller in callers)
+    gate.let_go.set()
+    assert max(took) < 4, "each waited for about 0.4 s"
+    assert made.archive.steps("s") == []
+
+
+class BlockingStore(MemoryStore):
+    """A store that hangs in the middle of the commit: the state is being written."""
+
+    hang = False
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__(clock)
+        self.let_go = threading.Event()
+
+    def create(self, key: str, record: Any) -> Any:
+        if "/state-" in key and self.hang:
+            assert self.let_go.wait(WAIT_S)
+        return super().create(key, record)
+
+
+def test_a_step_that_was_being_made_when_its_time_was_up_is_found_by_the_next_call() -> None:
+    recorder = Recorder(Clock(), Ids("test"))
+    store = BlockingStore(recorder.clock)
+    archive = Archive(store, Redactor(), recorder)
+    policy = {"timeout_s": 0.5, "hard_cap_buffer": 0}
+    made = CompactManager(
+        CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy), archive=archive
+    )
+    items = long_session(50)
+    store.hang = True
+    assert made.preflight("s", items) is items
+    store.let_go.set()
+    until(lambda: idle(made))
+    assert archive.steps("s") == [1]
+    out = made.preflight("s", items)
+    assert_good(made, items, out)
+    assert summary_of(out)
+    assert archive.steps("s") == [1], "it was taken as it is, not made again"
+    assert archive.verify() == []
+
+
+def test_an_attempt_that_was_revoked_cannot_commit() -> None:
+    recorder = Recorder(Clock(), Ids("test"))
+    archive = Archive(MemoryStore(recorder.clock), Redactor(), recorder)
+    attempt = archive.begin("s", [user("hi")], dialect="chat", after=0)
+    attempt.revoke()
+    with pytest.raises(ArchiveError, match="has ended"):
+        attempt.commit(summary={}, state={})
+    attempt.abandon()
+    assert archive.steps("s") == []
+
+
+# --- summaries
+
+
+@pytest.mark.parametrize("runs_async", [False, True])
+@pytest.mark.parametrize("kind", ["thread", "coroutine", "promise"])
+def test_a_summary_past_its_time_falls_back_whatever_kind_of_summarizer_it_is(
+    kind: str, runs_async: bool
+) -> None:
+    gate = Gate()
+    cancelled = threading.Event()
+
+    async def coroutine(request: SummaryRequest) -> str:
+        gate.requests.append(request)
+        try:
+            await asyncio.sleep(WAIT_S)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return GOOD
+
+    summarizer = {"thread": gate, "coroutine": coroutine, "promise": lambda request: coroutine(request)}[kind]
+    made = manager(WINDOW, summarizer=summarizer, summary={"timeout_s": 0.2})
+    items = long_session(100)
+    out = run(made, items, runs_async)
+    gate.let_go.set()
+    assert_good(made, items, out)
+    assert len(gate.requests) == 1
+    (error,) = events(made, name="error")
+    assert error["properties"]["error_type"] == "TimeoutError"
+    assert error["properties"]["fallback"] == "extractive"
+    assert "0.2 s" in error["properties"]["message"]
+    assert kind == "thread" or cancelled.wait(WAIT_S)
+
+
+def test_the_summarizers_of_an_event_loop_that_ended_do_not_hold_others_up() -> None:
+    """A thread waits for a compaction that a task began; the task's loop is gone before the summary comes."""
+    begun = threading.Event()
+
+    async def summarize(request: SummaryRequest) -> str:
+        begun.set()
+        await asyncio.sleep(WAIT_S)
+        return GOOD
+
+    made = manager(WINDOW, summarizer=summarize)
+    items = long_session(100)
+    joined = threading.Event()
+
+    async def host() -> None:
+        task = asyncio.create_task(made.apreflight("s", items))
+        while not (begun.is_set() and joined.is_set()):
+            await asyncio.sleep(0.001)
+        task.cancel()
+
+    loop = Caller(lambda: asyncio.run(host()))
+    assert begun.wait(WAIT_S)
+    follower = Caller(lambda: made.preflight("s", items))
+    until(lambda: made._session("s").lane._run._watchers == 2)  # type: ignore[union-attr]
+    joined.set()
+    loop.given()
+    assert_good(made, items, follower.given())
+
+
+def test_a_host_without_a_loop_may_use_a_coroutine() -> None:
+    async def summarize(request: SummaryRequest) -> str:
+        await asyncio.sleep(0)
+        return GOOD
+
+    made = manager(WINDOW, summarizer=summarize)
+
+    async def notebook() -> Any:
+        return made.preflight("s", long_session(100))  # a sync call on a thread that has a loop already
+
+    assert GOOD.splitlines()[1] in summary_of(asyncio.run(notebook()))
+    assert GOOD.splitlines()[1] in summary_of(made.preflight("t", long_session(100)))
+
+
+# --- log lines
+
+
+def test_start_end_and_fallbacks_are_log_lines_with_durations(caplog: pytest.LogCaptureFixture) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"
+
+    def broken(request: SummaryRequest) -> str:
+        raise RuntimeError(f"401 for key {secret}")
+
+    made = manager(WINDOW, summarizer=broken)
+    with caplog.at_level(logging.INFO, logger="compact"):
+        made.preflight("s", long_session(100))
+    lines = [record.getMessage() for record in caplog.records if record.name == "compact"]
+    assert lines[0].startswith("session s: compaction started (")
+    assert any("RuntimeError, fallback extractive" in line for line in lines)
+    assert lines[-1].startswith("session s: compaction ended after ")
+    assert " ms: compacted, " in lines[-1]
+    assert not any(secret in line for line in lines)
+    assert violations(made.preflight("s", [user("hi"), says("x")])) == []

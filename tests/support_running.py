@@ -1,0 +1,77 @@
+"""Summarizers that wait to be let go, and callers that come while a compaction runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from support_engine import pair, turns, user
+
+from compact import CompactManager
+from compact.stages.base import SummaryRequest
+
+GOOD = "## Goal\nGo on with the questions.\n## Next steps\nAnswer the next question."
+WAIT_S = 20.0
+"""Longer than anything here takes; only a bug waits so long."""
+
+
+def long_session(count: int = 60) -> list[dict[str, Any]]:
+    """A session that is over the threshold of a window of 8,000 tokens and still fits its budget or not, by `count`."""
+    tail = [message for n in range(4) for message in pair(f"c{n}", f"output {n} " * 40)]
+    return [{"role": "system", "content": "Be careful."}, *turns(count), *tail, user("Go on.")]
+
+
+class Gate:
+    """A summarizer that answers when it is let go. It counts how often it was asked."""
+
+    def __init__(self, answer: str = GOOD) -> None:
+        self.asked = threading.Event()
+        self.let_go = threading.Event()
+        self.requests: list[SummaryRequest] = []
+        self.answer = answer
+
+    def __call__(self, request: SummaryRequest) -> str:
+        self.requests.append(request)
+        self.asked.set()
+        assert self.let_go.wait(WAIT_S)
+        return self.answer
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Waits until something is so."""
+    end = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.002)
+
+
+def watchers_of(made: CompactManager, session: str = "s") -> int:
+    """How many callers wait for the run that is under way."""
+    run = made._session(session).lane._run
+    return 0 if run is None else run._watchers
+
+
+class Caller(threading.Thread):
+    """One call in a thread of its own; what it gave, or what it raised."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._call = call
+        self.result: Any = None
+        self.problem: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.result = self._call()
+        except BaseException as problem:
+            self.problem = problem
+
+    def given(self) -> Any:
+        self.join(WAIT_S)
+        assert not self.is_alive(), "the caller still waits"
+        if self.problem is not None:
+            raise self.problem
+        return self.result
