@@ -22,6 +22,7 @@ from agents import (
     Runner,
     function_tool,
 )
+from agents.extensions.models.litellm_model import LitellmModel
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
@@ -218,8 +219,12 @@ def sdk_report(number: int) -> str:
 
 
 def sdk_model(provider: Provider, kind: str = "responses") -> Model:
+    if kind == "litellm":
+        return LitellmModel("anthropic/claude-3-5-sonnet-20241022", base_url=provider.url, api_key="none")
     client = openai_client(provider, True)
-    return OpenAIChatCompletionsModel("gpt-4o", client) if kind == "chat" else OpenAIResponsesModel("gpt-4o", client)
+    if kind == "chat":
+        return OpenAIChatCompletionsModel("gpt-4o", client)
+    return OpenAIResponsesModel("gpt-4o", client)
 
 
 def sdk_agent(model: Model, **settings: Any) -> Agent[Any]:
@@ -267,7 +272,10 @@ def langchain_model(provider: Provider, kind: str) -> Any:
 def langchain(kind: str, asynchronous: bool = False, make: Any = create_agent) -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
         agent = make(
-            langchain_model(provider, kind), [get_report], system_prompt=SYSTEM, middleware=[CompactMiddleware(manager)]
+            langchain_model(provider, kind),
+            [get_report],
+            system_prompt=SYSTEM,
+            middleware=[CompactMiddleware(manager)],
         )
         given = {"messages": [{"role": "user", "content": TASK}]}
         config = {"recursion_limit": 400, "configurable": {"thread_id": "thread"}}
@@ -288,7 +296,9 @@ def pydantic_model(provider: Provider, kind: str) -> Any:
     return (PydanticResponsesModel if kind == "responses" else OpenAIChatModel)("gpt-4o", provider=made)
 
 
-async def pydantic_run(agent: PydanticAgent[Any, str], text: str, *, stream: bool = False, **more: Any) -> Any:
+async def pydantic_run(
+    agent: PydanticAgent[Any, str], text: str, *, stream: bool = False, **more: Any
+) -> Any:
     async def watching(_: Any, events: AsyncIterable[Any]) -> None:
         async for _event in events:
             pass
@@ -334,7 +344,9 @@ def via_litellm(kind: str, way: str = "whole") -> Host:
 
         async def awaited() -> str:
             completion = hook(litellm.acompletion)
-            while (said := loop.took(await completion(**litellm_request(provider, kind, loop.messages)))) is None:
+            while (
+                said := loop.took(await completion(**litellm_request(provider, kind, loop.messages)))
+            ) is None:
                 pass
             return said
 
@@ -375,6 +387,7 @@ HOSTS: dict[str, Host] = {
     "agents-model-streamed": sdk("model", stream=True),
     "agents-model-chat": sdk("model", kind="chat"),
     "agents-model-chat-streamed": sdk("model", kind="chat", stream=True),
+    "agents-model-litellm": sdk("model", kind="litellm"),
     "agents-filter-and-model": sdk("filter", "model"),
     "langchain-chat": langchain("chat"),
     "langchain-chat-async": langchain("chat", True),

@@ -64,6 +64,8 @@ class Provider:
     requests: list[Request] = field(default_factory=list)
     late_refusals: bool = False
     """Whether a streamed request that is too long is refused inside its stream."""
+    counts: float = 1.0
+    """By how much it counts more than we do."""
     _answered: int = 0
 
     @property
@@ -78,7 +80,9 @@ class Provider:
         messages = body["input" if kind == "responses" else "messages"]
         listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         system = body.get("instructions") or body.get("system")
-        tokens = _METER.estimate(listed, body.get("tools"), system=system, dialect=kind).total
+        shape = (body.get("text") or {}).get("format", {"type": "text"})
+        schemas = [*(body.get("tools") or ()), *([shape] if shape["type"] == "json_schema" else [])]
+        tokens = _METER.estimate(listed, schemas, system=system, dialect=kind).total
         refused = ""
         if body.get("previous_response_id") is None and body.get("conversation") is None:
             refused = "; ".join(str(v) for v in violations(listed, kind, in_flight=False))
@@ -113,7 +117,7 @@ def serving(script: Callable[[int], Reply], window: int = WINDOW, **settings: An
                 return
             reply, number = found.reply(), len(found.requests)
             writer = (_STREAMS if streamed else _WHOLE)[kind]
-            answer = writer(reply, number, request.tokens)
+            answer = writer(reply, number, round(request.tokens * found.counts))
             self._send(200, answer, "text/event-stream" if streamed else "application/json")
 
         def _send(self, status: int, text: str, content_type: str = "application/json") -> None:
@@ -142,7 +146,12 @@ def serving(script: Callable[[int], Reply], window: int = WINDOW, **settings: An
 
 def _refusal(request: Request, window: int) -> tuple[int, str, str]:
     if request.refused != "too long":
-        error: Item = {"type": "invalid_request_error", "message": request.refused, "code": None, "param": "messages"}
+        error: Item = {
+            "type": "invalid_request_error",
+            "message": request.refused,
+            "code": None,
+            "param": "messages",
+        }
     elif request.kind == "anthropic":
         message = f"prompt is too long: {request.tokens} tokens > {window} maximum"
         error = {"type": "invalid_request_error", "message": message}
@@ -151,14 +160,23 @@ def _refusal(request: Request, window: int) -> tuple[int, str, str]:
             f"This model's maximum context length is {window} tokens. However, your messages resulted in "
             f"{request.tokens} tokens. Please reduce the length of the messages."
         )
-        error = {"type": "invalid_request_error", "message": message, "code": "context_length_exceeded", "param": "messages"}
+        error = {
+            "type": "invalid_request_error",
+            "message": message,
+            "code": "context_length_exceeded",
+            "param": "messages",
+        }
     body = {"type": "error", "error": error} if request.kind == "anthropic" else {"error": error}
     return 400, json.dumps(body), "application/json"
 
 
 def _late_refusal() -> tuple[int, str, str]:
     message = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    failed = {**_response([], 0, 0), "status": "failed", "error": {"code": "context_length_exceeded", "message": message}}
+    failed = {
+        **_response([], 0, 0),
+        "status": "failed",
+        "error": {"code": "context_length_exceeded", "message": message},
+    }
     events = [
         {"type": "response.created", "response": {**_response([], 0, 0), "status": "in_progress"}},
         {"type": "response.failed", "response": failed},
@@ -173,10 +191,13 @@ def _chat(reply: Reply, number: int, tokens: int) -> str:
     message: Item = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
         message["tool_calls"] = [
-            {"id": i, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}} for i, n, a in reply.calls
+            {"id": i, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
+            for i, n, a in reply.calls
         ]
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
-    return json.dumps({**_chat_head(number), "object": "chat.completion", "choices": [choice], "usage": _chat_usage(tokens)})
+    return json.dumps(
+        {**_chat_head(number), "object": "chat.completion", "choices": [choice], "usage": _chat_usage(tokens)}
+    )
 
 
 def _chat_stream(reply: Reply, number: int, tokens: int) -> str:
@@ -185,7 +206,9 @@ def _chat_stream(reply: Reply, number: int, tokens: int) -> str:
     deltas += [{"content": word} for word in _words(reply.text)]
     for place, (call_id, name, arguments) in enumerate(reply.calls):
         function = {"name": name, "arguments": ""}
-        deltas.append({"tool_calls": [{"index": place, "id": call_id, "type": "function", "function": function}]})
+        deltas.append(
+            {"tool_calls": [{"index": place, "id": call_id, "type": "function", "function": function}]}
+        )
         deltas.append({"tool_calls": [{"index": place, "function": {"arguments": json.dumps(arguments)}}]})
     chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     reason = "tool_calls" if reply.calls else "stop"
@@ -214,10 +237,22 @@ def _output(reply: Reply, number: int) -> list[Item]:
     if reply.text:
         block = {"type": "output_text", "text": reply.text, "annotations": []}
         found.append(
-            {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [block]}
+            {
+                "type": "message",
+                "id": f"msg_{number}",
+                "role": "assistant",
+                "status": "completed",
+                "content": [block],
+            }
         )
     for call_id, name, arguments in reply.calls:
-        call = {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": name, "status": "completed"}
+        call = {
+            "type": "function_call",
+            "id": f"fc_{call_id}",
+            "call_id": call_id,
+            "name": name,
+            "status": "completed",
+        }
         found.append({**call, "arguments": json.dumps(arguments)})
     return found
 
@@ -262,14 +297,24 @@ def _responses_stream(reply: Reply, number: int, tokens: int) -> str:
             inside = {**at, "content_index": 0}
             events.append({"type": "response.content_part.added", **inside, "part": {**block, "text": ""}})
             events += [
-                {"type": "response.output_text.delta", **inside, "delta": word, "logprobs": []} for word in _words(block["text"])
+                {"type": "response.output_text.delta", **inside, "delta": word, "logprobs": []}
+                for word in _words(block["text"])
             ]
-            events.append({"type": "response.output_text.done", **inside, "text": block["text"], "logprobs": []})
+            events.append(
+                {"type": "response.output_text.done", **inside, "text": block["text"], "logprobs": []}
+            )
             events.append({"type": "response.content_part.done", **inside, "part": block})
         else:
-            events.append({"type": "response.function_call_arguments.delta", **at, "delta": item["arguments"]})
             events.append(
-                {"type": "response.function_call_arguments.done", **at, "name": item["name"], "arguments": item["arguments"]}
+                {"type": "response.function_call_arguments.delta", **at, "delta": item["arguments"]}
+            )
+            events.append(
+                {
+                    "type": "response.function_call_arguments.done",
+                    **at,
+                    "name": item["name"],
+                    "arguments": item["arguments"],
+                }
             )
         events.append({"type": "response.output_item.done", "output_index": place, "item": item})
     events.append({"type": "response.completed", "response": _response(output, number, tokens)})
@@ -277,12 +322,17 @@ def _responses_stream(reply: Reply, number: int, tokens: int) -> str:
 
 
 def _empty(item: Item) -> Item:
-    return {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {"arguments": ""})}
+    return {
+        **item,
+        "status": "in_progress",
+        **({"content": []} if item["type"] == "message" else {"arguments": ""}),
+    }
 
 
 def _sse(events: list[Item]) -> str:
     return "".join(
-        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': n})}\n\n" for n, event in enumerate(events)
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': n})}\n\n"
+        for n, event in enumerate(events)
     )
 
 
@@ -313,10 +363,16 @@ def _anthropic(reply: Reply, number: int, tokens: int) -> str:
 
 def _anthropic_stream(reply: Reply, number: int, tokens: int) -> str:
     message = _anthropic_message(reply, number, tokens)
-    events: list[Item] = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
+    events: list[Item] = [
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    ]
     for place, block in enumerate(message["content"]):
         if block["type"] == "text":
-            start, deltas = {"type": "text", "text": ""}, [{"type": "text_delta", "text": w} for w in _words(block["text"])]
+            start: Item
+            start, deltas = (
+                {"type": "text", "text": ""},
+                [{"type": "text_delta", "text": w} for w in _words(block["text"])],
+            )
         else:
             start = {**block, "input": {}}
             deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
@@ -372,7 +428,10 @@ def agent_manager(window: int = WINDOW, **settings: Any) -> tuple[CompactManager
 
 def report(n: int) -> str:
     """What a tool of the tests gives back: about 760 tokens, each different."""
-    lines = [f"row {n}.{k}: value_{n * 31 + k} measured by probe_{k * 7 + n} at station_{n % 13}" for k in range(40)]
+    lines = [
+        f"row {n}.{k}: value_{n * 31 + k} measured by probe_{k * 7 + n} at station_{n % 13}"
+        for k in range(40)
+    ]
     return f"report {n}\n" + "\n".join(lines)
 
 

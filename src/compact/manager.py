@@ -21,7 +21,7 @@ from compact.dialects import Dialect, get
 from compact.drivers import drive
 from compact.engine import Call, Line
 from compact.errors import ArchiveError, WindowTooSmall
-from compact.events import Failure, Ids, Severity, Trace, Warned, WarningCode
+from compact.events import Failure, Ids, Trace, Warned, WarningCode
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.journal import Exporter
 from compact.lanes import wait_here, wait_on_loop
@@ -401,21 +401,16 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
 
     def wrap(self, client: Any, session_id: str | None = None) -> Any:
-        """An OpenAI or Anthropic client, sync or async, whose requests fit and survive overflow.
+        """An OpenAI or Anthropic client, used as before, whose requests fit and survive overflow.
 
-        It is used as before: `chat.completions`, `responses` and `messages` create, parse and stream. Their calls also take
-        `session_id=`; without either it is the default session.
-
-        Raises:
-            ConfigError: it is no such client.
+        Its calls also take `session_id=`. Raises ConfigError if it is no such client.
         """
-        # By name: integrations stand above the manager, and nothing of them is loaded until they are asked for.
+        # By name: integrations stand above the manager, and are loaded only when they are asked for.
         return import_module("compact.integrations.clients").wrapped(self, client, session_id)
 
-    def warn(self, session_id: str, code: WarningCode, message: str, severity: Severity = "low") -> None:
+    def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Records a warning, the first time it applies to a session; for integrations."""
-        warning = Warned(code=code, severity=severity, message=message)
-        self._outside.warn_once(self._session(session_id), warning)
+        self._outside.warn_once(self._session(session_id), Warned(code=code, severity="low", message=message))
 
     @property
     def archive(self) -> Archive:

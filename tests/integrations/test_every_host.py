@@ -21,9 +21,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 REPORTS = 12
-LONG = ["agents-filter-chat", "agents-filter-chat-streamed", "agents-model-chat", "agents-model-chat-streamed"]
+LONG = [
+    "agents-filter-chat",
+    "agents-filter-chat-streamed",
+    "agents-model-chat",
+    "agents-model-chat-streamed",
+]
 LONG_REPORTS = 60
-OWN_TOKENS = {"deepagents-chat": 5_000}
+OWN_TOKENS = {"deepagents-chat": 3_000}
 """Hosts that bring prompts and tools of their own."""
 
 
@@ -44,7 +49,9 @@ def test_a_run_past_the_window_sends_nothing_illegal_and_nothing_oversized(name:
     assert provider.refused == []
     assert len(provider.requests) == (LONG_REPORTS if name in LONG else REPORTS) + 1
     summarized = [event["step"] for event in seen.named("summary_created")]
-    assert len(summarized) == len(set(summarized)), "one summary a step, although the host shows its history every time"
+    assert len(summarized) == len(set(summarized)), (
+        "one summary a step, although the host shows its history every time"
+    )
     assert 1 <= len(summarized) <= len(provider.requests) / 4
     assert len({event["session_id"] for event in seen.events}) == 1
     assert {event["properties"]["code"] for event in seen.named("warning")} <= {"small_window"}

@@ -106,7 +106,9 @@ class _Sender:
     manager: CompactManager
     session_id: str
 
-    def method(self, original: Callable[..., Any], endpoint: Endpoint, *, is_stream: bool) -> Callable[..., Any]:
+    def method(
+        self, original: Callable[..., Any], endpoint: Endpoint, *, is_stream: bool
+    ) -> Callable[..., Any]:
         """A client's method, with `session_id=` beside its own arguments."""
 
         def opened(**request: Any) -> Any:
@@ -115,7 +117,11 @@ class _Sender:
 
         def sent(**request: Any) -> Any:
             call = _Call(self, original, endpoint, request)
-            return call.passed() if call.items is None else call.run(lambda kept: _begun(call.send(kept), endpoint))
+            return (
+                call.passed()
+                if call.items is None
+                else call.run(lambda kept: _begun(call.send(kept), endpoint))
+            )
 
         async def asent(**request: Any) -> Any:
             call = _Call(self, original, endpoint, request)
@@ -135,7 +141,9 @@ class _Sender:
 class _Call:
     """One request."""
 
-    def __init__(self, sender: _Sender, original: Callable[..., Any], endpoint: Endpoint, request: dict[str, Any]) -> None:
+    def __init__(
+        self, sender: _Sender, original: Callable[..., Any], endpoint: Endpoint, request: dict[str, Any]
+    ) -> None:
         self._manager = sender.manager
         self._session_id = request.pop("session_id", None) or sender.session_id
         self._original = original

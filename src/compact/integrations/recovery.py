@@ -1,8 +1,8 @@
 """Recovery tools for plain loops: offered in one line, executed in one line.
 
-    tools = RecoveryTools(manager, session_id)
-    reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
-    messages += tools.answers(reply)
+tools = RecoveryTools(manager, session_id)
+reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
+messages += tools.answers(reply)
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class View:
         self.items = [_as_chat(message) for message in messages]
         self._whole = {id(item): message for item, message in zip(self.items, messages, strict=True)}
 
-    def back(self, kept: Sequence[Any]) -> list[BaseMessage]:
+    def back(self, kept: Sequence[Any]) -> list[Any]:
         """LangChain messages for a list that was made of `items`."""
         originals = self._by_call()
         return [self._whole.get(id(item)) or _as_langchain(item, originals) for item in kept]
@@ -67,13 +67,20 @@ def _role(message: BaseMessage) -> str:
     if isinstance(message, SystemMessage):
         role: str = message.additional_kwargs.get("__openai_role__", "system")
         return role
-    kinds = {HumanMessage: "user", AIMessage: "assistant", ToolMessage: "tool", FunctionMessage: "function"}
+    kinds: dict[type[BaseMessage], str] = {
+        HumanMessage: "user",
+        AIMessage: "assistant",
+        ToolMessage: "tool",
+        FunctionMessage: "function",
+    }
     return next((role for kind, role in kinds.items() if isinstance(message, kind)), message.type)
 
 
 def _add_speech(item: dict[str, Any], message: AIMessage) -> None:
     if isinstance(message.content, list):
-        item["content"] = [block for block in message.content if _kind(block) not in _REASONING | _CALLS] or None
+        item["content"] = [
+            block for block in message.content if _kind(block) not in _REASONING | _CALLS
+        ] or None
         reasoning = [block for block in message.content if _kind(block) in _REASONING]
         if reasoning:
             item["reasoning_details"] = reasoning

@@ -58,7 +58,9 @@ class CompactMiddleware(AgentMiddleware):
         return response
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """See `AgentMiddleware.awrap_model_call`."""
         view = View(request.messages)

@@ -7,10 +7,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from agents import Agent, ModelResponse, RunContextWrapper, RunHooks, get_current_trace
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunContextWrapper,
+    RunHooks,
+    get_current_trace,
+)
 from agents.run import CallModelData, ModelInputData
 
-from compact.integrations._shared import SessionId, conversations_of, current_session, observe
+from compact.integrations._shared import SessionId, conversations_of, current_session, observe, parted
 from compact.integrations.openai_agents.tools import AgentTools
 from compact.manager import CompactManager
 
@@ -48,14 +57,15 @@ def compact_filter(
     async def prepare(data: CallModelData[Any]) -> ModelInputData:
         items, instructions = data.model_data.input, data.model_data.instructions
         if continues_elsewhere(items):
-            warn_server_managed(manager, name_of(manager, session_id, data, items))
+            warn_server_managed(manager, session_id, data)
             return data.model_data
         name = name_of(manager, session_id, data, items)
         offered = await tools.of(data.agent, data.context)
         kept = await manager.apreflight(name, items, offered, system=instructions, dialect=DIALECT)
         conversations_of(manager).note(name, items, kept)
         current_session.set(name)
-        return ModelInputData(input=list(kept), instructions=instructions)
+        sent = kept if kept is items else fit_for(data.agent.model, kept)
+        return ModelInputData(input=list(sent), instructions=instructions)
 
     return prepare
 
@@ -80,14 +90,21 @@ class CompactHooks(RunHooks[Any]):
 
 def name_of(manager: CompactManager, session_id: SessionId, data: Any, items: Sequence[Any]) -> str:
     """The session that a list belongs to."""
-    if callable(session_id):
-        return session_id(data)
     if session_id is not None:
-        return session_id
+        return session_id(data) if callable(session_id) else session_id
     opened = opened_session.get()
     if opened is not None and opened.items and list(items[: len(opened.items)]) == opened.items:
         return opened.session_id
     return conversations_of(manager).named(items, _own_id)
+
+
+def fit_for(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
+    """What compact wrote, as a model's provider takes it: OpenAI's own takes any order of roles, others may not."""
+    others = isinstance(model, str) and "/" in model and not model.startswith("openai/")
+    unknown = isinstance(model, Model) and not isinstance(
+        model, OpenAIResponsesModel | OpenAIChatCompletionsModel
+    )
+    return parted(kept) if others or unknown else kept
 
 
 def _own_id() -> str:
@@ -113,10 +130,11 @@ def _kind(item: Any) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def warn_server_managed(manager: CompactManager, name: str) -> None:
+def warn_server_managed(manager: CompactManager, session_id: SessionId, data: Any) -> None:
     """Says, once a session, that compact leaves it alone."""
+    name = session_id(data) if callable(session_id) else session_id
     manager.warn(
-        name,
+        name or _own_id(),
         "server_managed",
         "the provider keeps this conversation (conversation_id or previous_response_id): only what is new is sent, "
         "so there is nothing to compact; for compaction keep the history on your side",

@@ -32,7 +32,7 @@ from compact.integrations._shared import (
     is_refusal,
     observe,
 )
-from compact.integrations.openai_agents.filter import DIALECT, name_of, warn_server_managed
+from compact.integrations.openai_agents.filter import DIALECT, fit_for, name_of, warn_server_managed
 from compact.integrations.openai_agents.tools import schemas
 from compact.manager import CompactManager
 
@@ -111,8 +111,9 @@ class CompactModel(Model):
             return await self.wrapped.get_response(*request.arguments(items), **request.named)
 
         if request.server_managed:
-            self._leave_alone(request, input)
+            warn_server_managed(self._manager, self._session_id, request)
             return await send(input)
+        response: ModelResponse
         name, response = await self._call(request, input, send)
         observe(self._manager, name, response.usage)
         return response
@@ -142,14 +143,16 @@ class CompactModel(Model):
             return await _Stream.begun(events)
 
         if request.server_managed:
-            self._leave_alone(request, input)
+            warn_server_managed(self._manager, self._session_id, request)
             async for event in self.wrapped.stream_response(*request.arguments(input), **request.named):
                 yield event
             return
         try:
             name, stream = await self._call(request, input, send)
         except StreamRefused as refused:
-            for event in refused.events:  # a refusal that is not about length: the SDK makes its own error of it
+            for (
+                event
+            ) in refused.events:  # a refusal that is not about length: the SDK makes its own error of it
                 yield event
             return
         async with aclosing(stream.events()) as events:
@@ -166,16 +169,12 @@ class CompactModel(Model):
 
         async def send_noted(kept: Any) -> Any:
             conversations_of(self._manager).note(name, items, kept)
-            return await send(kept)
+            return await send(kept if kept is items else fit_for(self.wrapped, kept))
 
         reply = await self._manager.acall(
             name, items, send_noted, offered, system=request.instructions, dialect=DIALECT
         )
         return name, reply
-
-    def _leave_alone(self, request: Request, input: Any) -> None:
-        items = ItemHelpers.input_to_new_input_list(input)
-        warn_server_managed(self._manager, name_of(self._manager, self._session_id, request, items))
 
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
         """See `Model.get_retry_advice`."""

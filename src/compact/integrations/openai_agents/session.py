@@ -9,7 +9,6 @@ from typing import Any
 from agents import Agent, OpenAIConversationsSession, Session, SessionABC, TResponseInputItem
 
 from compact.errors import ConfigError
-from compact.integrations._shared import conversations_of
 from compact.integrations.openai_agents.filter import DIALECT, Opened, opened_session
 from compact.integrations.openai_agents.tools import AgentTools
 from compact.manager import CompactManager
@@ -57,7 +56,6 @@ class CompactSession(SessionABC):
         kept: list[Any] = await self._manager.apreflight(
             self.session_id, full, tools, system=system, dialect=DIALECT
         )
-        conversations_of(self._manager).note(self.session_id, full, kept)
         opened_session.set(Opened(self.session_id, list(kept)))
         return list(kept) if limit is None else list(kept[max(0, len(kept) - limit) :])
 

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool, Handoff, RunContextWrapper, handoff
+from agents import (
+    Agent,
+    AgentOutputSchema,
+    AgentOutputSchemaBase,
+    FunctionTool,
+    Handoff,
+    RunContextWrapper,
+    handoff,
+)
 from agents.tool import Tool
 from agents.tool_context import ToolContext
 
@@ -16,7 +24,9 @@ from compact.manager import CompactManager
 _REMEMBERED_AGENTS = 64
 
 
-def schemas(tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]], output: AgentOutputSchemaBase | None) -> list[Any]:
+def schemas(
+    tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]], output: AgentOutputSchemaBase | None
+) -> list[Any]:
     """Everything that a request carries beside its items and instructions, in the shape in which it is sent."""
     found: list[Any] = [_schema(tool) for tool in tools]
     found += [
@@ -75,10 +85,14 @@ def _output_schema(agent: Agent[Any]) -> AgentOutputSchemaBase | None:
     kind = agent.output_type
     if kind is None or kind is str:
         return None
-    return kind if isinstance(kind, AgentOutputSchemaBase) else AgentOutputSchema(kind, strict_json_schema=False)
+    return (
+        kind if isinstance(kind, AgentOutputSchemaBase) else AgentOutputSchema(kind, strict_json_schema=False)
+    )
 
 
-def recovery_tools(manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> list[FunctionTool]:
+def recovery_tools(
+    manager: CompactManager, session_id: str | None = None, *, prefix: str = ""
+) -> list[FunctionTool]:
     """Tools with which an agent reads back what left its context: `Agent(tools=[..., *recovery_tools(manager, id)])`.
 
     `prefix` goes before their names, for an agent that has a `read_file` of its own.

@@ -85,6 +85,7 @@ class _CompactModel(WrapperModel):
         async def send(sent: list[ModelMessage]) -> ModelResponse:
             return await self.wrapped.request(sent, model_settings, model_request_parameters)
 
+        response: ModelResponse
         name, response = await self._call(messages, model_request_parameters, send)
         observe(self._manager, name, response.usage)
         return response
@@ -100,7 +101,9 @@ class _CompactModel(WrapperModel):
         async with AsyncExitStack() as stack:
 
             async def send(sent: list[ModelMessage]) -> StreamedResponse:
-                stream = self.wrapped.request_stream(sent, model_settings, model_request_parameters, run_context)
+                stream = self.wrapped.request_stream(
+                    sent, model_settings, model_request_parameters, run_context
+                )
                 return await stack.enter_async_context(stream)
 
             name, response = await self._call(messages, model_request_parameters, send)

@@ -99,7 +99,14 @@ class View:
         if id(item) in self._origins:
             return part
         if isinstance(part, ToolReturnPart):
-            return replace(part, content=_words(item.get("content")), outcome="success", tool_kind=None)
+            # A plain one: the text that stands for a result has not the shape of a typed result.
+            return ToolReturnPart(
+                part.tool_name,
+                _words(item.get("content")),
+                part.tool_call_id,
+                metadata=part.metadata,
+                timestamp=part.timestamp,
+            )
         return UserPromptPart(_words(item["content"]))
 
     def _response(self, item: dict[str, Any], origin: _Origin | None) -> ModelResponse:
