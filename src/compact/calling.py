@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from compact import hygiene, recovery
+from compact.config.sections import RecoveryConfig
 from compact.engine import Call
 from compact.events import Recovery
-from compact.recovery import Learn, Learned, Prepare, Request, Send, Step, Tell
+from compact.recovery import Learn, Learned, Prepare, Request, Send, Step, Surviving, Tell
 
 ModelCall: TypeAlias = Callable[[Any], Any]
 """The host's own call: gets the messages to send, returns the provider's reply, or a coroutine that does."""
@@ -25,6 +26,8 @@ class Parts:
     """Our own count of a request with these messages."""
     learn: Callable[[Learn], Learned]
     emit: Callable[[Recovery], None]
+    redact: Callable[[str], str]
+    settings: RecoveryConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Calling:
     model_call: ModelCall
     parts: Parts
 
-    def run(self, preflight: Callable[[Call], Any], settings: Any) -> tuple[Any, Any]:
+    def run(self, preflight: Callable[[Call], Any]) -> tuple[Any, Any]:
         """The reply and the messages that it answers, on the caller's thread."""
         sent: list[Any] = []
 
@@ -50,10 +53,10 @@ class Calling:
                 case _:
                     return self._noted(step)
 
-        reply = recovery.run(recovery.surviving(settings), perform)
+        reply = recovery.run(self._steps(), perform)
         return reply, sent[0]
 
-    async def arun(self, preflight: Callable[[Call], Awaitable[Any]], settings: Any) -> tuple[Any, Any]:
+    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Any]:
         """`run` for an event loop: a model call that is no coroutine runs in a thread."""
         sent: list[Any] = []
 
@@ -67,8 +70,11 @@ class Calling:
                 case _:
                     return self._noted(step)
 
-        reply = await recovery.arun(recovery.surviving(settings), perform)
+        reply = await recovery.arun(self._steps(), perform)
         return reply, sent[0]
+
+    def _steps(self) -> Surviving:
+        return recovery.surviving(self.parts.settings, self.parts.redact)
 
     def _asked(self, step: Prepare) -> Call:
         return replace(self.call, fit=step.fit, without_model=step.without_model, note=step.note)

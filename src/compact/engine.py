@@ -128,7 +128,7 @@ class Line:
         """
         dialects.require_list(call.messages)
         if call.fit is not None:
-            self.limits = self.limits.at_most(call.fit)
+            self.limits = self.limits.fitting(call.fit)
         working, state = yield from self._resolved(call, state)
         seen, known = self._dialect(call, working.items)
         working = yield from self._clean(working, known, seen)

@@ -15,11 +15,12 @@ class LearnedWindows:
     """Limits that providers named, by model, for all sessions; safe among threads.
 
     Where an error names no limit, the size of the refused request is one for its session: the same size would be refused
-    again. `reserve` is the share of a window that is kept free for the reply anyway.
+    again. `reserve` is what is kept free of a window for the reply, `buffer` for what comes next.
     """
 
-    def __init__(self, reserve: int) -> None:
+    def __init__(self, *, reserve: int, buffer: int) -> None:
         self._reserve = reserve
+        self._buffer = buffer
         self._limits: dict[str, int] = {}
         self._outputs: dict[str, int] = {}
         self._refused: dict[str, int] = {}
@@ -41,14 +42,14 @@ class LearnedWindows:
         limit = self._limits.get(model)
         return Window(limit, "learned", known=True) if limit is not None and limit < window.tokens else window
 
-    def usable(self, model: str, session_id: str, window: Window, least: int) -> int:
+    def usable(self, model: str, session_id: str, window: Window) -> int:
         """What a session can use of a window: without the reply's share that the provider counts beyond `reserve`.
 
-        Never below `least` for a request whose refusal named no limit: it may have been refused for its bytes.
+        Where no limit was named, everything below the refused size may still fit: nothing is kept free of that.
         """
         tokens = window.tokens - max(0, self._outputs.get(model, 0) - self._reserve)
         refused = self._refused.get(session_id)
-        return tokens if refused is None else min(tokens, max(refused, least))
+        return tokens if refused is None else min(tokens, refused - 1 + self._reserve + self._buffer)
 
     def most(self, model: str) -> int | None:
         """What the provider takes at all, messages and tools; None: it never said."""

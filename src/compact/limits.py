@@ -27,19 +27,19 @@ class Limits:
     least_room: int = 0
     """What system, developer, tools and protected messages must leave of the budget."""
 
-    def at_most(self, tokens: int) -> Limits:
-        """The same limits for a request that may take so many tokens and no more."""
+    def fitting(self, tokens: int) -> Limits:
+        """The limits for a request that may take so many tokens and no more, whatever is kept free otherwise."""
         thresholds = self.thresholds
         above = self.summarize_above
         return replace(
             self,
-            budget=min(self.budget, tokens),
+            budget=tokens,
             goal=min(self.goal, tokens),
             summarize_above=None if above is None else min(above, tokens),
             least_room=0,
             thresholds=replace(
                 thresholds,
-                budget=min(thresholds.budget, tokens),
+                budget=tokens,
                 window_share=min(thresholds.window_share, tokens),
             ),
         )

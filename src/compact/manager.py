@@ -89,7 +89,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self._meters: dict[str, Meter] = {}
         self._limits: dict[int, Limits] = {}
         self._windows: dict[tuple[str, int | None], Window] = {}
-        self._learned = LearnedWindows(self.config.policy.reserve_output_tokens)
+        self._learned = LearnedWindows(
+            reserve=self.config.policy.reserve_output_tokens, buffer=self.config.policy.hard_cap_buffer
+        )
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
@@ -191,10 +193,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             Exception: everything else that `model_call` raises, untouched; and what `preflight` raises.
         """
         calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
-        settings = self.config.recovery
-        return self._answered(
-            session_id, calling.run(lambda call: self._run(session_id, call, model), settings)
-        )
+        return self._answered(session_id, calling.run(lambda call: self._run(session_id, call, model)))
 
     async def acall(
         self,
@@ -209,9 +208,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
         calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
-        settings = self.config.recovery
         return self._answered(
-            session_id, await calling.arun(lambda call: self._arun(session_id, call, model), settings)
+            session_id, await calling.arun(lambda call: self._arun(session_id, call, model))
         )
 
     async def manage_context(
@@ -278,7 +276,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return self.config.max_context_tokens if model in (None, self.config.model) else None
 
     def _limits_now(self, session: Session, name: str, window: Window) -> Limits:
-        tokens = self._learned.usable(name, session.id, window, self.config.guard.min_context_tokens)
+        tokens = self._learned.usable(name, session.id, window)
         limits = self._limits.get(tokens)
         if limits is None:
             limits = self._limits[tokens] = limits_for(self.config, tokens)
@@ -306,6 +304,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             count=count,
             learn=lambda step: self._learn(session, model, step),
             emit=lambda event: self._outside.emit(session, event),
+            redact=lambda text: str(self._outside.redactor(session_id).redact(text)),
+            settings=self.config.recovery,
         )
         call = _call(messages, tools=tools, system=system, dialect=dialect)
         return Calling(session_id, call, model_call, parts)

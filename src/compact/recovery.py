@@ -75,23 +75,21 @@ class Tell:
     attempt: int
     action: Literal["compact", "truncate", "give_up"]
     overflow: Overflow
-    tokens: int
-    """Of the request that was refused."""
 
 
 Step: TypeAlias = Prepare | Send | Learn | Tell
 Surviving: TypeAlias = Generator[Step, Any, Any]
 
 
-def surviving(settings: RecoveryConfig) -> Surviving:
-    """The whole call; returns the model's reply.
+def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Surviving:
+    """The whole call; returns the model's reply. `redact` masks what the error says at the end.
 
     Raises:
         ContextOverflow: the provider refused everything down to the smallest request there is.
         WindowTooSmall: the window that the provider named cannot hold a working session.
     """
     request = yield Prepare()
-    ladder = _Ladder(settings)
+    ladder = _Ladder(settings, redact)
     while True:
         cause: Exception | None = None
         try:
@@ -111,9 +109,9 @@ def surviving(settings: RecoveryConfig) -> Surviving:
 class _Ladder:
     """The rungs of one call, each used once."""
 
-    def __init__(self, settings: RecoveryConfig) -> None:
+    def __init__(self, settings: RecoveryConfig, redact: Callable[[str], str]) -> None:
+        self._redact = redact
         self._share = settings.shrink_share
-        self._compactions = settings.max_compactions
         self._rungs: list[Action] = ["compact"] * settings.max_compactions
         if self._rungs:
             self._rungs.append("truncate")
@@ -129,7 +127,7 @@ class _Ladder:
         while self._rungs and not overflow.is_output_alone:
             action = self._rungs.pop(0)
             self._attempt += 1
-            yield Tell(self._attempt, action, overflow, request.tokens)
+            yield Tell(self._attempt, action, overflow)
             for step in self._steps(action, request, learned):
                 try:
                     smaller = yield step
@@ -146,7 +144,7 @@ class _Ladder:
                     return smaller  # type: ignore[no-any-return]
             # Compacting again would fail again: what is left needs no model.
             self._rungs = [rung for rung in self._rungs if rung == "truncate"]
-        yield Tell(self._attempt + 1, "give_up", overflow, request.tokens)
+        yield Tell(self._attempt + 1, "give_up", overflow)
         raise self._exhausted(request, overflow, learned) from cause
 
     def _steps(self, action: Action, request: Request, learned: Learned) -> Iterator[Prepare]:
@@ -176,9 +174,9 @@ class _Ladder:
         if isinstance(self._problem, ArchiveError):
             why = f"nothing may leave the context while the archive does not take it ({_told(self._problem)})"
             hint = "Repair the archive and call again; or start a new session, or use a larger context window"
+        text = f"the provider refused the request as too long ({sent}; the window is {learned.window:,}), and {why}: "
         return ContextOverflow(
-            f"the provider refused the request as too long ({sent}; the window is {learned.window:,}), and {why}: "
-            f"{overflow.message}",
+            self._redact(text + overflow.message),
             hint=f"{hint}. The session's messages are as they were",
             tokens=request.tokens,
             requested=overflow.requested,

