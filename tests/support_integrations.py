@@ -64,6 +64,8 @@ class Provider:
     requests: list[Request] = field(default_factory=list)
     late_refusals: bool = False
     """Whether a streamed request that is too long is refused inside its stream."""
+    error: str = ""
+    """What it answers to everything, if anything."""
     counts: float = 1.0
     """By how much it counts more than we do."""
     _answered: int = 0
@@ -111,9 +113,9 @@ def serving(script: Callable[[int], Reply], window: int = WINDOW, **settings: An
             kind = "chat" if kind == "completions" else kind
             request = found.take(kind, body)
             streamed = bool(body.get("stream"))
-            if request.refused:
+            if request.refused or found.error:
                 late = streamed and kind == "responses" and found.late_refusals
-                self._send(*(_late_refusal() if late else _refusal(request, found.window)))
+                self._send(*(_late_refusal(found.error) if late else _refusal(request, found)))
                 return
             reply, number = found.reply(), len(found.requests)
             writer = (_STREAMS if streamed else _WHOLE)[kind]
@@ -144,14 +146,12 @@ def serving(script: Callable[[int], Reply], window: int = WINDOW, **settings: An
         thread.join()
 
 
-def _refusal(request: Request, window: int) -> tuple[int, str, str]:
-    if request.refused != "too long":
-        error: Item = {
-            "type": "invalid_request_error",
-            "message": request.refused,
-            "code": None,
-            "param": "messages",
-        }
+def _refusal(request: Request, provider: Provider) -> tuple[int, str, str]:
+    window = provider.window
+    if provider.error:
+        error: Item = {"type": "authentication_error", "message": provider.error, "code": "invalid_api_key"}
+    elif request.refused != "too long":
+        error = {"type": "invalid_request_error", "message": request.refused, "code": None}
     elif request.kind == "anthropic":
         message = f"prompt is too long: {request.tokens} tokens > {window} maximum"
         error = {"type": "invalid_request_error", "message": message}
@@ -167,15 +167,18 @@ def _refusal(request: Request, window: int) -> tuple[int, str, str]:
             "param": "messages",
         }
     body = {"type": "error", "error": error} if request.kind == "anthropic" else {"error": error}
-    return 400, json.dumps(body), "application/json"
+    return 401 if provider.error else 400, json.dumps(body), "application/json"
 
 
-def _late_refusal() -> tuple[int, str, str]:
-    message = "Your input exceeds the context window of this model. Please adjust your input and try again."
+def _late_refusal(other: str) -> tuple[int, str, str]:
+    message = (
+        other
+        or "Your input exceeds the context window of this model. Please adjust your input and try again."
+    )
     failed = {
         **_response([], 0, 0),
         "status": "failed",
-        "error": {"code": "context_length_exceeded", "message": message},
+        "error": {"code": "server_error" if other else "context_length_exceeded", "message": message},
     }
     events = [
         {"type": "response.created", "response": {**_response([], 0, 0), "status": "in_progress"}},

@@ -11,6 +11,7 @@ from agents import (
     Agent,
     GuardrailFunctionOutput,
     InputGuardrailTripwireTriggered,
+    ModelBehaviorError,
     ModelSettings,
     OpenAIConversationsSession,
     RunConfig,
@@ -340,3 +341,12 @@ def test_a_wrapped_model_still_is_what_it_was() -> None:
             _ = model.nothing_like_it
         asyncio.run(model.close())
     manager.close()
+
+
+def test_a_stream_that_fails_for_another_reason_ends_in_the_sdks_own_error() -> None:
+    manager, _ = agent_manager()
+    with serving(calls_then_text(1), error="The server is tired.", late_refusals=True) as provider, manager:
+        agent = sdk_agent(CompactModel(sdk_model(provider), manager))
+        with pytest.raises(ModelBehaviorError, match="The server is tired"):
+            asyncio.run(sdk_run(agent, TASK, stream=True))
+    assert len(provider.requests) == 1
