@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import offline_model
 from pydantic_ai import Agent
 
@@ -9,7 +11,7 @@ from compact import CompactConfig, CompactManager
 from compact.integrations.pydantic_ai import CompactHistory
 
 
-def main() -> None:
+async def main() -> None:
     with offline_model.model(calls=20) as name:
         with CompactManager(CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)) as manager:
             agent = Agent(f"openai-chat:{name}", capabilities=[CompactHistory(manager)])
@@ -21,9 +23,10 @@ def main() -> None:
                     f"chapter {number}, step {step}: turn valve {step} to {number}" for step in range(60)
                 )
 
-            print(agent.run_sync("Read chapters 1 to 20 and tell me which valve matters.").output)
+            result = await agent.run("Read chapters 1 to 20 and tell me which valve matters.")
+            print(result.output)
         print("compactions:", manager.get_compaction_stats()["compaction_events"])
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ WAIT_S = 20.0
 
 
 def long_session(count: int = 60) -> list[dict[str, Any]]:
-    """A session that is over the threshold of a window of 8,000 tokens and still fits its budget or not, by `count`."""
+    """A session of about 350 tokens a turn, with a few tool calls at its end."""
     tail = [message for n in range(4) for message in pair(f"c{n}", f"output {n} " * 40)]
     return [{"role": "system", "content": "Be careful."}, *turns(count), *tail, user("Go on.")]
 
@@ -45,6 +46,17 @@ def until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.002)
+
+
+async def auntil(true: Callable[[], bool]) -> None:
+    """`until`, on an event loop."""
+    await asyncio.to_thread(until, true)
+
+
+def waits_for_a_summary(made: CompactManager, session: str = "s") -> bool:
+    """Whether a summarizer was asked and has not answered."""
+    run = made._session(session).lane._run
+    return run is not None and run._answer is not None
 
 
 def watchers_of(made: CompactManager, session: str = "s") -> int:

@@ -3,34 +3,24 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import sys
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from support_events import EXAMPLES, POLICY
 
 import compact.events as events
+from compact import typed_json
 from compact.events import (
     KINDS,
     WARNING_CODES,
-    Archival,
-    Breakdown,
-    CallsShrunk,
     Event,
-    Failure,
-    Finished,
     Ids,
-    Kept,
-    Layers,
-    Offload,
-    PolicyInForce,
     Properties,
-    PrunedMessages,
     Recorder,
-    Recovery,
     Started,
-    SummaryCreated,
-    TokenEstimate,
     Trace,
     TriggerDecision,
     Warned,
@@ -40,43 +30,6 @@ from compact.events import (
 )
 
 NOW = datetime(2026, 5, 1, 12, 30, 0, 5, tzinfo=UTC)
-POLICY = PolicyInForce(trigger_pct=0.85, hard_cap_buffer=1500, strategy="task_state")
-EXAMPLES: list[Properties] = [
-    TokenEstimate(
-        model="gpt-4o",
-        t_est=10,
-        max_tokens=100,
-        usage_pct=0.1,
-        breakdown=Breakdown(system=1, developer=2, tools_schema=3, messages=4),
-    ),
-    TriggerDecision(triggered=False, reason="below threshold", note=None, policy=POLICY),
-    TriggerDecision(
-        triggered=True,
-        reason="manual",
-        note="user-requested",
-        policy=POLICY,
-        kept=Kept(pinned=1, recent_turns=6, tool_pairs=4),
-        pruned_count=12,
-    ),
-    Archival(session_id="s", step=1, storage_adapter="fs", file_path="a/s/state-001.json"),
-    Offload(
-        tool_name="t", tool_call_id="c", tokens_before=9, tokens_after=1, file_path="/tool_outputs/x.txt"
-    ),
-    CallsShrunk(
-        tool_name="t", tool_call_id="c", tokens_before=9, tokens_after=1, file_path="/tool_outputs/x.txt"
-    ),
-    SummaryCreated(strategy="brief", input_messages=3, summary_tokens=20, compression_ratio=0.2),
-    PrunedMessages(
-        layers=Layers(pinned=1, summary=1, recent=5), pruned_count=7, tokens_before=9, tokens_after=3
-    ),
-    Started(reason="threshold", note=None),
-    Finished(
-        reason="threshold", note=None, outcome="compacted", duration_ms=1.5, tokens_before=9, tokens_after=3
-    ),
-    Failure(error_type="InsufficientBudget", message="too large", fallback="snapshot"),
-    Warned(code="unknown_model", severity="low", message="no window is known for x"),
-    Recovery(attempt=1, action="compact", learned_limit=None),
-]
 
 
 def recorder() -> Recorder:
@@ -250,9 +203,11 @@ def test_the_warning_codes_hold_those_of_the_contract() -> None:
 
 def test_the_records_need_nothing_but_the_standard_library() -> None:
     imported = {
-        name.name.partition(".")[0] if isinstance(node, ast.Import) else (node.module or "").partition(".")[0]
-        for node in ast.walk(ast.parse(inspect.getsource(events)))
+        name.name if isinstance(node, ast.Import) else str(node.module)
+        for source in (events, typed_json)
+        for node in ast.walk(ast.parse(inspect.getsource(source)))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
     }
-    assert not imported & {"pydantic", "compact"}
+    own = {"compact.typed_json"}
+    assert {name.partition(".")[0] for name in imported - own} <= set(sys.stdlib_module_names)

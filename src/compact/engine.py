@@ -35,6 +35,7 @@ from compact.markers import POINTER_OPENS
 from compact.messages import Message
 from compact.passes import Outcome, compact_rows
 from compact.sessions import SessionState, Working, recalled, remembered, resolve
+from compact.spans import Spans
 from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
 from compact.stages.offload import is_large, offload
 from compact.tokens import Estimate, Meter
@@ -115,17 +116,21 @@ class Line:
     """Results that went to the archive, by their place in the host's list, and what stands for them."""
     now: Callable[[], float]
     """Seconds, for durations."""
+    spans: Spans
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
-        """The whole line.
+        """The whole line, its events in their places.
 
         Raises:
             MessageError: an entry is not a message.
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
+        return self.spans.around(self._line(call, state))
+
+    def _line(self, call: Call, state: SessionState) -> Asking[Result]:
         dialects.require_list(call.messages)
         if call.fit is not None:
             self.limits = self.limits.fitting(call.fit)
@@ -251,7 +256,7 @@ class Line:
         shares = fixed_shares(estimate, working.items, dialect, self.meter, self.policy.never_prune)
         if 0 <= limits.budget - sum(shares.values()) < limits.least_room:
             problem = no_room(shares, limits)
-            yield Emit(_failed(problem, "none"))
+            yield Emit(_failed(problem, "none"), is_last=True)
             raise problem
 
     def _decide(
@@ -369,7 +374,7 @@ class Line:
                 if estimate.total <= self.limits.budget:
                     return Result(self._given(call, working), state, estimate)
                 raise ArchiveError(f"other workers were faster {call.races + 1} times", reason="taken")
-            return (yield from self.run(replace(call, manual=False, races=call.races + 1), SessionState()))
+            return (yield from self._line(replace(call, manual=False, races=call.races + 1), SessionState()))
         if outcome.step is None:
             stuck = replace(state, tokens_after=estimate.total, ineffective=self.policy.ineffective_passes)
             yield from self._warn_ineffective(state, estimate, estimate.total)

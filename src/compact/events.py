@@ -11,11 +11,11 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from compact.typed_json import build, checked, plain
 
 Clock: TypeAlias = Callable[[], datetime]
 """Gives the present moment, with its timezone."""
@@ -70,11 +70,14 @@ class PolicyInForce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a plan keeps: pinned messages, recent turns, tool pairs."""
+    """What a plan keeps, whatever happens."""
 
     pinned: int
+    """Messages that always stay."""
     recent_turns: int
+    """Newest turns whose words stay."""
     tool_pairs: int
+    """Newest calls that stay with their results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,28 +91,35 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEstimate(Properties):
-    """The size of a request was counted."""
+    """The size of a request was counted. Its time is that from the call to the count."""
 
     NAME: ClassVar[str] = "compact.token_estimate"
     model: str
     t_est: int
+    """Tokens of the whole request, tools and system prompt included."""
     max_tokens: int
+    """The model's window."""
     usage_pct: float
+    """Share of the window, 0 to 1."""
     breakdown: Breakdown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDecision(Properties):
-    """It was decided whether to act, and why. When triggered, `kept` and `pruned_count` say what the plan is."""
+    """It was decided whether to act, and why. An idle one ends its preflight and is the span of it."""
 
     NAME: ClassVar[str] = "compact.trigger_decision"
     OPTIONAL: ClassVar[frozenset[str]] = frozenset({"kept", "pruned_count"})
     triggered: bool
     reason: str
+    """Which setting says so (trigger_pct, budget, a threshold), manual, below_threshold, or ineffective."""
     note: str | None
+    """What the caller of a manual compaction gave as its reason."""
     policy: PolicyInForce
     kept: Kept | None = None
+    """Only when triggered: what the plan keeps."""
     pruned_count: int | None = None
+    """Only when triggered: messages that the plan lets go. How many went, compact.pruned_messages says."""
 
     def __post_init__(self) -> None:
         if self.triggered and (self.kept is None or self.pruned_count is None):
@@ -118,18 +128,19 @@ class TriggerDecision(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archival(Properties):
-    """A record was saved. `file_path` is its path, or its address in an object store."""
+    """A record was saved."""
 
     NAME: ClassVar[str] = "compact.archival"
     session_id: str
     step: int
     storage_adapter: str
     file_path: str
+    """Its path, or its address in an object store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offload(Properties):
-    """A tool's output was put into the archive; a pointer stands in its place."""
+    """A tool's output lies in the archive; a pointer stands in its place."""
 
     NAME: ClassVar[str] = "compact.offload"
     tool_name: str
@@ -137,11 +148,12 @@ class Offload(Properties):
     tokens_before: int
     tokens_after: int
     file_path: str
+    """Where the agent's recovery tools find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallsShrunk(Properties):
-    """The arguments of a tool call were put into the archive; a short form stands in their place."""
+    """An old tool result, or a long argument of a call, lies in the archive; a short form stands in its place."""
 
     NAME: ClassVar[str] = "compact.calls_shrunk"
     tool_name: str
@@ -149,27 +161,32 @@ class CallsShrunk(Properties):
     tokens_before: int
     tokens_after: int
     file_path: str
+    """Where the agent's recovery tools find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryCreated(Properties):
-    """A summary was accepted. The event's payload holds it."""
+    """A summary stands in the context. The payload holds it; its time is that of summarizing."""
 
     NAME: ClassVar[str] = "compact.summary_created"
     strategy: str
     input_messages: int
+    """Messages that it stands for."""
     summary_tokens: int
     compression_ratio: float
+    """Tokens of the summary by tokens of what it stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunedMessages(Properties):
-    """Messages left the context."""
+    """Messages left the context: the step is committed."""
 
     NAME: ClassVar[str] = "compact.pruned_messages"
     layers: Layers
     pruned_count: int
+    """Messages that stood in the context before and do not stand in it now, summarized ones included."""
     tokens_before: int
+    """Of the messages alone."""
     tokens_after: int
 
 
@@ -184,30 +201,34 @@ class Started(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Properties):
-    """A pass ended; `outcome` says how."""
+    """A pass ended. It is the span of the whole preflight, counting included; the pass's other events lie below it."""
 
     NAME: ClassVar[str] = "compact.finished"
     reason: str
     note: str | None
     outcome: str
+    """compacted, unchanged (nothing was gained), adopted (another worker was faster), failed."""
     duration_ms: float
+    """Of the pass alone."""
     tokens_before: int
+    """Of the whole request."""
     tokens_after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Properties):
-    """Something failed; `fallback` says what was done instead."""
+    """Something failed. Its status is `error`."""
 
     NAME: ClassVar[str] = "compact.error"
     error_type: str
     message: str
     fallback: Fallback
+    """What was done instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(Properties):
-    """Something that an operator should know, by a code from a closed list."""
+    """Something that an operator should know."""
 
     NAME: ClassVar[str] = "compact.warning"
     code: WarningCode
@@ -217,12 +238,13 @@ class Warned(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery(Properties):
-    """The provider refused a request as too long; `learned_limit` is the limit it named, if it did."""
+    """The provider refused a request as too long."""
 
     NAME: ClassVar[str] = "compact.recovery"
     attempt: int
     action: RecoveryAction
     learned_limit: int | None
+    """The limit that it named, if it did."""
 
 
 KINDS: dict[str, type[Properties]] = {
@@ -277,7 +299,7 @@ class Event:
             "started_at": self.started_at,
             "ended_at": self.ended_at,
             "status": self.status,
-            "properties": _plain(self.properties),
+            "properties": plain(self.properties),
             "payload": dict(self.payload),
         }
 
@@ -307,13 +329,11 @@ def parse(data: Any) -> Event:
     kind = KINDS.get(str(data.get("name")))
     if kind is None:
         raise ValueError(f"unknown event name {data.get('name')!r}; known: {', '.join(KINDS)}")
-    values = {name: _checked(data, name, hint, kind.NAME) for name, hint in _FIELDS.items()}
+    values = {name: checked(data, name, hint, kind.NAME) for name, hint in _FIELDS.items()}
     for name in ("started_at", "ended_at"):
         if not _TIME.fullmatch(values[name]):
             raise ValueError(f"{kind.NAME}: {name!r} must be UTC like 2026-01-31T12:00:00.000000Z")
-    return Event(
-        properties=_build(kind, _checked(data, "properties", Mapping, kind.NAME), kind.NAME), **values
-    )
+    return Event(properties=build(kind, checked(data, "properties", Mapping, kind.NAME), kind.NAME), **values)
 
 
 def timestamp(moment: datetime) -> str:
@@ -324,7 +344,7 @@ def timestamp(moment: datetime) -> str:
     """
     if moment.tzinfo is None:
         raise ValueError(f"a clock must give times with a timezone, got {moment!r}")
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def moment(text: str) -> datetime:
@@ -370,6 +390,21 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """The place of one event that is made later: where it belongs, its own id, and the time that it took."""
+
+    trace: Trace
+    span_id: str
+    started_at: datetime
+    ended_at: datetime
+
+
+def session_trace(session_id: str) -> Trace:
+    """The trace of a session: one for all its processes, made of nothing but its id."""
+    return Trace(Ids(f"session:{session_id}").trace_id())
+
+
+@dataclass(frozen=True, slots=True)
 class Recorder:
     """Makes events: gives each its times and its ids."""
 
@@ -384,83 +419,28 @@ class Recorder:
         step: int,
         trace: Trace | None = None,
         started_at: datetime | None = None,
+        ended_at: datetime | None = None,
+        span: Span | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> Event:
-        """An event that ends now. Without `trace` it starts one of its own; without `started_at` it took no time."""
-        now = self.clock()
-        ended_at = timestamp(now)
-        trace = trace or Trace(self.ids.trace_id())
+        """An event in the place that `span` says; without one it ends now, and took no time unless it says when it began.
+
+        Without a `trace` it belongs to the session's, with no span above it.
+        """
+        if span is None:
+            end = ended_at or self.clock()
+            trace = trace or session_trace(session_id)
+            span = Span(trace, self.ids.span_id(), started_at or end, end)
         return Event(
             properties=properties,
             session_id=session_id,
             step=step,
-            trace_id=trace.trace_id,
-            span_id=self.ids.span_id(),
-            parent_id=trace.parent_id,
+            trace_id=span.trace.trace_id,
+            span_id=span.span_id,
+            parent_id=span.trace.parent_id,
             # A clock may be set back between two readings; an event never ends before it began.
-            started_at=ended_at if started_at is None else timestamp(min(started_at, now)),
-            ended_at=ended_at,
+            started_at=timestamp(min(span.started_at, span.ended_at)),
+            ended_at=timestamp(span.ended_at),
             status="error" if isinstance(properties, Failure) else "ok",
             payload=payload or {},
         )
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    optional: frozenset[str] = getattr(value, "OPTIONAL", frozenset())
-    found = {}
-    for each in fields(value):
-        entry = getattr(value, each.name)
-        if entry is None and each.name in optional:
-            continue
-        found[each.name] = _plain(entry) if hasattr(entry, "__dataclass_fields__") else entry
-    return found
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    names = {each.name for each in fields(kind)}
-    return {name: hint for name, hint in get_type_hints(kind).items() if name in names}
-
-
-def _build(kind: Any, data: Mapping[str, Any], where: str) -> Any:
-    optional: frozenset[str] = getattr(kind, "OPTIONAL", frozenset())
-    hints = _hints(kind)
-    return kind(
-        **{
-            name: _checked(data, name, hint, where)
-            for name, hint in hints.items()
-            if name in data or name not in optional
-        }
-    )
-
-
-def _checked(data: Mapping[str, Any], name: str, hint: Any, where: str) -> Any:
-    if name not in data:
-        raise ValueError(f"{where}: {name!r} is missing")
-    value = data[name]
-    for choice in _choices(hint):
-        if hasattr(choice, "__dataclass_fields__"):
-            if isinstance(value, Mapping):
-                return _build(choice, value, f"{where}.{name}")
-        elif get_origin(choice) is Literal:
-            if value in get_args(choice):
-                return value
-        elif choice is float:
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return value
-        elif isinstance(value, choice) and not (choice is int and isinstance(value, bool)):
-            return value
-    raise ValueError(f"{where}: {name!r} must be {_described(hint)}, got {type(value).__name__}")
-
-
-def _choices(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _described(hint: Any) -> str:
-    def one(choice: Any) -> str:
-        if get_origin(choice) is Literal:
-            return "one of " + ", ".join(map(repr, get_args(choice)))
-        return "null" if choice is NoneType else str(getattr(choice, "__name__", choice))
-
-    return " or ".join(map(one, _choices(hint)))

@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
-import json
+import atexit
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+from weakref import WeakSet
 
 from compact.errors import CompactError
 from compact.events import Event
+from compact.exporters.protocol import Exporter
+from compact.follower import Follower
 
 log = logging.getLogger("compact")
-
-Exporter: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Gets one event as plain values, redacted. Runs on the journal's own thread; what it raises is logged."""
 
 Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 """Writes events of one session into the archive."""
 
 _PAUSE_S = 0.02
 """Events that come close together are written together."""
+_LINGER_S = 1.0
+"""So long a writer without work waits for more: starting a thread is what costs an agent most."""
 _LIMIT = 10_000
 """Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
 
 
 class Journal:
-    """Writes events in their order, in batches, from a thread of its own that lives while there is something to do."""
+    """Writes events in their order, in batches, from a thread of its own that lives while there is something to do.
 
-    def __init__(self, append: Append, exporters: Iterable[Exporter] = ()) -> None:
+    A process that ends writes its last events before it does.
+    """
+
+    def __init__(self, append: Append, followers: Sequence[Follower] = ()) -> None:
         self._append = append
-        self._exporters = tuple(exporters)
+        self._followers = tuple(followers)
+        self._noticing = [
+            follower.exporter.noticed
+            for follower in followers
+            if type(follower.exporter).noticed is not Exporter.noticed
+        ]
         self._waiting: deque[Event] = deque()
-        self._lines: deque[bytes] = deque()
         self._starting = threading.Lock()
         self._writing = threading.RLock()
-        self._working = False
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
         self._complained = False
+        _journals.add(self)
 
     def emit(self, event: Event) -> None:
         """Takes an event. Costs an append to a list."""
+        for noticed in self._noticing:
+            noticed(event)
         self._waiting.append(event)
-        if not self._working:
+        if not self._wake.is_set():
+            self._wake.set()
+        if self._thread is None or not self._thread.is_alive():  # it is not, after a fork
             try:
                 self._start()
             except RuntimeError:  # the interpreter is shutting down and starts no threads any more
@@ -51,39 +66,44 @@ class Journal:
         if len(self._waiting) >= _LIMIT:
             self.flush()
 
-    def heard(self, lines: bytes) -> None:
+    def heard(self, session_id: str, lines: bytes) -> None:
         """Takes event lines that the archive has just written, for the exporters."""
-        if self._exporters:
-            self._lines.append(lines)
+        for follower in self._followers:
+            follower.hear(session_id, lines)
 
     def flush(self) -> None:
         """Writes everything that waits. Events that the archive does not take are reported once and given up."""
         with self._writing:
             while self._waiting:
                 self._write(self._take())
-            while self._lines:
-                self._export(self._lines.popleft())
 
-    def close(self) -> None:
-        """Flushes. May be called twice, and events may still follow."""
+    def close(self, timeout_s: float) -> None:
+        """Flushes, and gives the exporters so long, all together. May be called twice, and events may still follow."""
         self.flush()
+        give_up = time.monotonic() + timeout_s
+        for follower in self._followers:
+            follower.close(max(0.0, give_up - time.monotonic()))
+        self.flush()
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """What became of the events, by exporter."""
+        return {follower.name: follower.stats() for follower in self._followers}
 
     def _start(self) -> None:
         with self._starting:
-            if not self._working:
-                # Not a daemon: a process that ends waits the moment it takes to write the last events.
-                threading.Thread(target=self._work, name="compact-journal").start()
-                self._working = True
+            if self._thread is None or not self._thread.is_alive():
+                thread = threading.Thread(target=self._work, name="compact-journal", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def _work(self) -> None:
-        """Writes until nothing waits. A journal that nobody uses any more has no thread that would keep it."""
-        while True:
+        """Writes until nothing more comes. A journal that nobody uses any more has no thread that would keep it."""
+        while self._wake.wait(_LINGER_S):
             time.sleep(_PAUSE_S)
+            self._wake.clear()
             self.flush()
-            with self._starting:
-                if not self._waiting and not self._lines:
-                    self._working = False
-                    return
+        self._thread = None
+        self.flush()  # what came after the wait was over, and before anybody could see that
 
     def _take(self) -> list[Event]:
         """The next events of one session: a log is written in one piece."""
@@ -101,11 +121,11 @@ class Journal:
                 log.warning("events are not recorded: %s", problem)
                 self._complained = True
 
-    def _export(self, lines: bytes) -> None:
-        for line in lines.splitlines():
-            event = json.loads(line)
-            for exporter in self._exporters:
-                try:
-                    exporter(event)
-                except Exception:
-                    log.exception("an exporter failed on %s", event.get("name"))
+
+_journals: WeakSet[Journal] = WeakSet()
+
+
+@atexit.register
+def _flush_all() -> None:
+    for journal in list(_journals):
+        journal.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -21,9 +20,9 @@ from compact.dialects import Dialect, get
 from compact.drivers import drive
 from compact.engine import Call, Line
 from compact.errors import ArchiveError, WindowTooSmall
-from compact.events import Failure, Ids, Trace, Warned, WarningCode
+from compact.events import Failure, Offload, Warned, WarningCode, session_trace
+from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
-from compact.journal import Exporter
 from compact.lanes import wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
@@ -33,6 +32,7 @@ from compact.passes import Outcome
 from compact.recovery import Learn, Learned, input_tokens
 from compact.running import Conductor, Job, copied
 from compact.settings import corrected, desk_for, limits_for, policy_for
+from compact.spans import Spans
 from compact.stages.base import Desk
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
@@ -68,7 +68,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         *,
         summarizer: Summarizer | None = None,
         archive: Archive | Backend | None = None,
-        exporters: Iterable[Exporter] = (),
+        exporters: Iterable[Given] = (),
         redactor: Any = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
@@ -263,7 +263,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             desk=lambda dialect: self._desk(session, dialect, meter),
             verified=session.verified,
             moved=session.moved,
-            now=time.perf_counter,
+            now=self._outside.now,
+            spans=Spans(self._outside.recorder, session.trace),
         )
 
     def _window_now(self, model: str | None) -> Window:
@@ -346,9 +347,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         desk = self._desk(session, get("chat"), meter)
         if not is_large(text, desk):
             return result
+        spans = Spans(self._outside.recorder, session.trace, root=Offload)
         try:
             pointer = drive(
-                offloaded(text, tool_name, tool_call_id, desk),
+                spans.around(offloaded(text, tool_name, tool_call_id, desk)),
                 lambda need: self._outside.serve(Work(session), need, meter),
             )
         except ArchiveError as problem:
@@ -448,8 +450,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         with self._lock:
             found = self._sessions.get(session_id)
             if found is None:
-                trace = Trace(Ids(f"session:{session_id}").trace_id())
-                found = self._sessions[session_id] = Session(session_id, trace)
+                found = self._sessions[session_id] = Session(session_id, session_trace(session_id))
             return found
 
     def _meter(self, model: str) -> Meter:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,9 +17,11 @@ from compact.breaker import Breaker
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
 from compact.errors import CompactError
-from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Trace, Warned
+from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Trace, Warned, timestamp
+from compact.exporters import Exporter, Given, as_exporter, open_exporter
+from compact.follower import Follower
 from compact.hygiene.verified import Verified
-from compact.journal import Exporter, Journal
+from compact.journal import Journal
 from compact.lanes import Fenced, Lane, Run
 from compact.log_lines import LOGGED, log_event
 from compact.messages import Message
@@ -125,7 +129,7 @@ class Outside:
         *,
         summarizer: Summarizer | None,
         archive: Archive | Backend | None,
-        exporters: Iterable[Exporter],
+        exporters: Iterable[Given],
         redactor: Any,
         clock: Callable[[], datetime] | None,
     ) -> None:
@@ -133,11 +137,17 @@ class Outside:
         self._writers = Writers(config, summarizer)
         self._redactor = redactor or _redactor_of(config)
         self._session_redactors: dict[str, Any] = {}
-        self.recorder = Recorder(clock or _utc_now, Ids("compact"))
+        self.recorder = _recorder(clock)
+        self.now: Callable[[], float] = time.perf_counter if clock is None else lambda: clock().timestamp()
+        """Seconds, for durations. With a clock of the host's own, the same run gives the same figures."""
         recovery = config.recovery
         self._breaker = Breaker(recovery.breaker_failures, recovery.breaker_pause_s, self.recorder.clock)
-        self._journal = Journal(self._append, exporters)
-        self._archive = archive if archive is None or isinstance(archive, Archive) else self._over(archive)
+        followers = [
+            Follower(exporter, config.tracing.queue_events, self, self._dropped)
+            for exporter in _exporters_of(config, exporters)
+        ]
+        self._journal = Journal(self._append, followers)
+        self._archive = None if archive is None else self._given(archive)
         self._lock = threading.Lock()
         self._operations = 0
         self._saved: dict[str, int] = {}
@@ -158,8 +168,11 @@ class Outside:
                 )
             return self._archive
 
-    def _over(self, backend: Backend) -> Archive:
-        return backend_archive(backend, self._redactor, self.recorder, self._journal.heard)
+    def _given(self, archive: Archive | Backend) -> Archive:
+        if isinstance(archive, Archive):
+            archive.listen(self._journal.heard)
+            return archive
+        return backend_archive(archive, self._redactor, self.recorder, self._journal.heard)
 
     def redactor(self, session_id: str) -> Any:
         """The session's redactor: what it once found it masks everywhere, at every exit of this session."""
@@ -179,10 +192,14 @@ class Outside:
             self._journal.flush()  # the log tells things in the order in which they happened
         match need:
             case Emit():
-                return self.emit(session, need.properties, need.payload, work.step)
+                return self.emit(session, need.properties, need.payload, work.step, need.span)
             case Store():
                 stored = self.archive.put_output(
-                    session.id, need.text, tool_name=need.tool_name, tool_call_id=need.tool_call_id
+                    session.id,
+                    need.text,
+                    tool_name=need.tool_name,
+                    tool_call_id=need.tool_call_id,
+                    trace=need.trace,
                 )
                 return stored.path
             case SummaryRequest():
@@ -197,7 +214,7 @@ class Outside:
                     summary=need.summary,
                     state=need.state,
                     fingerprints=need.fingerprints,
-                    trace=session.trace,
+                    trace=need.trace,
                 )
                 work.committed = isinstance(step, Step)
                 return work.committed
@@ -205,7 +222,7 @@ class Outside:
                 latest = self.archive.latest(session.id)
                 return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
             case KeepRemoved():
-                return self.archive.put_removed(session.id, need.items)
+                return self.archive.put_removed(session.id, need.items, trace=need.trace)
 
     def rewritten(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """A message that compact changed, as it will stand in the host's list: masked, written, read again."""
@@ -271,6 +288,7 @@ class Outside:
         properties: Properties,
         payload: Mapping[str, Any] | None = None,
         step: int | None = None,
+        span: Span | None = None,
     ) -> None:
         """Records an event of a session, and a line in the log where people look first."""
         if isinstance(properties, Offload):
@@ -280,6 +298,7 @@ class Outside:
             session_id=session.id,
             step=session.state.step if step is None else step,
             trace=session.trace,
+            span=span,
             payload=payload or None,
         )
         self._journal.emit(event)
@@ -319,6 +338,7 @@ class Outside:
                 "by_strategy": dict(self._saved),
                 "sent_tokens": self._sent_tokens,
                 "unchanged_prefix_tokens": self._prefix_tokens,
+                "exporters": self._journal.stats(),
             }
 
     def flush(self) -> None:
@@ -327,16 +347,54 @@ class Outside:
 
     def close(self) -> None:
         """Writes what waits and ends what runs in the background."""
-        self._journal.close()
+        self._journal.close(self._config.tracing.flush_timeout_s)
         if self._archive is not None:
             self._archive.close()
 
     def _append(self, session_id: str, events: Sequence[Event]) -> None:
         self.archive.append_events(session_id, events)
 
+    def _dropped(self, session_id: str, exporter: str, count: int, total: int) -> None:
+        message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"
+        warning = Warned(code="exporter_drops", severity="medium", message=message)
+        self._journal.emit(self.recorder.event(warning, session_id=session_id, step=0))
+
+    # --- the log, as exporters read it
+
+    def lines(self, session_id: str) -> list[bytes]:
+        """See `follower.Log`."""
+        return self.archive.lines(session_id)
+
+    def cursor(self, session_id: str, exporter: str) -> str | None:
+        """See `follower.Log`."""
+        return self.archive.cursor(session_id, exporter)
+
+    def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+        """See `follower.Log`."""
+        self.archive.set_cursor(session_id, exporter, span_id)
+
+
+def _recorder(clock: Callable[[], datetime] | None) -> Recorder:
+    """Ids differ between processes, which may work on the same session, but not between runs by the same clock."""
+    if clock is None:
+        return Recorder(_utc_now, Ids(os.urandom(16).hex()))
+    return Recorder(clock, Ids(timestamp(clock())))
+
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def _exporters_of(config: CompactConfig, given: Iterable[Given]) -> list[Exporter]:
+    """Those that the configuration names and those that the host passed, each with a name of its own."""
+    named = [open_exporter(name, config.tracing) for name in dict.fromkeys(config.tracing.exporters)]
+    found = [each for each in named if each is not None] + [as_exporter(each) for each in given]
+    taken: dict[str, int] = {}
+    for exporter in found:
+        count = taken[exporter.name] = taken.get(exporter.name, 0) + 1
+        if count > 1:
+            exporter.name = f"{exporter.name}-{count}"
+    return found
 
 
 def _redactor_of(config: CompactConfig) -> Redactor:

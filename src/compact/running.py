@@ -163,7 +163,11 @@ class Conductor:
                 self._settle(job, work, need)
                 return need.messages
             work.manual_of = job.call.messages if job.call.manual else None
-            in_thread(partial(self._finished, job, work, asking, need, line.meter), "compact-pass")
+            in_thread(
+                partial(self._finished, job, work, asking, need, line.meter),
+                "compact-pass",
+                stop=partial(session.lane.fence, work, out_of_time=False),
+            )
         except BaseException:
             session.lane.leave(work)
             raise
@@ -261,36 +265,46 @@ class Conductor:
         message = f"run {work.generation} did not end within {limit:g} s: what still comes of it is discarded"
         details: dict[str, Any] = {"generation": work.generation}
         under_way = work.under_way
-        if under_way is None:
+        if under_way is None or work.line is None:
             self._outside.emit(session, _timeout(message), details)
             return
+        spans = work.line.spans
         before = under_way.before
         details["snapshot"] = _snapshot_id(work, before)
-        self._outside.emit(session, _timeout(message), details)
+        failure = _timeout(message)
+        self._outside.emit(session, failure, details, span=spans.place(failure))
         finished = Finished(
             reason=under_way.decision.reason,
             note=under_way.note,
             outcome="timeout",
-            duration_ms=round((time.perf_counter() - under_way.started) * 1000, 3),
+            duration_ms=round((self._outside.now() - under_way.started) * 1000, 3),
             tokens_before=before.estimate.total,
             tokens_after=before.estimate.total,
         )
-        self._outside.emit(session, finished, details)
+        self._outside.emit(session, finished, details, span=spans.place(finished))
 
     def _instead(self, job: Job, work: _Led) -> Waiting[Any]:
         """What the caller gets when its run was out of time."""
         under_way = work.under_way
-        if under_way is None or job.without_model:
+        if under_way is None:
+            try:
+                return (yield from self._refused(job))
+            except ArchiveError:
+                if job.without_model:
+                    raise
+        elif under_way.fits:
+            return self._snapshot(work, under_way)
+        elif job.without_model:
             return (yield from self._refused(job))
-        if not under_way.fits:
-            job.without_model = True
-            return (yield from self._answered(job, time.monotonic() + self._rescue_timeout_s))
+        job.without_model = True
+        return (yield from self._answered(job, time.monotonic() + self._rescue_timeout_s))
+
+    def _snapshot(self, work: _Led, under_way: UnderWay) -> Any:
         before = under_way.before
-        size = before.estimate.total
-        job.session.outcome = Snapshot(
+        work.session.outcome = Snapshot(
             rows=under_way.rows,
-            tokens_before=size,
-            tokens_after=size,
+            tokens_before=before.estimate.total,
+            tokens_after=before.estimate.total,
             snapshot_id=_snapshot_id(work, before),
             generation=work.generation,
         )
@@ -313,7 +327,8 @@ class Conductor:
                     reason="timeout",
                 )
 
-        done = in_thread(lambda: drive(line.run(job.call, session.state), serve), "compact-snapshot")
+        reading = partial(drive, line.run(job.call, session.state), serve)
+        done = in_thread(reading, "compact-snapshot", stop=lambda: None)
         yield Wait(done, _NEVER)
         return done.result().messages
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from support_archive import (
     recorder,
 )
 
-from compact.archive import Step, Store, Taken
+from compact.archive import Step, Store, Taken, owners
 from compact.errors import ArchiveError
 from compact.events import Archival, Started, Warned
 from compact.redaction import Redactor
@@ -198,7 +199,7 @@ def test_concurrent_appends_do_not_mix(store: Store) -> None:
 
 def test_the_listener_gets_exactly_what_was_written(store: Store) -> None:
     heard: list[bytes] = []
-    archive = archive_on(store, listener=heard.append)
+    archive = archive_on(store, listener=lambda session_id, lines: heard.append(lines))
     add_step(archive, "s1")
     assert b"".join(heard) == store.read_log("s1/events.jsonl")
 
@@ -552,3 +553,30 @@ def test_lines_of_the_log_are_the_contract_form(store: Store) -> None:
             "name", "session_id", "step", "trace_id", "span_id", "parent_id",
             "started_at", "ended_at", "status", "properties", "payload",
         ]  # fmt: skip
+
+
+def test_how_far_an_exporter_came_is_remembered(store: Store, reopen: Callable[[], Store]) -> None:
+    archive = archive_on(store)
+    assert archive.cursor("s1", "ariadne") is None
+    archive.set_cursor("s1", "ariadne", "a" * 16)
+    archive.set_cursor("s1", "ariadne", "b" * 16)
+    add_step(archive, "s1")
+    again = archive_on(reopen())
+    assert again.cursor("s1", "ariadne") == "b" * 16
+    assert again.cursor("s1", "otlp") is None
+    assert again.cursor("s2", "ariadne") is None
+    again.prune(timedelta(0))
+    assert again.cursor("s1", "ariadne") == "b" * 16
+    assert again.verify() == []
+    assert again.files("s1") == archive.files("s1"), "an agent does not see it"
+
+
+def test_a_living_process_keeps_its_own_cursor(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = archive_on(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(owners, "current", lambda: owners._owner(os.getppid()))
+        archive.set_cursor("s1", "ariadne", "a" * 16)
+    assert archive.cursor("s1", "ariadne") is None, "that process sends the rest itself"
+    with monkeypatch.context() as patched:
+        patched.setattr(owners, "is_gone", lambda attempt: True)
+        assert archive.cursor("s1", "ariadne") == "a" * 16

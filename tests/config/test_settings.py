@@ -80,7 +80,13 @@ def test_every_default_of_the_contract() -> None:
             "attempt_ttl_s": 86400,
         },
         "redaction": {"enabled": True, "rules": "default", "extra": []},
-        "tracing": {"exporters": ["jsonl"], "ariadne_url": None, "otlp_endpoint": None},
+        "tracing": {
+            "exporters": ["jsonl"],
+            "ariadne_url": None,
+            "otlp_endpoint": None,
+            "queue_events": 10_000,
+            "flush_timeout_s": 5,
+        },
         "guard": {"min_context_tokens": 4000, "warn_context_tokens": 8000},
         "recovery": {
             "max_compactions": 3,

@@ -139,7 +139,8 @@ def test_a_session_and_a_filter_together_know_the_same_session() -> None:
 
 def test_a_session_on_the_providers_side_is_refused_with_what_to_do() -> None:
     manager, _ = agent_manager()
-    client = openai_client(type("Nowhere", (), {"url": "http://127.0.0.1:9"})(), True)  # type: ignore[arg-type]
+    with serving(calls_then_text(0)) as provider:
+        client = openai_client(provider, True)
     with pytest.raises(ConfigError, match="compact_filter"):
         CompactSession(OpenAIConversationsSession(conversation_id="c", openai_client=client), manager)
 

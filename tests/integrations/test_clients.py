@@ -97,10 +97,12 @@ def test_a_raw_response_is_still_raw() -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_stream_is_iterated_as_before_and_its_usage_is_noted(loop: type[ChatLoop]) -> None:
+def test_a_stream_is_iterated_as_before_and_its_usage_is_noted(
+    loop: type[ChatLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
     manager, _ = agent_manager()
     observed: list[int] = []
-    manager.observe = lambda _session, *, input_tokens: observed.append(input_tokens)  # type: ignore[method-assign]
+    monkeypatch.setattr(manager, "observe", lambda _, *, input_tokens: observed.append(input_tokens))
     with serving(says_hi) as provider, manager:
         with loop().create(manager.wrap(loop.client(provider)), stream=True) as stream:
             kinds = [getattr(event, "type", "chunk") for event in stream]

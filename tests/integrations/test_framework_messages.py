@@ -37,7 +37,7 @@ from compact.integrations.langchain.messages import View as LangChainView
 from compact.integrations.pydantic_ai.messages import View as PydanticView
 from compact.markers import GAP
 
-CALL = {
+CALL: Any = {
     "id": "c1",
     "name": "write_file",
     "args": {"path": "a.py", "content": "x = 1\n"},
@@ -63,14 +63,14 @@ LANGCHAIN: list[Any] = [
         tool_calls=[{**CALL, "id": "c2"}],
     ),
     ToolMessage([{"type": "text", "text": "written"}], tool_call_id="c2", status="error"),
-    ChatMessage("as somebody", role="user"),
+    ChatMessage(content="as somebody", role="user"),
     AIMessage("", additional_kwargs={"x": 1}, tool_calls=[{**CALL, "id": "c3"}]),
     ToolMessage("ok", tool_call_id="c3"),
     AIMessage("Done."),
     HumanMessage("Thanks."),
 ]
-FUNCTION_RESULT = FunctionMessage("old style", name="old")
-RETRY = RetryInfo(cause="model_retry", attempt=1, max_retries=2)
+FUNCTION_RESULT = FunctionMessage(content="old style", name="old")
+RETRY: Any = RetryInfo(cause="model_retry", attempt=1, max_retries=2)
 PYDANTIC: list[Any] = [
     ModelRequest(
         parts=[
@@ -177,7 +177,7 @@ def test_a_shortened_result_keeps_its_place_among_the_others_of_its_pydantic_req
     items = list(view.items)
     items[3] = {**items[3], "content": "[compact: moved]"}
     items[6] = changed(items[6], '{"path": "[compact: moved]"}')
-    back = view.back(items)
+    back: list[Any] = list(view.back(items))
     assert [getattr(part, "content", None) for part in back[2].parts] == ["[compact: moved]", "B", "And now?"]
     assert back[2].parts[1] is PYDANTIC[2].parts[1]
     assert back[3].parts[0] is PYDANTIC[3].parts[0]
@@ -214,8 +214,7 @@ def test_a_user_stands_before_a_summary_and_between_it_and_another_reply() -> No
 
 def test_an_old_style_function_result_and_a_long_history_survive_a_pass() -> None:
     manager, seen = agent_manager()
-    history: list[Any] = [HumanMessage("Read."), AIMessage("", additional_kwargs={}), FUNCTION_RESULT]
-    history = [HumanMessage("Read.")]
+    history: list[Any] = [HumanMessage("Read.")]
     for n in range(14):
         history += [
             AIMessage("", tool_calls=[{"id": f"c{n}", "name": "get_report", "args": {"number": n}}]),
@@ -230,5 +229,5 @@ def test_an_old_style_function_result_and_a_long_history_survive_a_pass() -> Non
         {"role": "function", "content": "old style", "name": "old"}
     ]
     assert LangChainView([]).back([{"role": "function", "name": "old", "content": "x"}]) == [
-        FunctionMessage("x", name="old")
+        FunctionMessage(content="x", name="old")
     ]

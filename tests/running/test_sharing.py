@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 from support_engine import assert_good, events, manager, says, summary_of, user
-from support_running import GOOD, WAIT_S, Caller, Gate, long_session, until, watchers_of
+from support_running import (
+    GOOD,
+    WAIT_S,
+    Caller,
+    Gate,
+    auntil,
+    long_session,
+    until,
+    waits_for_a_summary,
+    watchers_of,
+)
 
 from compact.checks import violations
 from compact.stages.base import SummaryRequest
@@ -92,11 +102,9 @@ def test_cancelling_one_task_breaks_no_other(leader_leaves: bool) -> None:
 
     async def both() -> Any:
         first = asyncio.create_task(made.apreflight("s", items))
-        while not gate.asked.is_set():
-            await asyncio.sleep(0.001)
+        await auntil(lambda: gate.asked.is_set())
         second = asyncio.create_task(made.apreflight("s", items))
-        while watchers_of(made) < 2:
-            await asyncio.sleep(0.001)
+        await auntil(lambda: watchers_of(made) == 2)
         leaving, staying = (first, second) if leader_leaves else (second, first)
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -117,8 +125,7 @@ def test_a_compaction_that_nobody_waits_for_is_abandoned_and_the_next_call_start
 
     async def cancelled() -> None:
         task = asyncio.create_task(made.apreflight("s", items))
-        while not gate.asked.is_set():
-            await asyncio.sleep(0.001)
+        await auntil(lambda: gate.asked.is_set())
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -148,13 +155,11 @@ def test_a_coroutine_that_nobody_waits_for_is_cancelled() -> None:
 
     async def cancelled() -> None:
         task = asyncio.create_task(made.apreflight("s", long_session()))
-        while not made._session("s").lane._run or not made._session("s").lane._run._answer:
-            await asyncio.sleep(0.001)
+        await auntil(lambda: waits_for_a_summary(made))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while not ended:
-            await asyncio.sleep(0.001)
+        await auntil(lambda: bool(ended))
 
     asyncio.run(cancelled())
     assert ended == [threading.current_thread().name], "it ran on the host's own loop"
@@ -167,8 +172,7 @@ def test_messages_added_to_the_very_list_that_is_compacted_are_in_the_result() -
 
     async def host() -> tuple[Any, Any]:
         task = asyncio.create_task(made.apreflight("s", items))
-        while not gate.asked.is_set():
-            await asyncio.sleep(0.001)
+        await auntil(lambda: gate.asked.is_set())
         items.extend([says("Something arrived."), user("Did you see it?")])
         gate.let_go.set()
         return await task, await made.apreflight("s", items)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from compact.archive import keys, owners
+from compact.archive import cursors, keys, owners
 from compact.archive.deadlines import Operation
 from compact.archive.log import EventLog, Listener
 from compact.archive.protocol import Problem, Redactor, Removed, Store, StoredOutput
@@ -154,6 +154,26 @@ class Archive(Reader):
         folders = self._store.folders() if session_id is None else [self.folder(session_id)]
         return [removed for folder in folders for removed in pruner.prune(folder)]
 
+    def listen(self, listener: Listener) -> None:
+        """Lets another one hear what is written to the event logs from now on."""
+        self._log.listen(listener)
+
+    def lines(self, session_id: str) -> list[bytes]:
+        """The whole lines of a session's event log, redacted."""
+        return self.event_lines(self.folder(session_id))
+
+    def cursor(self, session_id: str, exporter: str) -> str | None:
+        """The last event that an exporter got from this log, by its span.
+
+        None when it is not known, or when another process that still lives takes care of it.
+        """
+        return cursors.read(self._store, self.folder(session_id), exporter)
+
+    def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+        """Remembers the last event that an exporter got."""
+        with Operation("quick").entered():
+            cursors.write(self._store, self._enter(session_id), exporter, span_id)
+
     def close(self) -> None:
         """Ends what runs in the background. Records that wait in a spool stay there and go out another time."""
         self._store.close()
@@ -200,13 +220,15 @@ class Archive(Reader):
         """A record under a name made of its own hash: 12 digits of it, or all, should other bytes hold that name."""
         for digits in (12, 64):
             key = f"{session.folder}/{name(digits)}"
+            began = self._recorder.clock()
             outcome = self._store.create(key, record)
+            period = (began, self._recorder.clock())
             if outcome == "spooled":
                 self._log.spooled(session)
             if outcome == "taken":
                 continue
             if outcome != "same":
-                self._log.archived(session, step, [name(digits)], trace)
+                self._log.archived(session, step, {name(digits): period}, trace)
             return StoredOutput(
                 path=f"/{name(digits)}",
                 address=self._store.address(key),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import TypeAlias
 
 from compact.archive import keys
@@ -10,8 +11,10 @@ from compact.archive.protocol import Store
 from compact.archive.records import Session
 from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode
 
-Listener: TypeAlias = Callable[[bytes], None]
-"""Gets the lines that were just written to a log, redacted. Must not raise or wait."""
+Listener: TypeAlias = Callable[[str, bytes], None]
+"""Gets the lines that were just written to the log of a session, redacted. Must not raise or wait."""
+
+Period: TypeAlias = tuple[datetime, datetime]
 
 
 class EventLog:
@@ -20,8 +23,12 @@ class EventLog:
     def __init__(self, store: Store, recorder: Recorder, listener: Listener | None) -> None:
         self._store = store
         self._recorder = recorder
-        self._listener = listener
+        self._listeners = [] if listener is None else [listener]
         self._spooling: set[str] = set()
+
+    def listen(self, listener: Listener) -> None:
+        """Lets another one hear what is written from now on."""
+        self._listeners.append(listener)
 
     def append(self, session: Session, events: Iterable[Event]) -> None:
         """Adds events to the session's log, in order, in one piece.
@@ -34,8 +41,8 @@ class EventLog:
             return
         record = session.scribe.events(batch)
         outcome = self._store.append(f"{session.folder}/{keys.EVENTS}", record)
-        if self._listener is not None:
-            self._listener(record.data)
+        for listener in self._listeners:
+            listener(session.id, record.data)
         if outcome == "mended":
             self.warn(
                 session,
@@ -48,9 +55,11 @@ class EventLog:
         else:
             self._spooling.discard(session.folder)
 
-    def archived(self, session: Session, step: int, names: Sequence[str], trace: Trace | None) -> None:
-        """Records that files were saved, all in one trace."""
-        trace = trace or Trace(self._recorder.ids.trace_id())
+    def archived(
+        self, session: Session, step: int, saved: Mapping[str, Period | None], trace: Trace | None
+    ) -> None:
+        """Records that files were saved, and how long each took where that is known."""
+        now = self._recorder.clock()
         self.append(
             session,
             [
@@ -64,8 +73,10 @@ class EventLog:
                     session_id=session.id,
                     step=step,
                     trace=trace,
+                    started_at=(period or (now, now))[0],
+                    ended_at=(period or (now, now))[1],
                 )
-                for name in names
+                for name, period in saved.items()
             ],
         )
 

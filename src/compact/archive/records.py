@@ -112,6 +112,10 @@ class Scribe:
         """A JSON object as a file of one line."""
         return Record(to_line(self._redactor.redact_value(to_wire(value, what))), _SEAL)
 
+    def note(self, note: Mapping[str, str]) -> Record:
+        """Something that compact made itself, for its own use: ids, nothing that a host or a model wrote."""
+        return Record(to_line(dict(note)), _SEAL)
+
     def session(self) -> Record:
         """The record that says whose folder it is in."""
         return Record(to_line({"format": FORMAT, "session_id": self.session_label}), _SEAL)

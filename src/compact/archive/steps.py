@@ -29,7 +29,7 @@ from typing import Any
 
 from compact.archive import keys, owners
 from compact.archive.deadlines import Operation
-from compact.archive.log import EventLog
+from compact.archive.log import EventLog, Period
 from compact.archive.protocol import Entry, FileRef, Step, Store, Taken
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
@@ -109,7 +109,7 @@ class Steps:
             return
         missing = self._unrecorded(session, step)
         if missing:
-            self.log.archived(session, step.step, missing, None)
+            self.log.archived(session, step.step, dict.fromkeys(missing), None)
             self.log.sync(session)
         # If this fails it stays readable under the attempt's names, and the next writer tries again.
         with suppress(ArchiveError):
@@ -190,6 +190,7 @@ class Attempt:
         self._clean = clean
         self._operation = operation
         self._files: dict[str, FileRef] = {}
+        self._saved: dict[str, Period] = {}
         self._expires = time.monotonic() + steps.attempt_ttl_s / 2
         self._open = True
         self._revoked = False
@@ -254,6 +255,7 @@ class Attempt:
         )
         record = scribe.state(step)
         self._check_open()
+        began = steps.clock()
         try:
             outcome = steps.store.create(f"{folder}/{keys.state_name(self.step)}", record)
         except BaseException:
@@ -264,6 +266,7 @@ class Attempt:
             winner = steps.reader.latest(self._session.id)
             assert winner is not None  # the state that was in our way
             return Taken(self.step, winner)
+        self._saved[keys.state_name(self.step)] = (began, steps.clock())
         return self._finish(steps.reader.read_step(folder, self.step, record.data), trace)
 
     def abandon(self) -> None:
@@ -283,14 +286,17 @@ class Attempt:
 
     def stage(self, kind: str, record: Record) -> None:
         """Makes one of the step's files durable under the attempt's name."""
-        self._files[kind] = record.ref(keys.file_names(self.step)[kind])
+        name = keys.file_names(self.step)[kind]
+        self._files[kind] = record.ref(name)
+        began = self._steps.clock()
         self._steps.store.stage(f"{self._session.folder}/{keys.staged_name(self._id, kind)}", record)
+        self._saved[name] = (began, self._steps.clock())
 
     def _finish(self, step: Step, trace: Trace | None) -> Step:
         """What follows the commit point. A failure here undoes nothing: the step is made."""
         steps, session = self._steps, self._session
         try:
-            steps.log.archived(session, step.step, names_of(step), trace)
+            steps.log.archived(session, step.step, self._saved, trace)
             steps.log.sync(session)
             steps.store.publish(moves(session.folder, step))
         except ArchiveError as problem:

@@ -78,7 +78,7 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
-def field_docs(owner: type[BaseModel]) -> dict[str, str]:
+def field_docs(owner: type) -> dict[str, str]:
     """The docstring below each field of a class, read from its source."""
     (body,) = (
         node.body for node in ast.parse(inspect.getsource(owner)).body if isinstance(node, ast.ClassDef)

@@ -209,6 +209,10 @@ class TracingConfig(Section):
     """Address of the Ariadne trace viewer; null: its default on this machine."""
     otlp_endpoint: Address | None = None
     """Address of an OpenTelemetry collector; null: as OpenTelemetry's own variables say."""
+    queue_events: Count = 10_000
+    """Events that may wait for one exporter. Ariadne and OTLP read what is beyond it from the log; others drop it."""
+    flush_timeout_s: Seconds = 5
+    """How long `close` waits for the exporters, all together."""
 
 
 class GuardConfig(Section):

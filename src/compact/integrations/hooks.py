@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from compact.manager import CompactManager
@@ -22,7 +22,7 @@ def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
     return hook
 
 
-def abefore_model_call(manager: CompactManager) -> Callable[[Any], Awaitable[None]]:
+def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any, Any, None]]:
     """`before_model_call` for hosts that await their hooks."""
 
     async def hook(ctx: Any) -> None:

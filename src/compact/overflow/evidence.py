@@ -59,7 +59,7 @@ class Evidence:
     @property
     def text(self) -> str:
         """Everything that was said, each text once."""
-        return ".\n".join(dict.fromkeys(self.texts))
+        return " ;\n".join(dict.fromkeys(self.texts))
 
 
 def layers(problem: Any) -> Iterator[Evidence]:

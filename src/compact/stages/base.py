@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from compact.dialects import Dialect
-from compact.events import Properties
+from compact.events import Properties, Span, Trace
 from compact.markers import is_pointer
 from compact.messages import Message, Text, ToolResult
 
@@ -42,6 +42,8 @@ class Store:
     text: str
     tool_name: str
     tool_call_id: str
+    trace: Trace | None = None
+    """Where what the archive tells of it belongs; set by `compact.spans`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Commit:
     summary: Mapping[str, Any]
     state: Mapping[str, Any]
     fingerprints: Mapping[str, str]
+    trace: Trace | None = None
+    """As in `Store`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,10 @@ class Emit:
 
     properties: Properties
     payload: Mapping[str, Any] = field(default_factory=dict)
+    span: Span | None = None
+    """Its place among the others; set by `compact.spans`."""
+    is_last: bool = False
+    """It ends its run, which has no other event for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,8 @@ class KeepRemoved:
 
     items: Sequence[Any]
     reasons: Sequence[str]
+    trace: Trace | None = None
+    """As in `Store`."""
 
 
 Need: TypeAlias = Store | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved

@@ -34,20 +34,12 @@ class CompactSession(SessionABC):
                 hint="Pass it to the runner itself, and compact_filter(manager) as call_model_input_filter",
                 path="session",
             )
+        self.session_id = session.session_id
+        self.session_settings = session.session_settings
         self._session = session
         self._manager = manager
         self._agent = agent
         self._tools = AgentTools()
-
-    @property
-    def session_id(self) -> str:  # type: ignore[override]
-        """The wrapped session's id; also the manager's."""
-        return self._session.session_id
-
-    @property
-    def session_settings(self) -> Any:  # type: ignore[override]
-        """The wrapped session's settings."""
-        return self._session.session_settings
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[TResponseInputItem]:
         """The history as it should be sent, or the newest `limit` items of that. Raises as `preflight` does."""

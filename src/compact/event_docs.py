@@ -1,0 +1,143 @@
+"""The schema and the reference of the events, made from the types themselves.
+
+python -m compact.event_docs schema > src/compact/events.schema.json
+python -m compact.event_docs docs/OBSERVABILITY.md      # puts the reference between its two marks in that page
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from compact.config.reference import field_docs
+from compact.events import KINDS, Failure, Properties, TriggerDecision
+from compact.typed_json import choices, hints
+
+BEGINS = "<!-- Made by `python -m compact.event_docs docs/OBSERVABILITY.md`. Change the docstrings in src/compact/events.py. -->"
+ENDS = "<!-- End of the made part. -->"
+_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+_ENVELOPE: dict[str, tuple[str, dict[str, Any]]] = {
+    "name": ("One of the names below.", {"enum": list(KINDS)}),
+    "session_id": ("The session, redacted where its id holds a secret.", {"type": "string"}),
+    "step": (
+        "The step that is being made, else the newest one; 0 before the first.",
+        {"type": "integer", "minimum": 0},
+    ),
+    "trace_id": (
+        "One for each session, in all its processes.",
+        {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    ),
+    "span_id": ("The event itself.", {"type": "string", "pattern": "^[0-9a-f]{16}$"}),
+    "parent_id": (
+        "The event that ends the run it belongs to; null for that event itself, and outside of a run.",
+        {"type": ["string", "null"], "pattern": "^[0-9a-f]{16}$"},
+    ),
+    "started_at": ("When what it tells began, UTC.", {"type": "string", "pattern": _TIME}),
+    "ended_at": ("When it ended; never before it began.", {"type": "string", "pattern": _TIME}),
+    "status": ("`error` for compact.error, else `ok`.", {"enum": ["ok", "error"]}),
+    "properties": ("See below.", {"type": "object"}),
+    "payload": ("Longer texts: the summary, or what was wrong with a rejected one.", {"type": "object"}),
+}
+
+
+def schema() -> dict[str, Any]:
+    """A JSON Schema (2020-12) of one line of events.jsonl."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "compact event",
+        "type": "object",
+        "properties": {name: {"description": about, **rule} for name, (about, rule) in _ENVELOPE.items()},
+        "required": list(_ENVELOPE),
+        "additionalProperties": False,
+        "oneOf": [_variant(kind) for kind in KINDS.values()],
+    }
+
+
+def _variant(kind: type[Properties]) -> dict[str, Any]:
+    properties = _object(kind)
+    if kind is TriggerDecision:
+        properties["if"] = {"properties": {"triggered": {"const": True}}}
+        properties["then"] = {"required": sorted(kind.OPTIONAL)}
+    return {
+        "description": inspect.getdoc(kind),
+        "properties": {
+            "name": {"const": kind.NAME},
+            "status": {"const": "error" if kind is Failure else "ok"},
+            "properties": properties,
+        },
+    }
+
+
+def _object(kind: Any) -> dict[str, Any]:
+    docs = field_docs(kind)
+    optional: frozenset[str] = getattr(kind, "OPTIONAL", frozenset())
+    fields = {}
+    for name, hint in hints(kind).items():
+        about = {"description": docs[name]} if name in docs else {}
+        fields[name] = {**about, **_rule(hint, name in optional)}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": [name for name in fields if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def _rule(hint: Any, is_optional: bool) -> dict[str, Any]:
+    """What a value has to be. An optional one is left out where it would be null."""
+    found = [choice for choice in choices(hint) if not (is_optional and choice is NoneType)]
+    if len(found) == 1:
+        (only,) = found
+        if get_origin(only) is Literal:
+            return {"enum": list(get_args(only))}
+        return _object(only) if hasattr(only, "__dataclass_fields__") else {"type": _JSON_TYPES[only]}
+    return {"type": [_JSON_TYPES[choice] for choice in found]}
+
+
+def reference() -> str:
+    """Every event with its properties, as Markdown."""
+    rows = [f"| `{name}` | {about} |" for name, (about, _) in _ENVELOPE.items()]
+    parts = ["Every line has these fields:\n\n| field | meaning |\n|---|---|\n" + "\n".join(rows)]
+    for kind in KINDS.values():
+        rows = [f"| `{name}` | {rule} | {about} |" for name, rule, about in _rows(_object(kind))]
+        table = "| property | type | meaning |\n|---|---|---|\n" + "\n".join(rows)
+        parts.append(f"### `{kind.NAME}`\n\n{inspect.getdoc(kind)}\n\n{table}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _rows(rules: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str, str]]:
+    found = []
+    for name, rule in rules["properties"].items():
+        kind = rule.get("type", "")
+        shown = " or ".join(kind) if isinstance(kind, list) else kind
+        if "enum" in rule:
+            shown = ", ".join(f"`{value}`" for value in rule["enum"])
+        found.append((f"{prefix}{name}", shown, rule.get("description", "")))
+        if "properties" in rule:
+            found += _rows(rule, f"{prefix}{name}.")
+    return found
+
+
+def with_reference(page: str) -> str:
+    """A page with the reference between its marks."""
+    before, _, rest = page.partition(BEGINS)
+    return f"{before}{BEGINS}\n\n{reference()}\n{ENDS}{rest.partition(ENDS)[2]}"
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """The schema as its file has it."""
+    return json.dumps(value, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["schema"]:
+        sys.stdout.write(as_json(schema()))
+    else:
+        page = Path(sys.argv[1])
+        page.write_text(with_reference(page.read_text("utf-8")), "utf-8")

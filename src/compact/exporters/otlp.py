@@ -1,0 +1,188 @@
+"""OpenTelemetry over OTLP/HTTP: every event a span with its own ids and times, and a few metrics."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from compact.errors import MissingExtra
+from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
+
+_TIMEOUT_S = 2.0
+_METRICS_S = 10.0
+"""How often metrics are sent while there is something to tell."""
+_SAMPLED = 1
+
+
+class Settings(Protocol):
+    """What is read of the section `tracing`."""
+
+    @property
+    def otlp_endpoint(self) -> str | None:
+        """Where a collector listens; None: as OpenTelemetry's own variables say."""
+        ...
+
+
+def from_settings(settings: Settings) -> OtlpExporter:
+    """The exporter that the configuration describes."""
+    return OtlpExporter(settings.otlp_endpoint)
+
+
+class OtlpExporter(Exporter):
+    """Sends spans and metrics to a collector. `endpoint` is its address without the path of a signal.
+
+    Raises:
+        MissingExtra: the OpenTelemetry SDK is not installed.
+    """
+
+    name = "otlp"
+    resumes = True
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.trace.export import SpanExportResult
+        except ImportError as problem:
+            raise MissingExtra.named("otlp", "the exporter 'otlp'") from problem
+        base = endpoint.rstrip("/").removesuffix("/v1/traces") if endpoint else None
+        timed = any("OTLP" in name and name.endswith("TIMEOUT") for name in os.environ)
+        timeout = None if timed else _TIMEOUT_S
+        self._resource = _resource()
+        self._spans: Any = OTLPSpanExporter(endpoint=base and f"{base}/v1/traces", timeout=timeout)
+        self._success = SpanExportResult.SUCCESS
+        self._metrics = _Metrics(base and f"{base}/v1/metrics", timeout, self._resource)
+
+    def export(self, events: Sequence[Told]) -> Sent:
+        """See `Exporter.export`."""
+        result = self._spans.export([_span(event, self._resource) for event in events])
+        if result is not self._success:
+            raise Unavailable("the collector did not take the spans")
+        for event in events:
+            self._metrics.count(event)
+        self._metrics.send(_METRICS_S)
+        return Sent(len(events))
+
+    def close(self) -> None:
+        """Sends the metrics of what was exported."""
+        self._metrics.send(0)
+
+
+class _Metrics:
+    """Counters and histograms over the events that were sent."""
+
+    def __init__(self, endpoint: str | None, timeout: float | None, resource: Any) -> None:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+        self._exporter: Any = OTLPMetricExporter(endpoint=endpoint, timeout=timeout)
+        self._reader = InMemoryMetricReader()
+        meter = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False).get_meter("compact")
+        self._passes = meter.create_counter("compact.passes", unit="{pass}", description="Passes, by outcome")
+        self._saved = meter.create_counter("compact.tokens.saved", unit="{token}", description="Tokens saved")
+        self._problems = meter.create_counter(
+            "compact.problems", unit="{event}", description="Errors and warnings, by type or code"
+        )
+        self._duration = meter.create_histogram(
+            "compact.pass.duration", unit="s", description="Time of a pass"
+        )
+        self._summarizing = meter.create_histogram(
+            "compact.summary.duration", unit="s", description="Time of summarizing"
+        )
+        self._usage = meter.create_histogram(
+            "compact.context.usage", unit="1", description="Share of the window that a request takes"
+        )
+        self._sent_at = float("-inf")
+
+    def count(self, event: Told) -> None:
+        properties: Mapping[str, Any] = event["properties"]
+        match event["name"]:
+            case "compact.token_estimate":
+                self._usage.record(properties["usage_pct"], {"gen_ai.request.model": properties["model"]})
+            case "compact.finished":
+                labels = {"outcome": properties["outcome"], "reason": properties["reason"]}
+                self._passes.add(1, labels)
+                self._duration.record(properties["duration_ms"] / 1000, labels)
+                self._saved.add(max(0, properties["tokens_before"] - properties["tokens_after"]))
+            case "compact.summary_created":
+                self._summarizing.record(
+                    (_nanoseconds(event, "ended_at") - _nanoseconds(event, "started_at")) / 1e9,
+                    {"strategy": properties["strategy"]},
+                )
+            case "compact.error":
+                self._problems.add(1, {"error.type": properties["error_type"]})
+            case "compact.warning":
+                self._problems.add(1, {"code": properties["code"], "severity": properties["severity"]})
+
+    def send(self, at_most_every_s: float) -> None:
+        now = time.monotonic()
+        if now - self._sent_at >= at_most_every_s:
+            self._sent_at = now
+            data = self._reader.get_metrics_data()
+            if data is not None:
+                self._exporter.export(data)
+
+
+def _resource() -> Any:
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+
+    found = Resource.create()
+    if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        found = found.merge(Resource({SERVICE_NAME: "compact"}))
+    return found
+
+
+def _span(event: Told, resource: Any) -> Any:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
+
+    def context(span_id: Any) -> SpanContext:
+        return SpanContext(
+            int(str(event["trace_id"]), 16), int(str(span_id), 16), False, TraceFlags(_SAMPLED)
+        )
+
+    failed = event["status"] == "error"
+    message = str(event["properties"].get("message", "")) if failed else None
+    return ReadableSpan(
+        str(event["name"]),
+        context=context(event["span_id"]),
+        parent=None if event["parent_id"] is None else context(event["parent_id"]),
+        resource=resource,
+        attributes=_attributes(event),
+        status=Status(StatusCode.ERROR, message) if failed else Status(StatusCode.UNSET),
+        start_time=_nanoseconds(event, "started_at"),
+        end_time=_nanoseconds(event, "ended_at"),
+        instrumentation_scope=InstrumentationScope("compact"),
+    )
+
+
+def _attributes(event: Told) -> dict[str, Any]:
+    """GenAI's names where there are some; everything else below `compact.`"""
+    properties: Mapping[str, Any] = event["properties"]
+    found: dict[str, Any] = {"gen_ai.conversation.id": event["session_id"], "compact.step": event["step"]}
+    if event["name"] in ("compact.finished", "compact.trigger_decision"):
+        found["gen_ai.conversation.compacted"] = properties.get("outcome") in ("compacted", "adopted")
+    if "model" in properties:
+        found["gen_ai.request.model"] = properties["model"]
+    if "error_type" in properties:
+        found["error.type"] = properties["error_type"]
+    _flatten("compact", properties, found)
+    _flatten("compact", event["payload"], found)
+    return found
+
+
+def _flatten(prefix: str, values: Mapping[str, Any], into: dict[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            _flatten(f"{prefix}.{key}", value, into)
+        elif value is not None:
+            into[f"{prefix}.{key}"] = value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _nanoseconds(event: Told, key: str) -> int:
+    moment = datetime.fromisoformat(str(event[key]))
+    return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000

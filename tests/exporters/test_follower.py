@@ -1,0 +1,237 @@
+"""One worker for each exporter: nobody waits for it, nothing is lost in silence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from support_exporters import Gate, ListLog, event_maker, line_of, wait_until
+
+from compact.errors import ArchiveError
+from compact.exporters import Exporter, Sent, Told, Unavailable, as_exporter
+from compact.follower import Follower
+
+Report = tuple[str, str, int, int]
+
+
+def lines(count: int, session_id: str = "s") -> list[bytes]:
+    make = event_maker(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    return [line_of(make(session_id=session_id)) for _ in range(count)]
+
+
+def following(exporter: Exporter, limit: int = 10_000) -> tuple[Follower, ListLog, list[Report]]:
+    source, reports = ListLog(), list[Report]()
+    follower = Follower(exporter, limit, source, lambda *report: reports.append(report))
+    return follower, source, reports
+
+
+def ids_of(written: Sequence[bytes]) -> list[str]:
+    return [line.decode().partition('"span_id":"')[2][:16] for line in written]
+
+
+def test_events_arrive_in_order_and_are_counted() -> None:
+    gate = Gate()
+    gate.open.set()
+    follower, source, _ = following(gate)
+    written = lines(1200)
+    source.write(follower, "s", written)
+    assert follower.flush(5)
+    assert [event["span_id"] for event in gate.got] == ids_of(written)
+    assert follower.stats() == {"delivered": 1200, "refused": 0, "dropped": 0, "waiting": 0}
+
+
+def test_drops_of_an_exporter_that_cannot_keep_up_are_counted_exactly_and_reported() -> None:
+    gate = Gate(batch=1)
+    follower, source, reports = following(gate, limit=100)
+    for line in lines(1000):
+        source.write(follower, "s", [line])
+    assert follower.stats()["waiting"] == 100
+    gate.open.set()
+    follower.close(5)
+    stats = follower.stats()
+    assert stats == {"delivered": 100, "refused": 0, "dropped": 900, "waiting": 0}
+    assert len(gate.got) == 100
+    follower.report("s")
+    assert sum(count for _, _, count, _ in reports) == 900
+    assert reports[-1] == ("s", "gate", reports[-1][2], 900)
+
+
+def test_what_a_closed_exporter_did_not_get_is_dropped_and_what_it_holds_is_not() -> None:
+    gate = Gate(batch=1)
+    follower, source, reports = following(gate)
+    source.write(follower, "s", lines(10))
+    wait_until(lambda: follower._in_flight == 1)
+    follower.close(0.05)
+    assert follower.stats()["dropped"] == 9
+    assert reports == [("s", "gate", 9, 9)]
+    gate.open.set()
+    wait_until(lambda: follower.stats()["delivered"] == 1)
+    assert len(gate.got) == 1
+
+
+def test_an_exporter_that_resumes_reads_from_the_log_what_found_no_room() -> None:
+    gate = Gate(resumes=True)
+    follower, source, reports = following(gate, limit=100)
+    written, other = lines(20_000), lines(50, "t")
+    for start in range(0, len(written), 500):
+        source.write(follower, "s", written[start : start + 500])
+    source.write(follower, "t", other)
+    assert follower.stats()["waiting"] >= 20_050, "events that are being read may be heard of, too"
+    gate.open.set()
+    assert follower.flush(30)
+    assert [e["span_id"] for e in gate.got if e["session_id"] == "s"] == ids_of(written)
+    assert [e["span_id"] for e in gate.got if e["session_id"] == "t"] == ids_of(other)
+    assert follower.stats() == {"delivered": 20_050, "refused": 0, "dropped": 0, "waiting": 0}
+    assert reports == []
+
+
+def test_the_next_process_sends_what_a_crash_left() -> None:
+    gate = Gate(resumes=True)
+    gate.open.set()
+    first, source, _ = following(gate)
+    written = lines(30)
+    source.write(first, "s", written[:10])
+    assert first.flush(5)
+    assert source.cursors == {("s", "gate"): ids_of(written)[9]}
+    source.written["s"] += [
+        line.rstrip(b"\n") for line in written[10:20]
+    ]  # written, and then the process died
+    later = Gate(resumes=True)
+    later.open.set()
+    second = Follower(later, 10_000, source, lambda *report: None)
+    source.write(second, "s", written[20:])
+    assert second.flush(5)
+    assert [event["span_id"] for event in later.got] == ids_of(written)[10:]
+
+
+def test_the_first_use_of_an_exporter_does_not_send_what_was_before() -> None:
+    gate = Gate(resumes=True)
+    gate.open.set()
+    follower, source, _ = following(gate)
+    written = lines(20)
+    source.written["s"] = [line.rstrip(b"\n") for line in written[:10]]
+    source.write(follower, "s", written[10:])
+    assert follower.flush(5)
+    assert [event["span_id"] for event in gate.got] == ids_of(written)[10:]
+
+
+def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
+    gate = Gate(resumes=True)
+    gate.open.set()
+    follower, source, _ = following(gate)
+    written = lines(3)
+    source.write(follower, "s", written)
+    wait_until(lambda: bool(source.cursors))
+    assert source.cursors == {("s", "gate"): ids_of(written)[-1]}
+    wait_until(lambda: follower._thread is None)
+    more = lines(1)
+    source.write(follower, "s", more)
+    assert follower.flush(5), "a worker that ended begins again"
+    assert len(gate.got) == 4
+
+
+class Away(Exporter):
+    name = "away"
+
+    def __init__(self) -> None:
+        self.is_away = True
+        self.tries = 0
+        self.got: list[Told] = []
+
+    def export(self, events: Sequence[Told]) -> Sent:
+        self.tries += 1
+        if self.is_away:
+            raise Unavailable("away")
+        self.got += events[:3]
+        return Sent(min(3, len(events)))
+
+
+def test_events_wait_for_an_exporter_that_is_away_and_arrive_once() -> None:
+    away = Away()
+    follower, source, _ = following(away)
+    written = lines(10)
+    source.write(follower, "s", written)
+    wait_until(lambda: away.tries >= 3)
+    away.is_away = False
+    wait_until(lambda: follower.stats()["waiting"] == 0)
+    assert [event["span_id"] for event in away.got] == ids_of(written)
+
+
+def test_closing_does_not_wait_for_an_exporter_that_is_away() -> None:
+    away = Away()
+    follower, source, _ = following(away)
+    source.write(follower, "s", lines(10))
+    wait_until(lambda: away.tries >= 4)  # the pause between two tries has grown
+    tries = away.tries
+    follower.close(30)
+    assert tries < away.tries <= tries + 2
+    assert follower.stats()["dropped"] == 10
+
+
+def test_one_event_that_an_exporter_chokes_on_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    got: list[Told] = []
+
+    def picky(event: Told) -> None:
+        if len(got) == 1 and not caplog.records:
+            raise ValueError("not this one")
+        got.append(event)
+
+    follower, source, _ = following(as_exporter(picky))
+    with caplog.at_level(logging.ERROR, "compact"):
+        source.write(follower, "s", lines(3))
+        assert follower.flush(5)
+    assert len(got) == 2
+    assert follower.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
+    assert "the exporter picky failed on compact.started" in caplog.text
+
+
+def test_a_log_that_cannot_be_read_is_tried_again() -> None:
+    class Flaky(ListLog):
+        failures = 2
+
+        def lines(self, session_id: str) -> list[bytes]:
+            if self.failures:
+                self.failures -= 1
+                raise ArchiveError("the bucket does not answer")
+            return super().lines(session_id)
+
+    gate = Gate(resumes=True)
+    gate.open.set()
+    source = Flaky()
+    follower = Follower(gate, 5, source, lambda *report: None)
+    source.write(follower, "s", lines(10))
+    wait_until(lambda: len(gate.got) == 10)
+
+
+def test_what_is_no_exporter_is_refused_with_what_to_do() -> None:
+    given: Any = "console"
+    with pytest.raises(Exception, match="exporters must be callables or exporters, got str"):
+        as_exporter(given)
+
+
+def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
+    class Counted(ListLog):
+        reads = 0
+
+        def lines(self, session_id: str) -> list[bytes]:
+            self.reads += 1
+            return super().lines(session_id)
+
+    away = Away()
+    away.resumes = True
+    source = Counted()
+    follower = Follower(away, 20, source, lambda *report: None)
+    written = lines(50)
+    source.write(follower, "s", written)
+    wait_until(lambda: away.tries >= 4)
+    assert source.reads == 1
+    assert follower.stats()["waiting"] == 50
+    away.is_away = False
+    assert follower.flush(10)
+    assert [event["span_id"] for event in away.got] == ids_of(written), "once, and in order"
+    assert follower.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}

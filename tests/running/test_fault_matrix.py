@@ -1,0 +1,153 @@
+"""{timeout, cancel, archive error, summarizer error, kill} at every point of the line: the old state or the new one.
+
+The points are the needs that the engine yields in a real pass, found by running it. The first and the last of each kind
+are in the suite; all of them, with every fault, in the slow tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support_faults import WINDOW, Watched, assert_whole, ended, hard_session, manager_at, points_of
+from support_running import WAIT_S, until
+
+from compact.checks import violations
+from compact.errors import ArchiveError, CompactError
+
+KINDS = {
+    "Load",
+    "KeepRemoved",
+    "Store",
+    "Begin",
+    "SummaryRequest",
+    "Commit",
+    "compact.token_estimate",
+    "compact.started",
+    "compact.trigger_decision",
+    "compact.offload",
+    "compact.summary_created",
+    "compact.pruned_messages",
+    "compact.finished",
+}
+
+
+def points() -> list[str]:
+    made = manager_at(None)
+    watched = Watched(made)
+    made.preflight("s", hard_session())
+    made.close()
+    return points_of(watched)
+
+
+ALL_POINTS = points()
+_BY_KIND = {name.rpartition("-")[0]: name for name in ALL_POINTS}
+POINTS = [name for name in ALL_POINTS if name.endswith("-1") or name == _BY_KIND["Store"]]
+SLOW = [pytest.param(name, marks=() if name in POINTS else pytest.mark.slow, id=name) for name in ALL_POINTS]
+
+
+def test_the_points_are_all_that_the_engine_asks_for() -> None:
+    assert _BY_KIND.keys() >= KINDS
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("point", SLOW)
+def test_out_of_time_at_any_point(point: str, late: bool, tmp_path: Path) -> None:
+    """The run is fenced at a need, and goes on as one does that does not know it yet; or right after the need."""
+    made = manager_at(tmp_path)
+
+    def out_of_time(work: Any, need: Any) -> None:
+        made._conductor._out_of_time(work)
+
+    watched = Watched(made, point, **{"after" if late else "before": out_of_time})
+    items, before = hard_session(), hard_session()
+    out = made.preflight("s", items)
+    assert watched.struck
+    assert items == before
+    assert violations(out) == []
+    ended(made)
+    assert made.estimate(out).total <= WINDOW - 1500
+    made.close()
+    assert_whole(tmp_path, items)
+
+
+@pytest.mark.parametrize("point", SLOW)
+def test_a_cancel_at_any_point(point: str, tmp_path: Path) -> None:
+    made = manager_at(tmp_path)
+    items, before = hard_session(), hard_session()
+
+    async def host() -> bool:
+        loop = asyncio.get_running_loop()
+        task = asyncio.create_task(made.apreflight("s", items))
+
+        def cancel(work: Any, need: Any) -> None:
+            loop.call_soon_threadsafe(task.cancel)
+            until(lambda: work.fenced)
+
+        watched = Watched(made, point, before=cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return watched.struck
+
+    assert asyncio.run(host())
+    assert items == before
+    ended(made)
+    made.close()
+    assert_whole(tmp_path, items)
+
+
+@pytest.mark.parametrize("problem", [ArchiveError, pytest.param(RuntimeError, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("point", SLOW)
+def test_an_error_at_any_point(point: str, problem: type[Exception], tmp_path: Path) -> None:
+    """An archive that fails, a summarizer that fails, an exporter or a disk that fails under an event."""
+    made = manager_at(tmp_path)
+
+    def fail(work: Any, need: Any) -> None:
+        raise problem(f"at {point}")
+
+    watched = Watched(made, point, before=fail)
+    items, before = hard_session(), hard_session()
+    try:
+        out = made.preflight("s", items)
+    except (CompactError, RuntimeError):
+        assert not point.startswith("SummaryRequest"), "a summarizer never stops a session"
+    else:
+        assert violations(out) == []
+    assert watched.struck
+    assert items == before
+    ended(made)
+    made.close()
+    assert_whole(tmp_path, items)
+
+
+def killed(root: Path, *names: str) -> dict[str, Any]:
+    program = Path(__file__).parents[1] / "support_running_kill.py"
+    done = subprocess.run(
+        [sys.executable, str(program), str(root), *names],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_S * 30,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_process_killed_at_the_points_that_write(tmp_path: Path) -> None:
+    found = killed(
+        tmp_path, "Store-1", "Begin-1", "SummaryRequest-1", "Commit-1", "compact.pruned_messages-1"
+    )
+    assert found == {"killed": 10, "wrong": []}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_process_killed_at_every_point(tmp_path: Path) -> None:
+    found = killed(tmp_path, *ALL_POINTS)
+    assert found == {"killed": 2 * len(ALL_POINTS), "wrong": []}

@@ -1,0 +1,57 @@
+"""Processes that are killed in the middle of a compaction; run as a program, so that forking is cheap and safe.
+
+    python tests/support_running_kill.py ROOT POINT...
+
+Each point is a need of the engine, by kind and number; the process is killed before it is served, another one after.
+Prints what it found as one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from support_faults import Watched, assert_whole, hard_session, manager_at
+from support_running import until
+
+
+def die(work: Any, need: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def child(root: Path, point: str, when: str) -> None:
+    made = manager_at(root)
+    Watched(made, point, **{when: die})
+    made.preflight("s", hard_session())
+
+
+def main(root: Path, points: list[str]) -> dict[str, Any]:
+    """Every point, before and after."""
+    dead, wrong = 0, []
+    for point in points:
+        for when in ("before", "after"):
+            place = root / f"{point}-{when}"
+            until(lambda: threading.active_count() == 1)
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    child(place, point, when)
+                finally:
+                    os._exit(1)
+            if os.waitpid(pid, 0)[1] == signal.SIGKILL:
+                dead += 1
+            try:
+                assert_whole(place, hard_session())
+            except Exception:
+                wrong.append(f"{point} {when}: {traceback.format_exc()[-600:]}")
+    return {"killed": dead, "wrong": wrong}
+
+
+if __name__ == "__main__":
+    json.dump(main(Path(sys.argv[1]), sys.argv[2:]), sys.stdout)
