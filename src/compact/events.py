@@ -36,6 +36,7 @@ WarningCode: TypeAlias = Literal[
     "exporter_drops",  # an exporter could not keep up and dropped events
     "state_reset",  # the session's state does not fit its messages and was started anew
     "pointer_copied",  # a pointer to an archived output stood in text that came from somewhere else
+    "server_managed",  # the provider keeps the conversation; there is nothing to compact
     "torn_events",  # a half-written line was cut from the end of events.jsonl
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)

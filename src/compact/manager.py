@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +20,7 @@ from compact.dialects import Dialect, get
 from compact.drivers import drive
 from compact.engine import Call, Line
 from compact.errors import ArchiveError, WindowTooSmall
-from compact.events import Failure, Offload, Warned, session_trace
+from compact.events import Failure, Offload, Warned, WarningCode, session_trace
 from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.lanes import wait_here, wait_on_loop
@@ -399,6 +400,18 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         from compact.archive.recovery_tools import recovery_tools
 
         return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
+
+    def wrap(self, client: Any, session_id: str | None = None) -> Any:
+        """An OpenAI or Anthropic client, used as before, whose requests fit and survive overflow.
+
+        Its calls also take `session_id=`. Raises ConfigError if it is no such client.
+        """
+        # By name: integrations stand above the manager, and are loaded only when they are asked for.
+        return import_module("compact.integrations.clients").wrapped(self, client, session_id)
+
+    def warn(self, session_id: str, code: WarningCode, message: str) -> None:
+        """Records a warning, the first time it applies to a session; for integrations."""
+        self._outside.warn_once(self._session(session_id), Warned(code=code, severity="low", message=message))
 
     @property
     def archive(self) -> Archive:

@@ -1,0 +1,88 @@
+"""A coding assistant in a plain loop: a wrapped client, tools on a real folder, and tools that read back what left the context.
+
+What happened can be looked at afterwards: `compact archive ls` and `compact archive show`, or live in Ariadne when ARIADNE_URL is
+set (for example http://localhost:5175).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import offline_model
+from openai import OpenAI
+
+from compact import CompactConfig, CompactManager
+from compact.integrations.recovery import RecoveryTools
+
+SYSTEM = (
+    "You are a careful programmer. Read the modules of the project, then say which ones need a docstring."
+)
+SESSION = "coding-session"
+
+
+def make_project(folder: Path) -> None:
+    """Some modules to read."""
+    for number in range(1, 25):
+        lines = [f"def step_{number}_{k}(value):\n    return value * {k} + {number}\n" for k in range(30)]
+        (folder / f"item-{number}.py").write_text("\n".join(lines))
+
+
+def read_module(folder: Path, name: str) -> str:
+    path = folder / f"{Path(name).stem}.py"
+    return path.read_text() if path.is_file() else f"there is no {path.name}; there are item-1 to item-24"
+
+
+READ_MODULE = {
+    "type": "function",
+    "function": {
+        "name": "read_module",
+        "description": "The source of a module of the project: item-1 to item-24.",
+        "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    },
+}
+
+
+def configuration(name: str) -> CompactConfig:
+    url = os.environ.get("ARIADNE_URL")
+    tracing = {"exporters": ["jsonl", "ariadne"], "ariadne_url": url} if url else {"exporters": ["jsonl"]}
+    policy = {"strategy": "code_delta"}
+    return CompactConfig(model=name, max_context_tokens=offline_model.WINDOW, policy=policy, tracing=tracing)
+
+
+def work(client: Any, name: str, folder: Path, recovery: RecoveryTools) -> str:
+    messages: list[Any] = [
+        {"role": "system", "content": SYSTEM},
+        {"role": "user", "content": "Read item-1 to item-24. Never rename a function: others import them."},
+    ]
+    while True:
+        reply = client.chat.completions.create(
+            model=name, messages=messages, tools=[READ_MODULE, *recovery.chat]
+        )
+        message = reply.choices[0].message
+        messages.append(message)
+        if not message.tool_calls:
+            return str(message.content)
+        messages += recovery.answers(reply)
+        for call in message.tool_calls:
+            if call.function.name == "read_module":
+                source = read_module(folder, json.loads(call.function.arguments)["name"])
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": source})
+
+
+def main() -> None:
+    with offline_model.model(calls=24) as name, tempfile.TemporaryDirectory() as folder:
+        make_project(Path(folder))
+        with CompactManager(configuration(name)) as manager:
+            client = manager.wrap(OpenAI(), session_id=SESSION)
+            print(work(client, name, Path(folder), RecoveryTools(manager, SESSION)))
+            stats = manager.get_compaction_stats()
+    print("compactions:", stats["compaction_events"], "tokens saved:", stats["total_tokens_saved"])
+    print(f"archive: .compact/archive/{SESSION} (compact archive show {SESSION})")
+
+
+if __name__ == "__main__":
+    main()

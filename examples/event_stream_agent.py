@@ -1,0 +1,81 @@
+"""An async agent that yields events: its tool results pass through compact on their way, its context before each call.
+
+The shape of the progressive compaction addendum. The agent below is a stand-in without a model; replace `Crawler.run_stream` by
+your own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from compact.middleware import ContextConfig, ContextManagementMiddleware
+
+MODEL = "gpt-4o"
+
+
+class Crawler:
+    """An agent: each call of it reads a few pages and says what it found."""
+
+    async def run_stream(self, given: dict[str, Any], *, round_number: int) -> AsyncIterator[dict[str, Any]]:
+        yield {"type": "text-delta", "text": f"I was given {len(given['messages'])} messages. "}
+        for page in range(3):
+            call_id = f"call_{round_number}_{page}"
+            arguments = {"url": f"https://example.org/{round_number}/{page}"}
+            yield {"type": "tool-call", "toolName": "fetch", "toolCallId": call_id, "args": arguments}
+            size = 4000 if page == 1 else 200
+            body = "\n".join(f"paragraph {n} of page {round_number}.{page}" for n in range(size))
+            yield {"type": "tool-result", "toolName": "fetch", "toolCallId": call_id, "result": body}
+        yield {"type": "text-delta", "text": f"Round {round_number} is read."}
+
+
+class ManagedCrawler:
+    """The same agent with its context managed."""
+
+    def __init__(self, context: ContextManagementMiddleware) -> None:
+        self._agent = Crawler()
+        self._context = context
+
+    async def run(self, messages: list[Any], round_number: int) -> AsyncIterator[dict[str, Any]]:
+        messages[:] = await self._context.manage_context(messages, MODEL)
+        async for event in self._agent.run_stream({"messages": messages}, round_number=round_number):
+            if event["type"] == "tool-result":
+                result, tool, call_id = event["result"], event["toolName"], event["toolCallId"]
+                yield {**event, "result": self._context.process_tool_result(result, tool, call_id)}
+            else:
+                yield event
+
+
+def record(messages: list[Any], event: dict[str, Any]) -> None:
+    """Adds what an event says to the conversation, in the AI SDK's parts."""
+    call = {"toolCallId": event.get("toolCallId"), "toolName": event.get("toolName")}
+    if event["type"] == "tool-call":
+        messages.append(
+            {"role": "assistant", "content": [{"type": "tool-call", **call, "args": event["args"]}]}
+        )
+    elif event["type"] == "tool-result":
+        messages.append(
+            {"role": "tool", "content": [{"type": "tool-result", **call, "result": event["result"]}]}
+        )
+    elif event["text"].startswith("Round"):
+        messages.append({"role": "assistant", "content": event["text"]})
+
+
+async def main() -> None:
+    settings = ContextConfig(model_context_limits={MODEL: 20_000}, large_result_tokens=5_000)
+    context = ContextManagementMiddleware(settings)
+    agent, messages = ManagedCrawler(context), [{"role": "user", "content": "Read the whole site."}]
+    for round_number in range(1, 13):
+        async for event in agent.run(messages, round_number):
+            record(messages, event)
+    stats = context.get_compaction_stats()
+    print(
+        f"{len(messages)} messages left, {stats['total_tokens_saved']} tokens saved by {stats['by_strategy']}"
+    )
+    print("compactions:", stats["compaction_events"])
+    context.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

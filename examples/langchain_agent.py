@@ -1,0 +1,34 @@
+"""A LangChain agent; the same line works in `deepagents.create_deep_agent`."""
+
+from __future__ import annotations
+
+import offline_model
+from langchain.agents import create_agent
+
+from compact import CompactConfig, CompactManager
+from compact.integrations.langchain import CompactMiddleware
+
+
+def read_log(day: int) -> str:
+    """The log of a day."""
+    return "\n".join(
+        f"day {day}, {hour:02}:00: {day * 13 + hour} requests, {hour % 3} errors"
+        for hour in range(24)
+        for _ in "ab"
+    )
+
+
+def main() -> None:
+    with offline_model.model(calls=20) as name:
+        with CompactManager(CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)) as manager:
+            agent = create_agent(f"openai:{name}", [read_log], middleware=[CompactMiddleware(manager)])
+            task = {
+                "messages": [{"role": "user", "content": "Read the logs of days 1 to 20. What stands out?"}]
+            }
+            result = agent.invoke(task, {"recursion_limit": 200, "configurable": {"thread_id": "logs"}})
+            print(result["messages"][-1].text)
+        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""A stand-in for a model, so that the examples run without a key.
+
+With OPENAI_API_KEY (or, for the Anthropic example, ANTHROPIC_API_KEY) in the environment the examples talk to the real API.
+Without it they talk to the server below, which speaks the same protocols: it calls the first tool that it is offered a number
+of times, and then says that it is done. It refuses requests over its window, as a real one would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from compact.tokens import estimate
+
+WINDOW = 12_000
+"""The stand-in's window; the examples tell compact the same, so that something happens within seconds."""
+
+
+@contextmanager
+def model(calls: int = 20, key: str = "OPENAI_API_KEY") -> Iterator[str]:
+    """The name of the model to use: a real one if there is a key for it, else the stand-in, which makes that many calls."""
+    if os.environ.get(key):
+        yield os.environ.get(
+            "EXAMPLE_MODEL", "gpt-4o-mini" if key.startswith("OPENAI") else "claude-sonnet-5"
+        )
+        return
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(calls))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    changed = {
+        "OPENAI_API_KEY": "offline",
+        "OPENAI_BASE_URL": f"{address}/v1",
+        "ANTHROPIC_API_KEY": "offline",
+        "ANTHROPIC_BASE_URL": address,
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    }
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield "gpt-4o" if key.startswith("OPENAI") else "claude-sonnet-5"
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _handler(calls: int) -> type[BaseHTTPRequestHandler]:
+    answered = 0
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            nonlocal answered
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            kind = self.path.rsplit("/", 1)[-1]
+            tokens = _tokens(request, kind)
+            if tokens > WINDOW:
+                text = f"This model's maximum context length is {WINDOW} tokens, but {tokens} were sent."
+                self._send(400, {"error": {"message": text, "code": "context_length_exceeded"}})
+                return
+            answered += 1
+            number = answered % (calls + 1)  # the round after the last call starts again
+            said = _REPLIES[kind](request, number, tokens, answered)
+            self._send(200, said)
+
+        def _send(self, status: int, body: dict[str, Any]) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Handler
+
+
+def _tokens(request: dict[str, Any], kind: str) -> int:
+    dialect = {"completions": "chat", "responses": "responses", "messages": "anthropic"}[kind]
+    messages = request["input" if kind == "responses" else "messages"]
+    system = request.get("instructions") or request.get("system")
+    return estimate(messages, tools=request.get("tools"), system=system, dialect=dialect).total
+
+
+def _call(request: dict[str, Any], number: int) -> tuple[str, dict[str, Any]] | None:
+    """The first tool of the request with arguments that its schema allows; None in the last round."""
+    tools = request.get("tools")
+    if not tools or number == 0:
+        return None
+    tool = tools[0].get("function", tools[0])
+    schema = tool.get("parameters") or tool.get("input_schema") or {}
+    kinds = {"integer": number, "number": number, "boolean": True}
+    arguments = {
+        name: kinds.get(rule.get("type"), f"item-{number}")
+        for name, rule in schema.get("properties", {}).items()
+    }
+    return tool["name"], arguments
+
+
+_DONE = "I have everything I need: the work is done."
+
+
+def _completion(request: dict[str, Any], number: int, tokens: int, answered: int) -> dict[str, Any]:
+    called = _call(request, number)
+    message: dict[str, Any] = {"role": "assistant", "content": None if called else _DONE}
+    if called:
+        function = {"name": called[0], "arguments": json.dumps(called[1])}
+        message["tool_calls"] = [{"id": f"call_{answered}", "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if called else "stop"}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 9, "total_tokens": tokens + 9}
+    head = {"id": "c", "object": "chat.completion", "created": 0, "model": request["model"]}
+    return {**head, "choices": [choice], "usage": usage}
+
+
+def _response(request: dict[str, Any], number: int, tokens: int, answered: int) -> dict[str, Any]:
+    called = _call(request, number)
+    if called:
+        item: dict[str, Any] = {
+            "type": "function_call",
+            "id": f"fc_{answered}",
+            "call_id": f"call_{answered}",
+        }
+        item |= {"name": called[0], "arguments": json.dumps(called[1]), "status": "completed"}
+    else:
+        block = {"type": "output_text", "text": _DONE, "annotations": []}
+        item = {"type": "message", "id": f"msg_{answered}", "role": "assistant", "status": "completed"}
+        item["content"] = [block]
+    usage = {
+        "input_tokens": tokens,
+        "output_tokens": 9,
+        "total_tokens": tokens + 9,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    head = {"id": f"resp_{answered}", "object": "response", "created_at": 0, "model": request["model"]}
+    rest = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "completed"}
+    return {**head, **rest, "output": [item], "usage": usage}
+
+
+def _message(request: dict[str, Any], number: int, tokens: int, answered: int) -> dict[str, Any]:
+    called = _call(request, number)
+    block: dict[str, Any] = {"type": "text", "text": _DONE}
+    if called:
+        block = {"type": "tool_use", "id": f"call_{answered}", "name": called[0], "input": called[1]}
+    head = {"id": f"msg_{answered}", "type": "message", "role": "assistant", "model": request["model"]}
+    stop = {"stop_reason": "tool_use" if called else "end_turn", "stop_sequence": None}
+    return {**head, **stop, "content": [block], "usage": {"input_tokens": tokens, "output_tokens": 9}}
+
+
+_REPLIES = {"completions": _completion, "responses": _response, "messages": _message}

@@ -1,0 +1,35 @@
+"""The plain hook: for any agent loop that shows a context with `session_id` and `messages` before each model call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from compact.manager import CompactManager
+
+__all__ = ["abefore_model_call", "before_model_call"]
+
+
+def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
+    """A function `hook(ctx)` that replaces `ctx.messages` by what should be sent. It raises as `preflight` does.
+
+    `ctx.tools` and `ctx.system` are counted where the context has them.
+    """
+
+    def hook(ctx: Any) -> None:
+        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_beside(ctx))
+
+    return hook
+
+
+def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any, Any, None]]:
+    """`before_model_call` for hosts that await their hooks."""
+
+    async def hook(ctx: Any) -> None:
+        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_beside(ctx))
+
+    return hook
+
+
+def _beside(ctx: Any) -> dict[str, Any]:
+    return {"tools": getattr(ctx, "tools", None), "system": getattr(ctx, "system", None)}

@@ -1,0 +1,84 @@
+"""Recovery tools for plain loops: offered in one line, executed in one line.
+
+tools = RecoveryTools(manager, session_id)
+reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
+messages += tools.answers(reply)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from compact.archive.recovery_tools import run
+from compact.dialects import get
+from compact.dialects._wire import plain
+from compact.manager import CompactManager
+from compact.messages import ToolCall
+
+__all__ = ["RecoveryTools"]
+
+
+class RecoveryTools:
+    """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
+
+    `prefix` goes before their names, for an agent that has a `read_file` of its own.
+    """
+
+    def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
+        self._tools = manager.recovery_tools(session_id)
+        self._prefix = prefix
+
+    @property
+    def chat(self) -> list[dict[str, Any]]:
+        """Schemas for OpenAI's chat completions."""
+        found = [tool.openai() for tool in self._tools.values()]
+        return [{**tool, "function": self._named(tool["function"])} for tool in found]
+
+    @property
+    def responses(self) -> list[dict[str, Any]]:
+        """Schemas for OpenAI's Responses."""
+        return [self._named(tool.responses()) for tool in self._tools.values()]
+
+    @property
+    def anthropic(self) -> list[dict[str, Any]]:
+        """Schemas for Anthropic's messages."""
+        return [self._named(tool.anthropic()) for tool in self._tools.values()]
+
+    def _named(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return {**schema, "name": f"{self._prefix}{schema['name']}"}
+
+    def answers(self, reply: Any) -> list[dict[str, Any]]:
+        """The answers to those calls of a reply that are for these tools, to go back to the model; others are left to you.
+
+        For chat completions they are messages, for Responses items, for Anthropic blocks of the next user message.
+        `reply` is the client's reply, or its message, or its output, as an object or as a dict. Never raises because of
+        what the model wrote.
+        """
+        found = []
+        for dialect, item in _said(reply):
+            for call in get(dialect).read(item).calls:
+                name = call.name.removeprefix(self._prefix)
+                if call.name.startswith(self._prefix) and name in self._tools:
+                    found.append(_shaped(dialect, call, run(self._tools, name, call.arguments)))
+        return found
+
+
+def _said(reply: Any) -> Iterable[tuple[str, Any]]:
+    """The model's messages or items in a reply, with their dialect."""
+    if isinstance(reply, list | tuple):
+        return [("responses", item) for item in reply]
+    data: Mapping[str, Any] = plain(reply)
+    if "choices" in data:
+        return [("chat", choice["message"]) for choice in data["choices"]]
+    if isinstance(data.get("output"), list):
+        return [("responses", item) for item in data["output"]]
+    return [("anthropic" if isinstance(data.get("content"), list) else "chat", data)]
+
+
+def _shaped(dialect: str, call: ToolCall, text: str) -> dict[str, Any]:
+    if dialect == "chat":
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
+    if dialect == "responses":
+        return {"type": "function_call_output", "call_id": call.id, "output": text}
+    return {"type": "tool_result", "tool_use_id": call.id, "content": text}

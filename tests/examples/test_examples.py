@@ -1,0 +1,33 @@
+"""Every example runs offline, out of the box, in an empty folder."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "offline_model")
+
+
+def test_there_is_an_example_for_every_host() -> None:
+    assert set(SCRIPTS) >= {"agents_sdk_minimal", "coding_session", "long_research", "event_stream_agent"}
+    assert len(SCRIPTS) >= 8
+
+
+# LiteLLM writes its log in a task of its own, which the end of an event loop cuts off.
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_example_runs_and_compacts(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ARIADNE_URL"):
+        monkeypatch.delenv(key, raising=False)
+    runpy.run_path(str(EXAMPLES / f"{script}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.startswith("compactions:")]
+    assert int(line.split()[1]) >= 1
+    assert (tmp_path / ".compact" / "archive").is_dir()

@@ -1,0 +1,233 @@
+"""LangChain's and pydantic-ai's messages on their way through: untouched ones are the same objects, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from pydantic_ai.messages import (
+    BinaryContent,
+    ImageUrl,
+    ModelRequest,
+    ModelResponse,
+    RetryFeedbackPart,
+    RetryInfo,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from support_integrations import agent_manager, report
+
+from compact.checks import violations
+from compact.dialects import get
+from compact.integrations._shared import parted
+from compact.integrations.langchain.messages import View as LangChainView
+from compact.integrations.pydantic_ai.messages import View as PydanticView
+from compact.markers import GAP
+
+CALL: Any = {
+    "id": "c1",
+    "name": "write_file",
+    "args": {"path": "a.py", "content": "x = 1\n"},
+    "type": "tool_call",
+}
+LANGCHAIN: list[Any] = [
+    SystemMessage("You are kind."),
+    HumanMessage(
+        [
+            {"type": "text", "text": "Look"},
+            {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
+        ],
+        name="ann",
+    ),
+    AIMessage("On it.", tool_calls=[CALL], id="m1", response_metadata={"model": "x"}),
+    ToolMessage("written", tool_call_id="c1", artifact={"raw": 1}),
+    AIMessage(
+        [
+            {"type": "thinking", "thinking": "hm", "signature": "sealed"},
+            {"type": "text", "text": "Again."},
+            {"type": "tool_use", "id": "c2", "name": "write_file", "input": CALL["args"]},
+        ],
+        tool_calls=[{**CALL, "id": "c2"}],
+    ),
+    ToolMessage([{"type": "text", "text": "written"}], tool_call_id="c2", status="error"),
+    ChatMessage(content="as somebody", role="user"),
+    AIMessage("", additional_kwargs={"x": 1}, tool_calls=[{**CALL, "id": "c3"}]),
+    ToolMessage("ok", tool_call_id="c3"),
+    AIMessage("Done."),
+    HumanMessage("Thanks."),
+]
+FUNCTION_RESULT = FunctionMessage(content="old style", name="old")
+RETRY: Any = RetryInfo(cause="model_retry", attempt=1, max_retries=2)
+PYDANTIC: list[Any] = [
+    ModelRequest(
+        parts=[
+            SystemPromptPart("You are kind."),
+            UserPromptPart(["Look", ImageUrl("https://x.example/a.png")]),
+        ]
+    ),
+    ModelResponse(
+        parts=[
+            TextPart("On it."),
+            ToolCallPart("read", {"path": "a"}, "c1"),
+            ToolCallPart("read", '{"path": "b"}', "c2"),
+        ]
+    ),
+    ModelRequest(
+        parts=[
+            ToolReturnPart("read", {"text": "A"}, "c1"),
+            ToolReturnPart("read", "B", "c2"),
+            UserPromptPart("And now?"),
+        ]
+    ),
+    ModelResponse(
+        parts=[
+            ThinkingPart("hm", signature="sealed", provider_name="p"),
+            ToolCallPart("read", {"path": "c"}, "c3"),
+        ]
+    ),
+    ModelRequest(parts=[ToolReturnPart("read", "C", "c3")]),
+    ModelResponse(parts=[TextPart("nonsense")]),
+    ModelRequest(parts=[RetryFeedbackPart("that was nonsense", retry=RETRY)]),
+    ModelResponse(parts=[TextPart("Sorry.")]),
+    ModelRequest(parts=[UserPromptPart([BinaryContent(b"\x89PNG", media_type="image/png")])]),
+]
+
+
+@pytest.mark.parametrize(
+    ("view", "messages"),
+    [(LangChainView, LANGCHAIN), (PydanticView, PYDANTIC)],
+    ids=["langchain", "pydantic"],
+)
+def test_untouched_messages_come_back_as_the_same_objects(view: Any, messages: list[Any]) -> None:
+    seen = view(messages)
+    back = seen.back(list(seen.items))
+    assert all(after is before for after, before in zip(back, messages, strict=True))
+    part = seen.back(seen.items[3:])
+    assert part[-1] is messages[-1]
+
+
+@pytest.mark.parametrize(
+    ("view", "messages"),
+    [(LangChainView, LANGCHAIN), (PydanticView, PYDANTIC)],
+    ids=["langchain", "pydantic"],
+)
+def test_what_compact_sees_is_a_legal_chat_history(view: Any, messages: list[Any]) -> None:
+    assert violations(view(messages).items, "chat") == []
+
+
+def test_everything_that_costs_tokens_is_seen() -> None:
+    text = json.dumps([*LangChainView(LANGCHAIN).items, *PydanticView(PYDANTIC).items])
+    for word in (
+        "Look",
+        "https://x.example/a.png",
+        "x = 1",
+        "sealed",
+        "written",
+        "hm",
+        "that was nonsense",
+        "Sorry.",
+        "iVBORw",
+    ):
+        assert word in text, word
+
+
+def test_signed_reasoning_is_seen_as_such() -> None:
+    chat = get("chat")
+    assert [n for n, item in enumerate(LangChainView(LANGCHAIN).items) if chat.read(item).signed] == [4]
+    assert [n for n, item in enumerate(PydanticView(PYDANTIC).items) if chat.read(item).signed] == [6]
+
+
+def changed(item: dict[str, Any], arguments: str) -> dict[str, Any]:
+    (call,) = item["tool_calls"]
+    return {**item, "tool_calls": [{**call, "function": {**call["function"], "arguments": arguments}}]}
+
+
+def test_a_shortened_call_keeps_everything_else_of_its_langchain_message() -> None:
+    view = LangChainView(LANGCHAIN)
+    items = list(view.items)
+    items[2] = changed(items[2], '{"path": "a.py", "content": "[compact: moved]"}')
+    items[3] = {**items[3], "content": "[compact: moved]"}
+    items[4] = changed(items[4], '{"path": "a.py", "content": "[compact: moved]"}')
+    back = view.back(items)
+    assert (back[2].id, back[2].response_metadata, back[2].content) == ("m1", {"model": "x"}, "On it.")
+    assert back[2].tool_calls[0]["args"]["content"] == "[compact: moved]"
+    assert (back[3].content, back[3].tool_call_id, back[3].artifact) == ("[compact: moved]", "c1", {"raw": 1})
+    (block,) = [block for block in back[4].content if block["type"] == "tool_use"]
+    assert block["input"]["content"] == "[compact: moved]"
+    assert LANGCHAIN[2].tool_calls[0]["args"]["content"] == CALL["args"]["content"], (
+        "the original is untouched"
+    )
+
+
+def test_a_shortened_result_keeps_its_place_among_the_others_of_its_pydantic_request() -> None:
+    view = PydanticView(PYDANTIC)
+    items = list(view.items)
+    items[3] = {**items[3], "content": "[compact: moved]"}
+    items[6] = changed(items[6], '{"path": "[compact: moved]"}')
+    back: list[Any] = list(view.back(items))
+    assert [getattr(part, "content", None) for part in back[2].parts] == ["[compact: moved]", "B", "And now?"]
+    assert back[2].parts[1] is PYDANTIC[2].parts[1]
+    assert back[3].parts[0] is PYDANTIC[3].parts[0]
+    assert back[3].parts[1].args_as_dict() == {"path": "[compact: moved]"}
+    assert [after is before for after, before in zip(back, PYDANTIC, strict=True)] == [
+        n not in (2, 3) for n in range(9)
+    ]
+
+
+def test_a_summary_is_a_reply_in_both() -> None:
+    summary = {"role": "assistant", "content": "<COMPACT-SUMMARY v1>\nall\n</COMPACT-SUMMARY>"}
+    view, other = LangChainView(LANGCHAIN), PydanticView(PYDANTIC)
+    assert view.back(parted([summary, *view.items[-2:]]))[:3] == [
+        HumanMessage(GAP),
+        AIMessage(summary["content"]),
+        HumanMessage(GAP),
+    ]
+    back = other.back(parted([summary, *other.items[-1:]]))
+    assert [type(message) for message in back] == [ModelRequest, ModelResponse, ModelRequest]
+    assert back[1].parts == [TextPart(summary["content"])]
+    assert back[2] is PYDANTIC[-1]
+
+
+def test_a_user_stands_before_a_summary_and_between_it_and_another_reply() -> None:
+    summary = {"role": "assistant", "content": "<COMPACT-SUMMARY v1>"}
+    system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
+    reply, call = {"role": "assistant", "content": "r"}, {"type": "function_call", "call_id": "c"}
+    gap = {"role": "user", "content": GAP}
+    assert parted([system, summary, user, reply]) == [system, gap, summary, user, reply]
+    assert parted([summary, call]) == [gap, summary, gap, call]
+    assert parted([user, summary, user]) == [user, summary, user]
+    assert parted([reply, reply]) == [reply, reply], "what the host wrote is the host's"
+
+
+def test_an_old_style_function_result_and_a_long_history_survive_a_pass() -> None:
+    manager, seen = agent_manager()
+    history: list[Any] = [HumanMessage("Read.")]
+    for n in range(14):
+        history += [
+            AIMessage("", tool_calls=[{"id": f"c{n}", "name": "get_report", "args": {"number": n}}]),
+            ToolMessage(report(n), tool_call_id=f"c{n}"),
+        ]
+    view = LangChainView(history)
+    with manager:
+        back = view.back(manager.preflight("s", view.items, dialect="chat"))
+    assert seen.named("pruned_messages")
+    assert back[-1] is history[-1]
+    assert LangChainView([FUNCTION_RESULT]).items == [
+        {"role": "function", "content": "old style", "name": "old"}
+    ]
+    assert LangChainView([]).back([{"role": "function", "name": "old", "content": "x"}]) == [
+        FunctionMessage(content="x", name="old")
+    ]
