@@ -1,7 +1,7 @@
 """The line: what happens to a session's messages before each model call. One generator, no I/O of its own.
 
 resolve   the host's list, seen through what the last step left
-hygiene   sanitize, limit turns, repair pairs
+arrivals  sanitize, limit turns, repair pairs; a huge result goes to the archive when it is first seen (arrivals.py)
 meter     exact tokens
 trigger   act now, and why
 pass      plan, archive, ladder, check, commit (passes.py)
@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact import dialects, hygiene
+from compact import dialects
+from compact.arrivals import Arrivals
 from compact.dialects import Dialect
-from compact.dialects._wire import is_plain, plain
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
@@ -32,12 +32,10 @@ from compact.layouts import Rules, View
 from compact.limits import Limits as Limits
 from compact.limits import fixed_shares, no_room
 from compact.markers import POINTER_OPENS
-from compact.messages import Message
 from compact.passes import Outcome, compact_rows
 from compact.sessions import SessionState, Working, recalled, remembered, resolve
 from compact.spans import Spans
-from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
-from compact.stages.offload import is_large, offload
+from compact.stages.base import Asking, Desk, Emit, Load, Row
 from compact.tokens import Estimate, Meter
 from compact.triggers import Decision, decide
 
@@ -135,9 +133,10 @@ class Line:
         if call.fit is not None:
             self.limits = self.limits.fitting(call.fit)
         working, state = yield from self._resolved(call, state)
-        seen, known = self._dialect(call, working.items)
-        working = yield from self._clean(working, known, seen)
-        working = yield from self._offloaded(working, known, seen)
+        arrivals = Arrivals(self.meter, self.desk, self.verified, self.moved, self.policy.max_turns)
+        seen, known = arrivals.dialect(call.dialect, working.items)
+        working = yield from arrivals.cleaned(working, known, seen)
+        working = yield from arrivals.offloaded(working, known, seen)
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=known, max_tokens=self.limits.window
         )
@@ -160,7 +159,7 @@ class Line:
             loaded = yield Load()
         except ArchiveError as problem:
             # Without the archive nothing can be compacted; counting goes on, and a session that fits is not held up.
-            yield Emit(_failed(problem, "none"))
+            yield Emit(Failure.of(problem, "none"))
             return Working(call.messages, range(len(call.messages))), state
         found = recalled(loaded, call.messages) if loaded is not None else SessionState(asked=True)
         if found is not None:
@@ -172,82 +171,6 @@ class Line:
         yield Emit(Warned(code="state_reset", severity="low", message=message))
         return Working(call.messages, range(len(call.messages))), SessionState(step=step, asked=True)
 
-    def _dialect(self, call: Call, items: Sequence[Any]) -> tuple[int, Dialect]:
-        """How many of the messages were looked at before, and the dialect of all."""
-        seen, known = self.verified.seen(items)
-        if call.dialect is not None:
-            named = dialects.get(call.dialect)
-            return seen if named is known else 0, named
-        if known is None or not all(_fits(item, known) for item in items[seen:]):
-            return 0, dialects.detect(items)
-        return seen, known
-
-    def _clean(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
-        if self.policy.max_turns is None and self.verified.is_legal(working.items, dialect, seen):
-            return working
-        report = hygiene.clean_report(working.items, self.policy.max_turns, dialect.NAME)
-        if report.messages is working.items:
-            return working
-        try:
-            yield KeepRemoved(
-                [removed.message for removed in report.removed],
-                [removed.reason for removed in report.removed],
-            )
-        except ArchiveError as problem:
-            yield Emit(_failed(problem, "none"))
-            return working
-        places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
-        sources = [places.get(id(item)) for item in report.messages]
-        desk = self.desk(dialect)
-        # What was mended is compact's own writing: masked, so that it is the same after a restart.
-        items = [
-            item if id(item) in places else dialect.write(desk.rewrite(dialect.read(item)))
-            for item in report.messages
-        ]
-        return Working(items, sources)
-
-    def _offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
-        """A huge result goes to the archive when it is first seen, whatever the total."""
-        desk = self.desk(dialect)
-        large = [
-            n
-            for n in range(seen, len(working.items))
-            if self.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
-        ]
-        if not large and not self.moved:
-            return working
-        items, sources = list(working.items), list(working.sources)
-        changed = self._moved_before(items, sources)
-        for n in large:
-            message = dialect.read(items[n])
-            if message.protected or not any(is_large(result.text, desk) for result in message.results):
-                continue
-            callers = _callers(items[:n], dialect, message)
-            if any(caller.protected for caller in callers):
-                continue  # a protected call protects its pair
-            names = {call.id: call.name for caller in callers for call in caller.calls}
-            row = Row(message, desk.large_result_tokens + 1, sources[n])
-            try:
-                (moved,) = yield from offload([row], desk, names=names)
-            except ArchiveError as problem:
-                yield Emit(_failed(problem, "none"))
-                continue
-            if moved is not row:
-                pointer, source = dialect.write(moved.message), sources[n]
-                if source is not None:
-                    self.moved[source] = (items[n], pointer)
-                items[n], sources[n], changed = pointer, None, True
-        return Working(items, sources) if changed else working
-
-    def _moved_before(self, items: list[Any], sources: list[int | None]) -> bool:
-        """A host that passes its full history shows us a moved result again: the same pointer takes its place."""
-        changed = False
-        for n, source in enumerate(sources):
-            before = self.moved.get(source) if source is not None else None
-            if before is not None and items[n] == before[0]:
-                items[n], sources[n], changed = before[1], None, True
-        return changed
-
     def _require_room(self, working: Working, dialect: Dialect, estimate: Estimate) -> Asking[None]:
         """Refuses a request whose fixed part fits, but leaves nothing to work in. One that does not fit fails its pass."""
         limits = self.limits
@@ -256,7 +179,7 @@ class Line:
         shares = fixed_shares(estimate, working.items, dialect, self.meter, self.policy.never_prune)
         if 0 <= limits.budget - sum(shares.values()) < limits.least_room:
             problem = no_room(shares, limits)
-            yield Emit(_failed(problem, "none"), is_last=True)
+            yield Emit(Failure.of(problem, "none"), is_last=True)
             raise problem
 
     def _decide(
@@ -332,13 +255,13 @@ class Line:
         try:
             outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
         except ArchiveError as problem:
-            yield Emit(_failed(problem, "snapshot"))
+            yield Emit(Failure.of(problem, "snapshot"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
             if not fits:
                 raise
             return before
         except Exception as problem:
-            yield Emit(_failed(problem, "none"))
+            yield Emit(Failure.of(problem, "none"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
             raise
         result = yield from self._concluded(call, state, working, dialect, estimate, outcome)
@@ -452,27 +375,6 @@ class Line:
         return raw
 
 
-def _callers(items: Sequence[Any], dialect: Dialect, message: Message) -> list[Message]:
-    """The messages with the calls that a message answers, found from the end."""
-    wanted = {result.call_id for result in message.results}
-    found: list[Message] = []
-    for item in reversed(items):
-        if not wanted:
-            break
-        caller = dialect.read(item)
-        if wanted & {call.id for call in caller.calls}:
-            wanted -= {call.id for call in caller.calls}
-            found.append(caller)
-    return found
-
-
-def _fits(item: Any, dialect: Dialect) -> bool:
-    try:
-        return is_plain(item) or bool(dialect.claim(plain(item)))
-    except ValueError:
-        return False
-
-
 def _estimated(estimate: Estimate) -> TokenEstimate:
     return TokenEstimate(
         model=estimate.model,
@@ -486,10 +388,6 @@ def _estimated(estimate: Estimate) -> TokenEstimate:
             messages=estimate.messages,
         ),
     )
-
-
-def _failed(problem: Exception, fallback: Any) -> Failure:
-    return Failure(error_type=type(problem).__name__, message=str(problem), fallback=fallback)
 
 
 def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:

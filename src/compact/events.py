@@ -225,6 +225,11 @@ class Failure(Properties):
     fallback: Fallback
     """What was done instead."""
 
+    @classmethod
+    def of(cls, problem: Exception, fallback: Fallback) -> Failure:
+        """The event that an exception is told as."""
+        return cls(error_type=type(problem).__name__, message=str(problem), fallback=fallback)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(Properties):
