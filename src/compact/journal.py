@@ -23,6 +23,8 @@ Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 
 _PAUSE_S = 0.02
 """Events that come close together are written together."""
+_QUIET_PAUSES = 50
+"""So many pauses without an event, and the thread ends. Starting one again holds up the caller, so not at once."""
 _LIMIT = 10_000
 """Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
 
@@ -77,11 +79,14 @@ class Journal:
 
     def _work(self) -> None:
         """Writes until nothing waits. A journal that nobody uses any more has no thread that would keep it."""
+        quiet = 0
         while True:
             time.sleep(_PAUSE_S)
+            quiet = 0 if self._waiting or self._lines else quiet + 1
             self.flush()
+            is_over = quiet > _QUIET_PAUSES or not threading.main_thread().is_alive()
             with self._starting:
-                if not self._waiting and not self._lines:
+                if is_over and not self._waiting and not self._lines:
                     self._working = False
                     return
 
