@@ -51,6 +51,7 @@ def test_every_default_of_the_contract() -> None:
             "max_turns": None,
             "reserve_output_tokens": 0,
             "timeout_s": 120,
+            "rescue_timeout_s": 15,
         },
         "summary": {
             "max_tokens": 2000,
@@ -81,10 +82,12 @@ def test_every_default_of_the_contract() -> None:
         },
         "redaction": {"enabled": True, "rules": "default", "extra": []},
         "tracing": {"exporters": ["jsonl"], "ariadne_url": None, "otlp_endpoint": None},
-        "guard": {"min_context_tokens": 4000, "warn_context_tokens": 8000},
+        "guard": {"min_context_tokens": 4000, "warn_context_tokens": 8000, "min_room_share": 0.02},
         "recovery": {
             "max_compactions": 3,
+            "shrink_share": 0.7,
             "breaker_failures": 3,
+            "breaker_pause_s": 60,
             "ineffective_passes": 2,
             "regrow_share": 0.1,
         },
