@@ -94,6 +94,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
+        # Reading the tokenizer takes a tenth of a second that no other thread can use, an event loop's neither: not later.
+        self._meter(self.config.model).load()
 
     # --- the line, in two drivers
 

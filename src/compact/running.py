@@ -25,10 +25,11 @@ from compact.engine import Call, Line, Result, UnderWay
 from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Started
 from compact.hygiene.verified import Verified
-from compact.lanes import Fenced, Wait, Waiting, in_thread
+from compact.lanes import Fenced, Wait, Waiting
 from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
 from compact.stages.base import Asking, Emit, Need
+from compact.threads import in_thread
 from compact.tokens import Meter
 
 _MAX_ROUNDS = 4
