@@ -51,6 +51,7 @@ def test_every_default_of_the_contract() -> None:
             "max_turns": None,
             "reserve_output_tokens": 0,
             "timeout_s": 120,
+            "rescue_timeout_s": 15,
         },
         "summary": {
             "max_tokens": 2000,
@@ -85,6 +86,7 @@ def test_every_default_of_the_contract() -> None:
         "recovery": {
             "max_compactions": 3,
             "breaker_failures": 3,
+            "breaker_pause_s": 60,
             "ineffective_passes": 2,
             "regrow_share": 0.1,
         },
