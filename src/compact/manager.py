@@ -83,7 +83,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
         policy = self.config.policy
         self._conductor = Conductor(
-            self._outside, timeout_s=policy.timeout_s, rescue_timeout_s=policy.rescue_timeout_s
+            self._outside,
+            timeout_s=policy.timeout_s,
+            rescue_timeout_s=policy.rescue_timeout_s,
+            archive_rest_s=self.config.archive.spool_retry_s,
         )
         self._policy = policy_for(self.config)
         self._meters: dict[str, Meter] = {}

@@ -28,7 +28,7 @@ from compact.hygiene.verified import Verified
 from compact.lanes import Fenced, Wait, Waiting
 from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
-from compact.stages.base import Asking, Emit, Need
+from compact.stages.base import Asking, Begin, Emit, Load, Need
 from compact.threads import in_thread
 from compact.tokens import Meter
 
@@ -37,6 +37,8 @@ _MAX_ROUNDS = 4
 _LIGHT_CHARS = 16_000
 _LIGHT_MESSAGES = 5_000
 """More than this, or so much new text, is too much work for an event loop."""
+_SLOW_S = 1.0
+"""An archive that takes this long to fail is away; one that fails at once may be asked again."""
 _NEVER = float("inf")
 
 
@@ -115,10 +117,14 @@ class Job:
 class Conductor:
     """Runs the calls of one manager."""
 
-    def __init__(self, outside: Outside, *, timeout_s: float, rescue_timeout_s: float) -> None:
+    def __init__(
+        self, outside: Outside, *, timeout_s: float, rescue_timeout_s: float, archive_rest_s: float
+    ) -> None:
         self._outside = outside
         self._timeout_s = timeout_s
         self._rescue_timeout_s = rescue_timeout_s
+        self._archive_rest_s = archive_rest_s
+        self._archive_rests_until = 0.0
 
     def conduct(self, job: Job) -> Waiting[Any]:
         """The whole call. Raises what the line raises, and `ArchiveError` when it is out of time and nothing fits."""
@@ -202,6 +208,8 @@ class Conductor:
             work.check()
             turns.take()
             try:
+                if isinstance(wanted, Load | Begin):
+                    return self._unless_away(work, lambda: self._outside.serve(work, wanted, meter))
                 return self._outside.serve(work, wanted, meter)
             finally:
                 turns.take()
@@ -224,6 +232,25 @@ class Conductor:
         if work.fenced and work.committed:
             # The step was being made in the very moment that its time was up. It is whole; the next call finds it.
             lane.when_free(job.session.ask_again)
+
+    def _unless_away(self, work: _Led, ask: Callable[[], Any]) -> Any:
+        """Asks the archive, unless it failed slowly a moment ago: an outage costs one wait, not one for each call."""
+        under_way = work.under_way
+        can_wait = under_way is None or (under_way.fits and work.manual_of is None)
+        began = time.monotonic()
+        if can_wait and began < self._archive_rests_until:
+            raise ArchiveError(
+                "the archive did not answer a moment ago",
+                hint=f"It is asked again within {self._archive_rest_s:g} s",
+                reason="resting",
+            )
+        try:
+            return ask()
+        except ArchiveError:
+            now = time.monotonic()
+            if now - began > _SLOW_S:
+                self._archive_rests_until = now + self._archive_rest_s
+            raise
 
     def _settle(self, job: Job, work: _Led, result: Result) -> None:
         session, outside, outcome = job.session, self._outside, result.outcome

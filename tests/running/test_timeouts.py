@@ -129,6 +129,45 @@ def test_an_archive_that_hangs_costs_one_timeout(operation: str, runs_async: boo
     assert archive.verify() == []
 
 
+class AwayArchive(SlowArchive):
+    """An archive that fails, but takes its time to."""
+
+    def __init__(self, operation: str, clock: list[float]) -> None:
+        super().__init__(operation)
+        self.clock = clock
+        self.asked = 0
+
+    def _wait(self, operation: str) -> None:
+        if operation == self.operation:
+            self.asked += 1
+            self.clock[0] += 5
+            raise ArchiveError("no answer")
+
+
+@pytest.mark.parametrize("operation", ["begin", "latest"])
+def test_an_outage_costs_one_wait_and_not_one_for_each_call(
+    operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("compact.running.time.monotonic", lambda: clock[0])
+    archive = AwayArchive(operation, clock)
+    policy = {"hard_cap_buffer": 0, "timeout_s": 1e6}
+    made = CompactManager(
+        CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy), archive=archive
+    )
+    items = long_session(50) if operation == "begin" else long_session(5)
+    for _ in range(4):
+        assert made.preflight("s", items) is items
+    assert archive.asked == 1
+    clock[0] += 31
+    assert made.preflight("s", items) is items
+    assert archive.asked == 2, "it is asked again after a while"
+    if operation == "begin":
+        with pytest.raises(ArchiveError, match="no answer"):
+            made.preflight("s", long_session(100))  # too large to wait
+        assert archive.asked == 3
+
+
 def test_the_caller_waits_no_longer_than_its_own_time_whoever_runs() -> None:
     """Three callers, one after the other, none of them beyond its own limit."""
     gate = Gate()

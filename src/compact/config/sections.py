@@ -180,7 +180,7 @@ class ArchiveConfig(Section):
     spool_root: Folder = ".compact/spool"
     """Where outputs and events wait while the bucket does not answer."""
     spool_retry_s: Seconds = 30
-    """How often the spool tries again."""
+    """How often the spool tries again, and how long an archive that did not answer is left alone by compaction."""
     lock_timeout_s: Seconds = 5
     """The longest a process waits for another that appends to the same event log."""
     attempt_ttl_s: Seconds = 86400
