@@ -58,7 +58,7 @@ def test_several_sessions_under_two_policies(called: Called, talks: Path) -> Non
     assert (default["policy"], selective["policy"]) == ("default", "selective")
     assert default["sessions"] == 3
     assert default["compacted"] == 2
-    assert 0.3 < default["saved"] < default["saved_where_compacted"]
+    assert 0.1 < default["saved"] < default["saved_where_compacted"]
     assert default["input_tokens"] == sum(sum(one["runs"][0]["sent"]) for one in found["sessions"])
     assert default["illegal"] == default["over_budget"] == default["control"] == default["failed"] == 0
 
