@@ -16,6 +16,8 @@ class Collector:
 
     def __init__(self) -> None:
         self.status = 200
+        self.refused_path: str | None = None
+        self.refusals = 0
         self.traces: list[ExportTraceServiceRequest] = []
         self.metric_requests: list[ExportMetricsServiceRequest] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -28,6 +30,9 @@ class Collector:
         self._server.server_close()
 
     def take(self, path: str, body: bytes) -> int:
+        if path == self.refused_path:
+            self.refusals += 1
+            return 405
         if self.status != 200:
             return self.status
         if path == "/v1/traces":

@@ -54,6 +54,7 @@ def __getattr__(name: str) -> Any:
 
 
 _ROOMS = frozenset({"checks", "config", "cuts", "dialects", "errors", "events", "hygiene", "messages"}) | {
+    "overflow",
     "redaction",
     "testing",
     "tokens",

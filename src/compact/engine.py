@@ -31,9 +31,8 @@ from compact.hygiene.verified import Verified
 from compact.layouts import Rules, View
 from compact.limits import Limits as Limits
 from compact.limits import fixed_shares, no_room
-from compact.markers import POINTER_OPENS
 from compact.messages import Message
-from compact.passes import Outcome, compact_rows
+from compact.passes import Outcome, compact_rows, warn_of_copied_pointers
 from compact.sessions import SessionState, Working, recalled, remembered, resolve
 from compact.spans import Spans
 from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Load, Row
@@ -318,7 +317,7 @@ class Line:
         before = Result(self._given(call, working), state, estimate)
         fits = estimate.total <= self.limits.budget
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
-        yield from _warn_of_copied_pointers(rows[len(state.standing or ()) :])
+        yield from warn_of_copied_pointers(rows[len(state.standing or ()) :])
 
         def remember(
             after: Sequence[Row], summaries: frozenset[str]
@@ -490,14 +489,3 @@ def _estimated(estimate: Estimate) -> TokenEstimate:
 
 def _failed(problem: Exception, fallback: Any) -> Failure:
     return Failure(error_type=type(problem).__name__, message=str(problem), fallback=fallback)
-
-
-def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
-    """Models imitate what they see: a pointer in the arguments of a new call would be written to a file."""
-    for row in rows:
-        for call in row.message.calls:
-            if POINTER_OPENS in call.arguments_text:
-                message = (
-                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
-                )
-                yield Emit(Warned(code="pointer_copied", severity="high", message=message))

@@ -7,17 +7,15 @@ fenced: the lane is free at once, the run's number is out of date, and what it s
 from __future__ import annotations
 
 import asyncio
-import atexit
 import threading
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
+from compact import turns
 from compact.errors import CompactError
 
 T = TypeVar("T")
@@ -62,6 +60,7 @@ class Run:
             CompactError: somebody else cancelled it.
         """
         self._answer = answer
+        turns.rest()
         try:
             self.check()
             return answer.result(timeout_s)
@@ -233,60 +232,3 @@ def _set(ended: Future[None] | None) -> None:
     if ended is not None:
         with suppress(InvalidStateError):
             ended.set_result(None)
-
-
-# --- work in the background
-
-_EXIT_S = 2.0
-"""How long a process that ends waits for work that was told to stop."""
-_stoppable: dict[threading.Thread, Callable[[], Any]] = {}
-
-
-def in_thread(
-    work: Callable[[], T],
-    name: str,
-    result: Future[T] | None = None,
-    stop: Callable[[], Any] | None = None,
-) -> Future[T]:
-    """The result of work in a thread of its own, in the caller's context.
-
-    A daemon: work that never comes back must not keep the process from ending. What it leaves undone then is what a
-    killed process leaves undone, and that is safe at every point. Work that can be told to `stop` is told so first, and
-    has a moment to end.
-    """
-    answer: Future[T] = result or Future()
-
-    def run() -> None:
-        try:
-            found = work()
-        except BaseException as problem:
-            with suppress(InvalidStateError):  # cancelled meanwhile: nobody wants to know
-                answer.set_exception(problem)
-        else:
-            with suppress(InvalidStateError):
-                answer.set_result(found)
-        _stoppable.pop(threading.current_thread(), None)
-
-    thread = threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True)
-    if stop is not None:
-        _stop_at_exit()
-        _stoppable[thread] = stop
-    try:
-        thread.start()
-    except BaseException:  # no more threads, or the process is ending
-        _stoppable.pop(thread, None)
-        raise
-    return answer
-
-
-@cache
-def _stop_at_exit() -> None:
-    atexit.register(_stop_all)
-
-
-def _stop_all() -> None:
-    """A daemon that is killed inside a C++ extension takes the process down with an error: let it come out of it."""
-    end = time.monotonic() + _EXIT_S
-    for thread, stop in list(_stoppable.items()):
-        stop()
-        thread.join(max(0.0, end - time.monotonic()))

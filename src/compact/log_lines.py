@@ -8,6 +8,7 @@ from collections.abc import Callable
 from compact.events import Failure, Finished, Properties, Recovery, Started, Warned
 
 log = logging.getLogger("compact")
+log.addHandler(logging.NullHandler())  # a host that configured no logging is not written to
 LOGGED = (Started, Finished, Failure, Warned, Recovery)
 """The start and the end of a pass, failures, warnings and recoveries."""
 

@@ -94,6 +94,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
+        # Reading the tokenizer takes a tenth of a second that no other thread can use, an event loop's neither: not later.
+        self._meter(self.config.model).load()
 
     # --- the line, in two drivers
 
@@ -365,9 +367,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        config = self.config
-        window = window_of(config.model, configured=config.max_context_tokens, windows=config.windows)
-        return self._meter(config.model).estimate(messages, tools, system=system, max_tokens=window.tokens)
+        window = self._window_now(None).tokens
+        return self._meter(self.config.model).estimate(messages, tools, system=system, max_tokens=window)
 
     def observe(self, session_id: str, *, input_tokens: int) -> None:
         """Tells what the provider counted for the request of the last preflight; the next ones are held against it.

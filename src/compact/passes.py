@@ -19,9 +19,9 @@ from compact import cuts
 from compact.checks import structure_violations
 from compact.cuts import Unit
 from compact.errors import CompactError, InsufficientBudget
-from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision
+from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision, Warned
 from compact.layouts import Folded, Rules, View, bound_to_fold, layered, selective
-from compact.markers import GAP, text_hash
+from compact.markers import GAP, POINTER_OPENS, text_hash
 from compact.messages import Message, Text
 from compact.stages.base import Asking, Begin, Begun, Commit, Desk, Emit, Row, total
 from compact.stages.offload import offload
@@ -87,6 +87,17 @@ def compact_rows(
     yield _pruned(rows, after, desk, view, summaries)
     told = {stage: desk.scale(tokens) for stage, tokens in saved.items()}
     return Outcome(after, desk.scale(size), desk.scale(total(after)), begun.step, told, summaries)
+
+
+def warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
+    """Models imitate what they see: a pointer in the arguments of a new call would be written to a file."""
+    for row in rows:
+        for call in row.message.calls:
+            if POINTER_OPENS in call.arguments_text:
+                message = (
+                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
+                )
+                yield Emit(Warned(code="pointer_copied", severity="high", message=message))
 
 
 # --- plan

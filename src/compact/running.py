@@ -19,16 +19,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from compact import dialects
+from compact import dialects, turns
 from compact.drivers import drive, served
 from compact.engine import Call, Line, Result, UnderWay
 from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Started
 from compact.hygiene.verified import Verified
-from compact.lanes import Fenced, Wait, Waiting, in_thread
+from compact.lanes import Fenced, Wait, Waiting
 from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
 from compact.stages.base import Asking, Emit, Need
+from compact.threads import in_thread
 from compact.tokens import Meter
 
 _MAX_ROUNDS = 4
@@ -199,8 +200,14 @@ class Conductor:
 
         def serve(wanted: Need) -> Any:
             work.check()
-            return self._outside.serve(work, wanted, meter)
+            turns.take()
+            try:
+                return self._outside.serve(work, wanted, meter)
+            finally:
+                turns.take()
 
+        if job.loop is not None:
+            turns.join()
         try:
             work.result = drive(asking, serve, need)
         except Fenced:
@@ -209,6 +216,7 @@ class Conductor:
             work.problem = problem
         finally:
             work.end()
+            turns.leave()
         if work.result is None:
             lane.leave(work)
         else:
@@ -327,8 +335,15 @@ class Conductor:
                     reason="timeout",
                 )
 
-        reading = partial(drive, line.run(job.call, session.state), serve)
-        done = in_thread(reading, "compact-snapshot", stop=lambda: None)
+        def read() -> Result:
+            if job.loop is not None:
+                turns.join()
+            try:
+                return drive(line.run(job.call, session.state), serve)
+            finally:
+                turns.leave()
+
+        done = in_thread(read, "compact-snapshot", stop=lambda: None)
         yield Wait(done, _NEVER)
         return done.result().messages
 

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 
 from compact.config import CompactConfig
 from compact.events import Warned
-from compact.lanes import Run, in_thread
+from compact.lanes import Run
 from compact.stages.base import Reply, SummaryRequest
 from compact.summarizers import extractive, llm, templates
+from compact.threads import in_thread
 from compact.tokens import Meter
 from compact.windows import window_of
 

@@ -51,6 +51,7 @@ def test_every_default_of_the_contract() -> None:
             "max_turns": None,
             "reserve_output_tokens": 0,
             "timeout_s": 120,
+            "rescue_timeout_s": 15,
         },
         "summary": {
             "max_tokens": 2000,
@@ -87,10 +88,12 @@ def test_every_default_of_the_contract() -> None:
             "queue_events": 10_000,
             "flush_timeout_s": 5,
         },
-        "guard": {"min_context_tokens": 4000, "warn_context_tokens": 8000},
+        "guard": {"min_context_tokens": 4000, "warn_context_tokens": 8000, "min_room_share": 0.02},
         "recovery": {
             "max_compactions": 3,
+            "shrink_share": 0.7,
             "breaker_failures": 3,
+            "breaker_pause_s": 60,
             "ineffective_passes": 2,
             "regrow_share": 0.1,
         },

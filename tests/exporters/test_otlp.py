@@ -86,6 +86,21 @@ def test_metrics_are_sent_on_close(collector: Collector) -> None:
     assert found["compact.context.usage"].histogram.data_points[0].count == 1
 
 
+def test_a_receiver_that_takes_no_metrics_is_not_asked_all_the_time(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector.refused_path = "/v1/metrics"
+    exporter = OtlpExporter(collector.url)
+    made = manager()
+    made.preflight("s", turns(1))
+    with caplog.at_level(logging.CRITICAL, "opentelemetry"):
+        for event in events(made):
+            assert exporter.export([event]).taken == 1
+            exporter.close()
+    assert len(collector.spans()) == 2
+    assert collector.refusals == 1
+
+
 def test_an_error_is_a_span_with_error_status(collector: Collector) -> None:
     made = traced(collector)
     with pytest.raises(Exception, match="what must stay"):

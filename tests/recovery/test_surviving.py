@@ -57,6 +57,7 @@ def test_the_limit_that_was_named_is_used_from_then_on() -> None:
     made, model, items = manager(32_000), Model(9000), tool_session(90)
     made.call("s", items, model)
     assert model.refusals == 1
+    assert made.estimate(items).max_tokens == 9000
     for n in range(20):
         items += [says(f"reply {n}"), user("next"), *pair(f"d{n}", "more rows " * 300)]
         made.call("s", items, model)

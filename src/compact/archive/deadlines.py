@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, TypeAlias
 
+from compact import turns
+
 Kind: TypeAlias = Literal["quick", "step"]
 """What an agent waits for while it works, or the making of a step."""
 
@@ -65,6 +67,7 @@ def current() -> Operation | None:
 @contextmanager
 def waiting() -> Iterator[None]:
     """Counts the time spent inside for the operation that this code runs in."""
+    turns.rest()
     under_way, began = _current.get(), time.monotonic()
     try:
         yield

@@ -14,6 +14,8 @@ from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
 _TIMEOUT_S = 2.0
 _METRICS_S = 10.0
 """How often metrics are sent while there is something to tell."""
+_METRICS_PAUSE_S = 300.0
+"""How long metrics wait after they were refused: many receivers take spans alone."""
 _SAMPLED = 1
 
 
@@ -76,9 +78,10 @@ class _Metrics:
     def __init__(self, endpoint: str | None, timeout: float | None, resource: Any) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+        from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult
 
         self._exporter: Any = OTLPMetricExporter(endpoint=endpoint, timeout=timeout)
+        self._success = MetricExportResult.SUCCESS
         self._reader = InMemoryMetricReader()
         meter = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False).get_meter("compact")
         self._passes = meter.create_counter("compact.passes", unit="{pass}", description="Passes, by outcome")
@@ -122,8 +125,8 @@ class _Metrics:
         if now - self._sent_at >= at_most_every_s:
             self._sent_at = now
             data = self._reader.get_metrics_data()
-            if data is not None:
-                self._exporter.export(data)
+            if data is not None and self._exporter.export(data) is not self._success:
+                self._sent_at = now + _METRICS_PAUSE_S
 
 
 def _resource() -> Any:

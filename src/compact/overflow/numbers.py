@@ -34,7 +34,7 @@ _OUTPUT_BEFORE = re.compile(
 _INPUT_AFTER = re.compile(
     r"^\)? ?(?:tokens? )?(?:input tokens|prompt tokens|inputs tokens|in (?:the |your )?(?:messages?|prompt|input|functions)|"
     r"(?:tokens )?from the input|of (?:text|tool|image) input|inputs? tokens)|^\)? ?(?:input |prompt )?tokens?\)? "
-    r"(?:>|exceeds?\b|is (?:too|longer|larger|more|greater)|were|which)|^\)? ?(?:exceeds?\b|is longer|>)"
+    r"(?:>|exceeds?\b|is (?:too|longer|larger|more|greater)|were|which|(?:does|do|will|can) ?not fit)|^\)? ?(?:exceeds?\b|is longer|>)"
 )
 _LIMIT_AFTER = re.compile(
     r"^\]?\)?[ -](?:tokens? )?(?:-?token )?(?:maximum|max\b|limit|context|window|is the (?:maximum|limit)|allowed|available|"
@@ -49,7 +49,7 @@ _CUES: tuple[tuple[Role, re.Pattern[str]], ...] = (
         "limit",
         re.compile(
             r"maximum|\bmax\b|limits?\b|allowed|window|context (?:length|size)|n_ctx|max_model_len|at most|up to|less than|"
-            r"fewer than|exceeds?\b|must be|<=?|cannot|> ?$|supports?|only|range|no more than|capacity|than|context of"
+            r"fewer than|exceeds?\b|must be|<=?|cannot|> ?$|supports?|only|range|no more than|capacity|than|context of|fit in"
         ),
     ),
     (
@@ -81,6 +81,8 @@ class Numbers:
 def read(text: str) -> Numbers:
     """The numbers of an error's text. What contradicts itself (a request within its limit) is left out."""
     said = plain(text)
+    if "maxlength" in said:
+        return Numbers()  # a schema's word: characters
     added = _SUM.search(said.replace(",", ""))
     if added is not None:
         output = int(added["output"])

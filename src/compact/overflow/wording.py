@@ -88,7 +88,7 @@ _EXCEEDS = (
     r"(?:must|should|can) ?not (?:be )?(?:exceed|over|above|more than|longer than)|>)"
 )
 _BOUND = (
-    r"(?:context(?: (?:window|length|size|limit|budget|capacity))?|n_ctx|max_model_len|num_ctx|(?:token|prompt|input)s? "
+    r"(?:context(?: (?:window|length|size|limit|budget|capacity))?|n_ctx|num_ctx|max_(?:model_len|seq_len|sequence_length|total_tokens|input_tokens|input_length|prompt_tokens)|(?:token|prompt|input)s? "
     r"(?:limit|length|size|budget|window|count)|(?:number|amount) of (?:input |prompt )?tokens|(?:message|input|prompt|"
     r"model|total|context) tokens?|(?:context|model) window)"
 )
@@ -106,7 +106,7 @@ _OVERFLOW = tuple(
         # Something exceeds the context window.
         rf"\b{_EXCEEDS}{_SPAN}\b{_BOUND}\b",
         # The input exceeds something.
-        rf"\b(?:context|prompts?|inputs?|tokens?|sequence)\b{_GAP}[ (]{_EXCEEDS}{_GAP}(?:\b(?:limit|max|maximum|length|allowed|window)\b|{_NUMBER})",
+        rf"\b(?:context|prompts?|inputs?|tokens|token (?:count|length|usage|size)|sequence)\b{_GAP}[ (]{_EXCEEDS}{_GAP}(?:\b(?:limit|max|maximum|length|allowed|window)\b|{_NUMBER})",
         rf"\b(?:context|prompts?|inputs?|requests?|messages?)\b{_GAP}{_NUMBER} tokens\b{_GAP}\b(?:max|maximum|limit)\b",
         # The context length was exceeded.
         r"\b(?:context|prompt|tokens?|input|n_ctx|model max(?:imum)?)(?:[ _-](?:window|length|size|limit|count|tokens?|budget))*"
@@ -117,9 +117,10 @@ _OVERFLOW = tuple(
         rf"\b(?:context|prompt)(?: (?:length|window|size|limit))(?: (?:is|of|was))?(?: only)?[ :=(]+{_NUMBER}",
         rf"\b(?:supports?|accepts?|allows?|takes?)(?: \w+)?? (?:at most|up to|only|a maximum of|no more than) {_NUMBER} ?"
         r"(?:input |prompt |context )?tokens\b",
+        rf"\bonly {_NUMBER} tokens\b{_SPAN}\b(?:available|left|context|window)\b",
         # Please shorten it.
         rf"\b(?:reduce|shorten|decrease|trim|truncate|shorter)\b{_SPAN}\b(?:prompt|messages?|input|context|conversation)\b",
-        r"\brange of input length\b",
+        r"\brange of input length\b|\bmalformed input request\b.{0,40}\bmaxlength\b",
         # It does not fit.
         rf"\b(?:not|cannot|can't|doesn't|don't|won't) fit\b{_SPAN}\b(?:context|window)\b",
         # The same in Chinese.

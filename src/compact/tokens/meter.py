@@ -82,6 +82,10 @@ class Meter:
     def _counter(self) -> Counter:
         return counter_for(self.encoding, self._fast)
 
+    def load(self) -> None:
+        """Reads the tokenizer now; otherwise the first count does."""
+        self._counter  # noqa: B018
+
     @property
     def counted_by(self) -> str:
         """Which package counts: "splintr" or "tiktoken"."""
