@@ -8,6 +8,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ import typer
 from compact.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+INTEGRATIONS = sorted((ROOT / "docs" / "integrations").glob("*.md"))
 BLOCK = re.compile(r"^```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -53,8 +55,16 @@ def command_lines() -> Iterator[Any]:
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In an empty folder, as somebody would who pastes one block after the other."""
+    """In an empty folder, as somebody would who pastes one block after the other. Models are the examples' stand-in."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    with import_module("offline_model").model(calls=1):
+        run_blocks(page)
+
+
+def run_blocks(page: Path) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):
         at_its_line = "\n" * (block.line - 1) + block.text
@@ -62,6 +72,13 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
         result = eval(code, names)
         if inspect.iscoroutine(result):
             asyncio.run(result)
+
+
+@pytest.mark.parametrize("page", INTEGRATIONS, ids=lambda page: page.name)
+def test_an_integration_is_switched_on_in_fewer_than_ten_lines(page: Path) -> None:
+    """The first block of its page is all that it takes, imports and a call included."""
+    first = blocks(page, "python")[0].text
+    assert 0 < sum(bool(line.strip()) for line in first.splitlines()) < 10
 
 
 @pytest.mark.parametrize("words", list(command_lines()))

@@ -137,6 +137,24 @@ def test_a_session_and_a_filter_together_know_the_same_session() -> None:
     assert len(summarized) == len(set(summarized)) < 15
 
 
+@pytest.mark.parametrize("group", [None, "thread-9"])
+def test_a_filter_alone_knows_a_stored_session_again_in_its_next_run(group: str | None) -> None:
+    """The SDK does not tell a filter which session it serves; what the list says does."""
+    manager, seen = agent_manager()
+
+    async def talk() -> None:
+        agent, stored = sdk_agent(sdk_model(provider)), SQLiteSession("plain")
+        for n in range(16):
+            config = RunConfig(call_model_input_filter=compact_filter(manager), group_id=group)
+            await Runner.run(agent, f"Read report {n}, please.", session=stored, run_config=config)
+
+    with serving(one_report_a_turn) as provider, manager:
+        asyncio.run(talk())
+    assert provider.refused == []
+    assert len({event["session_id"] for event in seen.events}) == 1
+    assert seen.named("summary_created")
+
+
 def test_a_session_on_the_providers_side_is_refused_with_what_to_do() -> None:
     manager, _ = agent_manager()
     with serving(calls_then_text(0)) as provider:

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,9 +23,9 @@ _REMEMBERED = 256
 
 @dataclass(slots=True)
 class _Known:
-    given: Sequence[Any] = field(default_factory=list)
+    given: Sequence[Any]
     """The newest list of the host."""
-    kept: Sequence[Any] = field(default_factory=list)
+    kept: Sequence[Any]
     """What it was told to send for it."""
 
 
@@ -52,7 +52,7 @@ class Conversations:
             while name in self._known:
                 count += 1
                 name = f"{wanted}.{count}"
-            self._known[name] = _Known()
+            self._known[name] = _Known(list(items), list(items))
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
             return name
@@ -60,8 +60,8 @@ class Conversations:
     def note(self, name: str, given: Sequence[Any], kept: Sequence[Any]) -> None:
         """Remembers what a conversation looked like, and what was sent for it."""
         with self._lock:
-            known = self._known.pop(name, None) or _Known()
-            if not known.kept or not _continues(given, known.kept) or _continues(given, known.given):
+            known = self._known.pop(name, None) or _Known([], [])
+            if _continues(given, known.given) or not _continues(given, known.kept):
                 known.given = list(given)
             # Otherwise the list is one that was shortened already, on its way through a second hook.
             known.kept = list(kept)

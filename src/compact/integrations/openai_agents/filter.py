@@ -100,6 +100,8 @@ def name_of(manager: CompactManager, session_id: SessionId, data: Any, items: Se
 
 def fit_for(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
     """What compact wrote, as a model's provider takes it: OpenAI's own takes any order of roles, others may not."""
+    if getattr(model, "sends_what_fits", False):
+        return kept  # a CompactModel sees to it
     others = isinstance(model, str) and "/" in model and not model.startswith("openai/")
     unknown = isinstance(model, Model) and not isinstance(
         model, OpenAIResponsesModel | OpenAIChatCompletionsModel

@@ -82,6 +82,9 @@ class CompactModel(Model):
     Raises, on a call, as `CompactManager.acall` does.
     """
 
+    sends_what_fits = True
+    """For the filter: what it returns comes here next."""
+
     def __init__(self, model: Model, manager: CompactManager, session_id: SessionId = None) -> None:
         self.wrapped = model
         self._manager = manager
