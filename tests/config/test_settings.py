@@ -64,7 +64,12 @@ def test_every_default_of_the_contract() -> None:
             "timeout_s": 60,
             "fallback": "extractive",
         },
-        "offload": {"large_result_tokens": 20000, "preview_lines": 10, "preview_tokens": 400},
+        "offload": {
+            "large_result_tokens": 20000,
+            "preview_lines": 10,
+            "preview_tokens": 400,
+            "excerpt_share": 0.25,
+        },
         "archive": {
             "adapter": "fs",
             "root": ".compact/archive",
