@@ -8,12 +8,12 @@ outside (`Recorder`), so that the same run gives the same bytes.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 from compact.typed_json import build, checked, plain
 
@@ -347,9 +347,11 @@ def timestamp(moment: datetime) -> str:
     Raises:
         ValueError: the moment has no timezone.
     """
-    if moment.tzinfo is None:
-        raise ValueError(f"a clock must give times with a timezone, got {moment!r}")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    if moment.tzinfo is not UTC:
+        if moment.tzinfo is None:
+            raise ValueError(f"a clock must give times with a timezone, got {moment!r}")
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat('T', 'microseconds')[:-6]}Z"
 
 
 def moment(text: str) -> datetime:
@@ -367,9 +369,8 @@ class Ids:
     """A sequence of ids that depends on its seed and nothing else. Safe to share between threads."""
 
     def __init__(self, seed: str) -> None:
-        self._seed = seed
-        self._count = 0
-        self._lock = threading.Lock()
+        self._seed = hashlib.sha256(f"{seed}:".encode())
+        self._numbers = itertools.count(1)  # the next one is given out in one piece, whoever asks
 
     def trace_id(self) -> str:
         """A new trace id: 32 hex digits."""
@@ -380,10 +381,9 @@ class Ids:
         return self._next(16)
 
     def _next(self, digits: int) -> str:
-        with self._lock:
-            self._count += 1
-            count = self._count
-        return hashlib.sha256(f"{self._seed}:{count}".encode()).hexdigest()[:digits]
+        found = self._seed.copy()
+        found.update(b"%d" % next(self._numbers))
+        return found.hexdigest()[:digits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,8 +394,7 @@ class Trace:
     parent_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The place of one event that is made later: where it belongs, its own id, and the time that it took."""
 
     trace: Trace

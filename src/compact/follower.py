@@ -303,15 +303,15 @@ class Follower:
             self._changed.notify_all()
 
     def _save(self) -> None:
-        with self._changed:
-            sessions, self._unsaved = self._unsaved, set()
-            self._saving, self._saved_at = False, time.monotonic()
-        for session_id in sorted(sessions):
+        self._saved_at = time.monotonic()
+        for session_id in sorted(self._unsaved):  # only this thread adds to it
             try:
                 self._log.set_cursor(session_id, self.name, self._last[session_id])
             except CompactError as problem:
                 log.debug("it is not recorded how far %s came: %s", self.name, problem)
         with self._changed:
+            self._unsaved.clear()
+            self._saving = False
             self._changed.notify_all()
 
 

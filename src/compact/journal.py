@@ -21,7 +21,7 @@ log = logging.getLogger("compact")
 Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 """Writes events of one session into the archive."""
 
-_PAUSE_S = 0.02
+_PAUSE_S = 0.005
 """Events that come close together are written together."""
 _LINGER_S = 1.0
 """So long a writer without work waits for more: starting a thread is what costs an agent most."""

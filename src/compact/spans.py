@@ -42,6 +42,8 @@ class _Open:
     trace: Trace
     span_id: str
     started_at: datetime
+    below: Trace
+    """Where the events belong that it leads to."""
     is_pass: bool = False
 
 
@@ -52,7 +54,8 @@ class Spans:
         self._recorder = recorder
         self._root = root
         self._mark = recorder.clock()
-        self._open = [_Open(trace, recorder.ids.span_id(), self._mark)]
+        self._top = self._opened(trace, self._mark)
+        self._outer: list[_Open] = []
         self._held: list[Emit] = []
 
     def around(self, asking: Asking[T]) -> Asking[T]:
@@ -66,23 +69,40 @@ class Spans:
                 except StopIteration as end:
                     result: T = end.value
                     return result
-                step = asking.send
+                step, value = asking.send, None
                 try:
-                    value = yield from self._served(need)
+                    if not isinstance(need, Emit):
+                        value = yield from self._served(need)
+                    elif (placed := self._placed(need)) is not None:
+                        value = yield placed
                 except Exception as problem:
                     step, value = asking.throw, problem
         finally:
             asking.close()
 
+    def place(self, properties: Properties, is_last: bool = False) -> Span:
+        """The place of the next event, also of one that is told from outside: that a run was out of time."""
+        now = self._recorder.clock()
+        if isinstance(properties, Started):
+            self._begin_pass(now)
+        elif is_last or self._ends_span(properties):
+            return self._ended(properties, now)
+        began = now
+        if not isinstance(properties, _INSTANTS):
+            began, self._mark = self._mark, now
+        return Span(self._top.below, self._recorder.ids.span_id(), began, now)
+
+    def _placed(self, need: Emit) -> Emit | None:
+        """The event in its place; None when it is held back until its pass is committed."""
+        placed = Emit(need.properties, need.payload, self.place(need.properties, need.is_last))
+        if self._top.is_pass and isinstance(need.properties, _EFFECTS):
+            self._held.append(placed)
+            return None
+        return placed
+
     def _served(self, need: Need) -> Asking[Any]:
-        if isinstance(need, Emit):
-            placed = Emit(need.properties, need.payload, self.place(need.properties, need.is_last))
-            if isinstance(need.properties, _EFFECTS) and self._open[-1].is_pass:
-                self._held.append(placed)
-                return None
-            return (yield placed)
         if isinstance(need, Store | Commit | KeepRemoved):
-            need = replace(need, trace=self._below())
+            need = replace(need, trace=self._top.below)
         answer = yield need
         if isinstance(need, Begin):
             self._mark = self._recorder.clock()  # storing the transcript has an event of its own
@@ -93,34 +113,25 @@ class Spans:
                     yield effect
         return answer
 
-    def place(self, properties: Properties, is_last: bool = False) -> Span:
-        """The place of the next event, also of one that is told from outside: that a run was out of time."""
-        now = self._recorder.clock()
-        if isinstance(properties, Started):
-            self._begin_pass(now)
-        elif is_last or self._ends_span(properties):
-            ended = self._open[-1]
-            if isinstance(properties, Finished):
-                self._held.clear()
-            if len(self._open) > 1:
-                self._open.pop()
-            self._mark = now
-            return Span(ended.trace, ended.span_id, ended.started_at, now)
-        began = now
-        if not isinstance(properties, _INSTANTS):
-            began, self._mark = self._mark, now
-        return Span(self._below(), self._recorder.ids.span_id(), began, now)
+    def _opened(self, trace: Trace, now: datetime) -> _Open:
+        span_id = self._recorder.ids.span_id()
+        return _Open(trace, span_id, now, Trace(trace.trace_id, span_id))
 
     def _begin_pass(self, now: datetime) -> None:
-        if self._open[-1].is_pass:  # a pass that lost a race runs again on what the winner left
-            self._open.append(_Open(self._below(), self._recorder.ids.span_id(), now))
-        self._open[-1].is_pass = True
+        if self._top.is_pass:  # a pass that lost a race runs again on what the winner left
+            self._outer.append(self._top)
+            self._top = self._opened(self._top.below, now)
+        self._top.is_pass = True
 
     def _ends_span(self, properties: Properties) -> bool:
         if isinstance(properties, TriggerDecision):
-            return not properties.triggered and not self._open[-1].is_pass
+            return not properties.triggered and not self._top.is_pass
         return isinstance(properties, Finished) or type(properties) is self._root
 
-    def _below(self) -> Trace:
-        top = self._open[-1]
-        return Trace(top.trace.trace_id, top.span_id)
+    def _ended(self, properties: Properties, now: datetime) -> Span:
+        ended, self._mark = self._top, now
+        if isinstance(properties, Finished):
+            self._held.clear()
+        if self._outer:
+            self._top = self._outer.pop()
+        return Span(ended.trace, ended.span_id, ended.started_at, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -235,3 +236,19 @@ def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
     assert follower.flush(10)
     assert [event["span_id"] for event in away.got] == ids_of(written), "once, and in order"
     assert follower.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}
+
+
+def test_a_flush_is_over_when_it_is_written_down_how_far_it_came() -> None:
+    class SlowLog(ListLog):
+        def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+            time.sleep(0.1)
+            super().set_cursor(session_id, exporter, span_id)
+
+    gate = Gate(resumes=True)
+    gate.open.set()
+    source = SlowLog()
+    follower = Follower(gate, 100, source, lambda *report: None)
+    written = lines(3)
+    source.write(follower, "s", written)
+    assert follower.flush(5)
+    assert source.cursors == {("s", "gate"): ids_of(written)[-1]}
