@@ -34,9 +34,20 @@ class _Crew:
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._threads = 0
         self._idle = 0
+        self._closed = False
+
+    def close(self) -> None:
+        """Takes no work any more."""
+        self._closed = True
 
     def run(self, work: Callable[[], None]) -> None:
-        """Has some thread do the work."""
+        """Has some thread do the work.
+
+        Raises:
+            RuntimeError: no thread can be started any more.
+        """
+        if self._closed:
+            raise RuntimeError("the process is ending: no new work is begun")
         self._work.put(work)
         with self._lock:
             is_first = not self._threads
@@ -131,6 +142,7 @@ def _stop_at_exit() -> None:
 
 def _stop_all() -> None:
     """A daemon that is killed inside a C++ extension takes the process down with an error: let it come out of it."""
+    _crew.close()
     under_way = list(_stoppable.items())
     for _, stop in under_way:
         stop()

@@ -9,16 +9,27 @@ from pathlib import Path
 from support_running import WAIT_S
 
 PROGRAM = """
-import threading
-from support_running import Gate, long_session, until
+import asyncio
+from support_running import auntil, long_session
 from support_engine import manager
 
-gate = Gate()
-made = manager(8000, summarizer=gate)
-threading.Thread(target=made.preflight, args=("s", long_session(100)), daemon=True).start()
-gate.asked.wait(20)
-for n in range(20):
-    threading.Thread(target=made.preflight, args=(f"t{n}", long_session(60)), daemon=True).start()
+made = manager(8000)
+begun = []
+redact = made._outside.redactor("s").redact_messages
+
+def redacted(messages):
+    begun.append(True)
+    for _ in range(15):
+        found = redact(messages)
+    return found
+
+made._outside.redactor("s").redact_messages = redacted
+
+async def host():
+    task = asyncio.create_task(made.apreflight("s", long_session(100)))
+    await auntil(lambda: bool(begun))
+
+asyncio.run(host())  # which cancels what still runs, in the middle of a long redaction
 """
 
 
