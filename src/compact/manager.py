@@ -19,7 +19,7 @@ from compact.config import CompactConfig
 from compact.dialects import Dialect, get
 from compact.drivers import drive
 from compact.engine import Call, Line
-from compact.errors import ArchiveError, WindowTooSmall
+from compact.errors import ArchiveError
 from compact.events import Failure, Offload, Warned, WarningCode, session_trace
 from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
@@ -31,28 +31,18 @@ from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
 from compact.recovery import Learn, Learned, input_tokens
 from compact.running import Conductor, Job, copied
-from compact.settings import corrected, desk_for, limits_for, policy_for
+from compact.settings import corrected, desk_for, guarded, limits_for, policy_for
 from compact.spans import Spans
 from compact.stages.base import Desk
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
-from compact.windows import Window, check_window, window_of
+from compact.windows import Window, window_of
 
 DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
 """Below this a provider's fixed overhead says nothing about its tokenizer."""
 _MAX_CORRECTION = 3.0
-
-
-_ORIGINS = {
-    "configured": "max_context_tokens",
-    "windows": "windows in the configuration",
-    "built-in": "the built-in table",
-    "default": "the default for a model that nobody knows",
-    "cap": "a cap",
-    "learned": "the provider's own error",
-}
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
@@ -260,7 +250,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         name = model or self.config.model
         meter = self._meter(name)
         window = self._window_now(model)
-        self._check_window(session, window, name)
+        for warning in guarded(self.config, window, name):
+            self._outside.warn_once(session, warning)
         return Line(
             meter=meter,
             limits=self._limits_now(session, name, window),
@@ -480,23 +471,6 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             self._outside.redactor(session.id).redact,
             lambda message: self._outside.rewritten(session, message, dialect),
         )
-
-    def _check_window(self, session: Session, window: Window, model: str) -> None:
-        guard = self.config.guard
-        verdict = check_window(window.tokens, guard.min_context_tokens, guard.warn_context_tokens)
-        if verdict.block:
-            raise WindowTooSmall(
-                f"{verdict.reason} (model {model}, window from {_ORIGINS[window.source]})",
-                tokens=verdict.tokens,
-                minimum=verdict.min_tokens,
-                source=window.source,
-            )
-        if not window.known:
-            text = f"no context window is known for {model}: {window.tokens:,} tokens are assumed; set max_context_tokens"
-            self._outside.warn_once(session, Warned(code="unknown_model", severity="medium", message=text))
-        if verdict.warn:
-            warning = Warned(code="small_window", severity="medium", message=verdict.reason)
-            self._outside.warn_once(session, warning)
 
 
 def _call(messages: Sequence[Any], **more: Any) -> Call:

@@ -8,13 +8,25 @@ from dataclasses import replace
 from compact.config import CompactConfig, share_of
 from compact.dialects import Dialect
 from compact.engine import Policy
-from compact.events import PolicyInForce
+from compact.errors import WindowTooSmall
+from compact.events import PolicyInForce, Warned
 from compact.limits import Limits
 from compact.messages import Message
 from compact.stages.base import Desk
 from compact.summarizers import strategies
 from compact.tokens import Meter
 from compact.triggers import Thresholds
+from compact.windows import Window, check_window
+
+_ORIGINS = {
+    "configured": "max_context_tokens",
+    "windows": "windows in the configuration",
+    "built-in": "the built-in table",
+    "default": "the default for a model that nobody knows",
+    "cap": "a cap",
+    "learned": "the provider's own error",
+}
+
 
 _LOWEST_TARGET = 0.9
 """A target lies at least a tenth below what triggers: otherwise every call would act again."""
@@ -120,3 +132,27 @@ def desk_for(
         write_tools=frozenset(offload.write_tools),
         fallback=config.summary.fallback,
     )
+
+
+def guarded(config: CompactConfig, window: Window, model: str) -> list[Warned]:
+    """What there is to say of a model's window before anything is spent on it.
+
+    Raises:
+        WindowTooSmall: it cannot hold a working session; says where the number comes from.
+    """
+    guard = config.guard
+    verdict = check_window(window.tokens, guard.min_context_tokens, guard.warn_context_tokens)
+    if verdict.block:
+        raise WindowTooSmall(
+            f"{verdict.reason} (model {model}, window from {_ORIGINS[window.source]})",
+            tokens=verdict.tokens,
+            minimum=verdict.min_tokens,
+            source=window.source,
+        )
+    found = []
+    if not window.known:
+        text = f"no context window is known for {model}: {window.tokens:,} tokens are assumed; set max_context_tokens"
+        found.append(Warned(code="unknown_model", severity="medium", message=text))
+    if verdict.warn:
+        found.append(Warned(code="small_window", severity="medium", message=verdict.reason))
+    return found
