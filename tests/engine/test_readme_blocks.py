@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
+from support_quiet import no_tracing
 
 from compact.cli.app import app
 
@@ -60,7 +61,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(key, raising=False)
-    with import_module("offline_model").model(calls=1):
+    with import_module("offline_model").model(calls=1), no_tracing():
         run_blocks(page)
 
 

@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from support_quiet import no_tracing
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "offline_model")
@@ -26,7 +27,8 @@ def test_an_example_runs_and_compacts(
     monkeypatch.syspath_prepend(str(EXAMPLES))
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ARIADNE_URL"):
         monkeypatch.delenv(key, raising=False)
-    runpy.run_path(str(EXAMPLES / f"{script}.py"), run_name="__main__")
+    with no_tracing():
+        runpy.run_path(str(EXAMPLES / f"{script}.py"), run_name="__main__")
     printed = capsys.readouterr().out
     (line,) = [line for line in printed.splitlines() if line.startswith("compactions:")]
     assert int(line.split()[1]) >= 1

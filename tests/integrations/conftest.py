@@ -1,8 +1,15 @@
-"""The frameworks under test trace and log on their own; nothing of it leaves this machine."""
+"""The frameworks under test do not trace."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 
-os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
-os.environ["LANGSMITH_TRACING"] = "false"
+import pytest
+from support_quiet import no_tracing
+
+
+@pytest.fixture(autouse=True)
+def _no_tracing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    with no_tracing():
+        yield

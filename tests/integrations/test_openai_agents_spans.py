@@ -41,7 +41,6 @@ def spans() -> Iterator[Spans]:
     set_trace_processors([kept])
     set_tracing_disabled(False)
     yield kept
-    set_tracing_disabled(True)
     set_trace_processors([])
 
 
