@@ -192,39 +192,57 @@ def test_the_caller_waits_no_longer_than_its_own_time_whoever_runs() -> None:
 
 
 class BlockingStore(MemoryStore):
-    """A store that hangs in the middle of the commit: the state is being written."""
+    """A store that hangs in the middle of the commit: while the summary is staged, or while the state is created."""
 
-    hang = False
-
-    def __init__(self, clock: Any) -> None:
+    def __init__(self, clock: Any, hangs_at: str) -> None:
         super().__init__(clock)
         self.let_go = threading.Event()
+        self.hangs_at = hangs_at
 
     def create(self, key: str, record: Any) -> Any:
-        if "/state-" in key and self.hang:
-            assert self.let_go.wait(WAIT_S)
+        self._maybe_hang("create", key)
         return super().create(key, record)
 
+    def stage(self, key: str, record: Any) -> None:
+        self._maybe_hang("stage", key)
+        super().stage(key, record)
 
-def test_a_step_that_was_being_made_when_its_time_was_up_is_found_by_the_next_call() -> None:
+    def _maybe_hang(self, operation: str, key: str) -> None:
+        if operation == self.hangs_at and ("/state-" in key or "summary" in key):
+            assert self.let_go.wait(WAIT_S)
+
+
+def out_of_time_in_commit(hangs_at: str) -> tuple[CompactManager, list[Any]]:
+    """A session whose pass was out of time during its commit, and has ended since."""
     recorder = Recorder(Clock(), Ids("test"))
-    store = BlockingStore(recorder.clock)
-    archive = Archive(store, Redactor(), recorder)
+    store = BlockingStore(recorder.clock, hangs_at)
     policy = {"timeout_s": 0.5, "hard_cap_buffer": 0}
-    made = CompactManager(
-        CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy), archive=archive
-    )
+    config = CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy)
+    made = CompactManager(config, archive=Archive(store, Redactor(), recorder))
     items = long_session(50)
-    store.hang = True
     assert made.preflight("s", items) is items
     store.let_go.set()
     until(lambda: idle(made))
-    assert archive.steps("s") == [1]
+    return made, items
+
+
+def test_a_step_that_was_being_made_when_its_time_was_up_is_found_by_the_next_call() -> None:
+    made, items = out_of_time_in_commit("create")
+    assert made.archive.steps("s") == [1]
     out = made.preflight("s", items)
     assert_good(made, items, out)
     assert summary_of(out)
-    assert archive.steps("s") == [1], "it was taken as it is, not made again"
-    assert archive.verify() == []
+    assert made.archive.steps("s") == [1], "it was taken as it is, not made again"
+    assert len(events(made, name="started")) == 1
+    assert made.archive.verify() == []
+
+
+def test_a_commit_that_is_late_is_stopped_before_its_commit_point() -> None:
+    made, items = out_of_time_in_commit("stage")
+    assert made.archive.steps("s") == []
+    assert made.archive.verify() == []
+    assert summary_of(made.preflight("s", items))
+    assert made.archive.steps("s") == [1]
 
 
 def test_an_attempt_that_was_revoked_cannot_commit() -> None:
