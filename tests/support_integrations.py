@@ -422,9 +422,15 @@ def _entry(message: Message) -> tuple[str, str, tuple[Any, ...], tuple[Any, ...]
 
 
 def agent_manager(window: int = WINDOW, **settings: Any) -> tuple[CompactManager, CapturingExporter]:
-    """A manager with an archive in memory, and its events."""
+    """A manager with an archive in memory, and its events. Its passes go far down, so that short runs need summaries too.
+
+    Excerpts fill what room is left, and dialects differ by a few tokens in that: without them all hosts decide alike.
+    """
     seen = CapturingExporter()
     settings.setdefault("archive", {"adapter": "memory"})
+    settings.setdefault("offload", {"excerpt_share": 0.0})
+    settings.setdefault("policy", {"target_pct": 0.1, "keep_tool_io_pairs": 2})
+    settings.setdefault("summary", {"max_tokens": 400})
     config = CompactConfig(model="gpt-4o", max_context_tokens=window, **settings)
     return CompactManager(config, exporters=[seen], clock=Clock()), seen
 

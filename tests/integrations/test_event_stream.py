@@ -71,6 +71,7 @@ def test_results_pass_through_on_their_way_and_the_context_before_each_call() ->
 
     with manager:
         asyncio.run(work())
+        manager.flush()
         offloaded = [event["properties"]["file_path"] for event in seen.named("offload")]
         stored = manager.recovery_tools()["read_file"](offloaded[0], limit=3)
     assert len(offloaded) == 4

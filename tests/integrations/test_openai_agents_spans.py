@@ -49,6 +49,7 @@ def test_spans_stand_below_the_agents_own(spans: Spans, stream: bool) -> None:
     config = CompactConfig(
         model="gpt-4o",
         max_context_tokens=WINDOW,
+        policy={"target_pct": 0.1},
         archive={"adapter": "memory"},
         tracing={"exporters": ["agents_sdk"]},
     )
