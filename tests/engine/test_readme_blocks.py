@@ -81,6 +81,16 @@ def test_an_integration_is_switched_on_in_fewer_than_ten_lines(page: Path) -> No
     assert 0 < sum(bool(line.strip()) for line in first.splitlines()) < 10
 
 
+@pytest.mark.parametrize("part", ["stage", "dialect", "strategy", "rule", "adapter", "exporter"])
+def test_how_to_add_a_part_is_shown_in_fewer_than_thirty_lines(part: str) -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+    section = re.split(r"^### An? |^## ", text.partition("## Adding something")[2], flags=re.MULTILINE)
+    (found,) = [each for each in section if each.startswith(f"{part}\n")]
+    shown = [match["text"] for match in BLOCK.finditer(found) if match["language"] == "python"]
+    assert shown
+    assert all(block.count("\n") < 30 for block in shown)
+
+
 @pytest.mark.parametrize("words", list(command_lines()))
 def test_a_command_line_names_commands_and_options_that_exist(words: list[str]) -> None:
     program, *rest = words
