@@ -18,7 +18,7 @@ from support_engine import (
     user,
 )
 
-from compact import CompactError, InsufficientBudget, layouts
+from compact import CompactError, InsufficientBudget, cuts
 from compact.testing import ScriptedSummarizer
 from compact.tokens.counter import counter_for
 
@@ -240,7 +240,7 @@ def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
 ) -> None:
     """Whatever is kept is too much: every combination is tried, in this order."""
     tried: list[tuple[int, int]] = []
-    removable = layouts.cuts.removable
+    removable = cuts.removable
 
     def noting(units: Any, turns: int, pairs: int) -> Any:
         tried.append((turns, pairs))
@@ -249,7 +249,7 @@ def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
     made = manager(6000, policy={"keep_recent_turns": 3, "keep_tool_io_pairs": 3})
     talk = [m for n in range(4) for m in (user("q " * 900), *pair(f"c{n}", "r " * 900), says("a " * 900))]
     items = [*talk, user("now " * 5000)]
-    monkeypatch.setattr(layouts.cuts, "removable", noting)
+    monkeypatch.setattr(cuts, "removable", noting)
     after = made.preflight("s", items)
     monkeypatch.undo()
     assert tried[-5:] == [(3, 3), (2, 3), (2, 2), (1, 2), (1, 1)]

@@ -108,6 +108,22 @@ def test_a_command_line_names_commands_and_options_that_exist(words: list[str]) 
         assert used <= known
 
 
+def test_the_quick_start_is_short_and_the_pages_are_linked() -> None:
+    """Ten lines at most, and from the README every page can be reached that the specification asks for."""
+    first = blocks(ROOT / "README.md", "python")[0].text
+    assert 0 < sum(bool(line.strip()) for line in first.splitlines()) <= 10
+    text = (ROOT / "README.md").read_text("utf-8")
+    for page in ("ARCHITECTURE", "SECURITY", "OBSERVABILITY", "CONFIG", "API", "REQUIREMENTS"):
+        assert f"(docs/{page}.md)" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_pictures_lead_to_files_that_exist(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", BLOCK.sub("", page.read_text("utf-8")))
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
 def test_the_readme_shows_both() -> None:
     """The patterns above find something: otherwise nothing would be checked."""
     assert len(blocks(ROOT / "README.md", "python")) >= 2
