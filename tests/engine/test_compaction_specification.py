@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from support_engine import (
@@ -17,13 +18,12 @@ from support_engine import (
     user,
 )
 
-from compact import CompactError, InsufficientBudget
+from compact import CompactError, InsufficientBudget, cuts
 from compact.testing import ScriptedSummarizer
+from compact.tokens.counter import counter_for
 
 
 def test_accurate_token_estimation_using_tiktoken() -> None:
-    from compact.tokens.counter import counter_for
-
     made = manager()
     items = [
         {"role": "system", "content": "You are careful."},
@@ -233,3 +233,62 @@ def test_synthetic_long_session_test() -> None:
         history = made.preflight("s", [*history, *new])
         assert made.estimate(history).total <= 126_500
     assert len(events(made, name="summary_created")) >= 3
+
+
+def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is kept is too much: every combination is tried, in this order."""
+    tried: list[tuple[int, int]] = []
+    removable = cuts.removable
+
+    def noting(units: Any, turns: int, pairs: int) -> Any:
+        tried.append((turns, pairs))
+        return removable(units, turns, pairs)
+
+    made = manager(6000, policy={"keep_recent_turns": 3, "keep_tool_io_pairs": 3})
+    talk = [m for n in range(4) for m in (user("q " * 900), *pair(f"c{n}", "r " * 900), says("a " * 900))]
+    items = [*talk, user("now " * 5000)]
+    monkeypatch.setattr(cuts, "removable", noting)
+    after = made.preflight("s", items)
+    monkeypatch.undo()
+    assert tried[-5:] == [(3, 3), (2, 3), (2, 2), (1, 2), (1, 1)]
+    assert_good(made, items, after)
+
+
+def test_still_over_the_budget_at_one_turn_and_one_pair() -> None:
+    """The protected part alone would fit; with the newest message, which can be cut no further, it does not."""
+    made = manager(6000, guard={"min_room_share": 0.0})
+    rules = of_size(made, [user("hi")], 4490)[0]["content"]
+    items = [{"role": "system", "content": rules}, *turns(9), user("q " * 4000)]
+    with pytest.raises(InsufficientBudget) as caught:
+        made.preflight("s", items)
+    assert caught.value.needed > caught.value.budget > caught.value.shares["protected system"]
+    assert events(made, name="error")[0]["properties"]["error_type"] == "InsufficientBudget"
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_soak(runs: int) -> None:
+    """That many sessions past their window, against a model that refuses what is too long: it never has to."""
+    reference = counter_for("o200k_base", fast=False)
+    refused: list[int] = []
+    steps = 0
+    for seed in range(runs):
+        chance = random.Random(seed)
+        window = chance.choice([4000, 6000, 9000])
+
+        def answer(sent: list[dict[str, Any]], window: int = window) -> dict[str, Any]:
+            tokens = sum(reference.count(str(item["content"] or "")) for item in sent)
+            if tokens > window:
+                refused.append(tokens)
+                raise ValueError(f"maximum context length is {window} tokens, you sent {tokens}")
+            return says("Understood, going on.")
+
+        history: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}]
+        with manager(window) as made:
+            for n in range(8):
+                history += [user(f"Read part {n}."), *pair(f"c{n}", f"line {n} " * chance.randint(50, 900))]
+                history.append(made.call("s", history, answer))
+            steps += len(made.archive.steps("s"))
+    assert refused == []
+    assert steps >= runs, "hardly a session was compacted: the test would prove nothing"

@@ -82,6 +82,16 @@ def test_an_integration_is_switched_on_in_fewer_than_ten_lines(page: Path) -> No
     assert 0 < sum(bool(line.strip()) for line in first.splitlines()) < 10
 
 
+@pytest.mark.parametrize("part", ["stage", "dialect", "strategy", "rule", "adapter", "exporter"])
+def test_how_to_add_a_part_is_shown_in_fewer_than_thirty_lines(part: str) -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+    section = re.split(r"^### An? |^## ", text.partition("## Adding something")[2], flags=re.MULTILINE)
+    (found,) = [each for each in section if each.startswith(f"{part}\n")]
+    shown = [match["text"] for match in BLOCK.finditer(found) if match["language"] == "python"]
+    assert shown
+    assert all(block.count("\n") < 30 for block in shown)
+
+
 @pytest.mark.parametrize("words", list(command_lines()))
 def test_a_command_line_names_commands_and_options_that_exist(words: list[str]) -> None:
     program, *rest = words
@@ -97,6 +107,22 @@ def test_a_command_line_names_commands_and_options_that_exist(words: list[str]) 
         known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
         used = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
         assert used <= known
+
+
+def test_the_quick_start_is_short_and_the_pages_are_linked() -> None:
+    """Ten lines at most, and from the README every page can be reached that the specification asks for."""
+    first = blocks(ROOT / "README.md", "python")[0].text
+    assert 0 < sum(bool(line.strip()) for line in first.splitlines()) <= 10
+    text = (ROOT / "README.md").read_text("utf-8")
+    for page in ("ARCHITECTURE", "SECURITY", "OBSERVABILITY", "CONFIG", "API", "REQUIREMENTS"):
+        assert f"(docs/{page}.md)" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_pictures_lead_to_files_that_exist(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", BLOCK.sub("", page.read_text("utf-8")))
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
 
 
 def test_the_readme_shows_both() -> None:
