@@ -1,0 +1,70 @@
+"""Threads that work beside an event loop take turns, and nobody waits for one that only waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from support_running import WAIT_S, Caller
+
+from compact import turns
+
+
+def in_turns(work: Callable[[], None]) -> None:
+    turns.join()
+    try:
+        work()
+    finally:
+        turns.leave()
+
+
+def hang(has_turn: threading.Event, let_go: threading.Event) -> None:
+    has_turn.set()
+    assert let_go.wait(WAIT_S)
+
+
+def test_one_works_at_a_time_and_a_resting_one_lets_others_go_first() -> None:
+    working, most, lock = 0, 0, threading.Lock()
+
+    def work() -> None:
+        nonlocal working, most
+        for _ in range(5):
+            turns.take()
+            with lock:
+                working += 1
+                most = max(most, working)
+            time.sleep(0.002)
+            with lock:
+                working -= 1
+            turns.rest()
+
+    for caller in [Caller(lambda: in_turns(work)) for _ in range(6)]:
+        caller.given()
+    assert most == 1
+
+
+def test_a_thread_that_did_not_join_never_waits() -> None:
+    has_turn, let_go = threading.Event(), threading.Event()
+    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
+    assert has_turn.wait(WAIT_S)
+    turns.take()
+    turns.rest()
+    let_go.set()
+    holder.given()
+
+
+def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
+    has_turn, let_go = threading.Event(), threading.Event()
+    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
+    assert has_turn.wait(WAIT_S)
+    others = [Caller(lambda: in_turns(lambda: None)) for _ in range(8)]
+    started = time.monotonic()
+    for other in others:
+        other.given()
+    assert time.monotonic() - started < 4, "a second, and all at once"
+    let_go.set()
+    holder.given()
+    done: list[bool] = []
+    in_turns(lambda: done.append(turns._turn.lock.locked()))
+    assert done == [True], "the turn is free again and taken"
