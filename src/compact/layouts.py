@@ -134,7 +134,7 @@ def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun)
         max_tokens=min(reserve, cost * 2 // 3),
         where=begun.history_path,
         previous="\n\n".join(row.message.text for row in folding if view.is_summary(row.message)),
-        positions=(min(gone), max(gone)),
+        places=[n for n in sorted(gone) if not view.is_summary(rows[n].message)],
     )
     if made.row.tokens >= cost or made.is_empty:
         return Folded(rows)
@@ -150,6 +150,7 @@ def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun)
 def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun) -> Asking[Folded]:
     """Run after run between user messages becomes one message, the earliest first, while it is still too much."""
     folds: list[Fold] = []
+    places = list(range(len(rows)))
     while rules.fold_all or total(rows) > rules.goal:
         messages = [row.message for row in rows]
         run = cuts.run_between_users(messages, desk.dialect, rules.retention_window, view.is_pinned)
@@ -164,13 +165,14 @@ def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begu
             strategy=rules.strategy,
             max_tokens=min(rules.summary_tokens, cost // 2),
             where=begun.history_path,
-            positions=(run.start, run.stop - 1),
+            places=places[run.start : run.stop],
             carry_instructions=False,
         )
         if made.row.tokens >= cost or made.is_empty:
             break
         folds.append(made)
         rows = [*rows[: run.start], made.row, *rows[run.stop :]]
+        places[run.start : run.stop] = places[run.start : run.start + 1]
     return Folded(rows, tuple(folds))
 
 

@@ -49,6 +49,7 @@ _LOOP_DEFLATED = 0.12
 _SHORT_WORDS = 120
 """Refusals and error messages are short; a long text that begins like one may be about one."""
 _LEAST_WORDS = 8
+_LEAST_LETTERS = 8
 _RELATED_SHARE = 0.25
 """Of the longer words of a model's text, so many at least begin like a word of the input. Other languages differ: low."""
 _RELATED_WORDS = 20
@@ -73,6 +74,10 @@ _ERROR_TEXT = re.compile(
     r"an (?:unexpected |internal |unknown )?error (?:has )?occurred|(?:invalid|incorrect|missing) api key|"
     r"insufficient (?:quota|credits)|model .{0,60} (?:not found|is (?:currently )?(?:loading|overloaded))",
     re.IGNORECASE,
+)
+_NOTHING = re.compile(r"[\s*_-]*(?:none|nothing|n/?a|not applicable|empty|-)?[\s.*_-]*", re.IGNORECASE)
+_TOOL_CALL = re.compile(
+    r"\s*(?:<tool_call\b|<function[=_]|\{\s*\"(?:name|tool|function)\"\s*:[^{}]{0,80},\s*\"(?:arguments|parameters|input)\"\s*:)"
 )
 _HTML = re.compile(r"\s*(?:<!doctype html|<html\b|<head\b|<body\b|<\?xml\b)", re.IGNORECASE)
 _ORDER = re.compile(
@@ -180,6 +185,10 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
         return "unchanged", "it is the previous summary, word for word"
     if not _content(body):
         return "empty", "headings and nothing else"
+    if sum(map(str.isalnum, body)) < _LEAST_LETTERS:
+        return "empty", "a sign or two are no summary"
+    if _TOOL_CALL.match(body):
+        return "tool_call", f"it begins {body[:40]!r}"
     if expected.sections is not None and len(body.split()) < _LEAST_WORDS:
         return "empty", f"{len(body.split())} words are no summary"
     return _unrelated(body, expected) or _echo(body, expected)
@@ -259,7 +268,8 @@ def _struck(body: str, source: Source) -> Verdict:
 
 
 def _content(body: str) -> str:
-    return "".join(line for line in body.splitlines() if not _HEADING.fullmatch(line)).strip("-*_ \n")
+    lines = (line for line in body.splitlines() if not _HEADING.fullmatch(line))
+    return "".join(line for line in lines if not _NOTHING.fullmatch(line)).strip("-*_ \n")
 
 
 def _same_heading(section: str, heading: tuple[str, ...]) -> bool:

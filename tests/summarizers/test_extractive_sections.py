@@ -10,7 +10,7 @@ from support_summaries import session, summary, under
 from compact.summarizers.extracting.sections import EXTRACTORS
 
 FACTS = {
-    "next_steps": ("entire-ce", "task_state", "Next step", "Want me to commit this? [m89]"),
+    "next_steps": ("entire-ce", "task_state", "Next step", "Want me to commit this? [m90]"),
     "goals": (
         "openhands",
         "task_state",
@@ -21,7 +21,7 @@ FACTS = {
         "tau-gem2",
         "task_state",
         "Constraints",
-        "Since the order is delivered, I can't cancel it. [m12]",
+        "Since the order is delivered, I can't cancel it. [m13]",
     ),
     "decisions": (
         "entire-ce",
@@ -37,8 +37,8 @@ FACTS = {
         "Progress",
         "Read /Users/alex/workspace/cli/cmd/entire/cli/strategy/",
     ),
-    "commands": ("entire-ce", "task_state", "Progress", "`mise run lint 2>&1` -> 0 issues. [m85]"),
-    "state": ("entire-ce", "task_state", "Current state", "All tests pass and linter is clean. [m89]"),
+    "commands": ("entire-ce", "task_state", "Progress", "`mise run lint 2>&1` -> 0 issues. [m86]"),
+    "state": ("entire-ce", "task_state", "Current state", "All tests pass and linter is clean. [m90]"),
     "problems": (
         "openhands",
         "task_state",
@@ -73,7 +73,7 @@ def test_without_its_extractor_the_fact_is_missing(extractor: str, monkeypatch: 
 def test_it_leads_with_the_next_step(strategy: str) -> None:
     """Field failure: plan, compact, plan again, 217 times."""
     text = summary(session("entire-ce"), strategy, 600)
-    assert text.splitlines()[:2] == ["## Next step", "- Want me to commit this? [m89]"]
+    assert text.splitlines()[:2] == ["## Next step", "- Want me to commit this? [m90]"]
 
 
 def test_the_ledger_has_its_form_and_is_in_the_order_of_time() -> None:

@@ -118,7 +118,7 @@ class SummaryConfig(Section):
     NAME: ClassVar[str] = "summary"
 
     max_tokens: Count = 2000
-    """Upper limit of one summary."""
+    """Upper limit of one summary; its frame alone takes about 48, so that is the least."""
     model: Words | None = None
     """The model that writes summaries; `agent`: the agent's own; null: extractive, without a model."""
     base_url: Address | None = None

@@ -127,13 +127,16 @@ def _with_valid_text(message: Message, dialect: Dialect) -> Message:
     return replace(dialect.read(rebuilt(message.origin, data)), edited=False)
 
 
+def valid_text(text: str) -> str:
+    """The text with a replacement for everything that no provider takes: lone surrogates, null characters."""
+    if bad_text(text) is None:
+        return text
+    return text.replace("\x00", _REPLACEMENT).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _valid(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
-        if bad_text(value) is None:
-            return value
-        return (
-            value.replace("\x00", _REPLACEMENT).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        )
+        return valid_text(value)
     if depth > 200:
         return value
     if isinstance(value, Mapping):

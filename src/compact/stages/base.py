@@ -57,7 +57,17 @@ class SummaryRequest:
     previous: str = ""
     """The summary before this one, whose facts must not be lost."""
     positions: tuple[int, int] = (0, 0)
-    """Where the messages stand in the archived transcript."""
+    """Where the first and the last of the messages stand in the archived transcript."""
+    numbers: tuple[int, ...] = ()
+    """The number of each message there, counted from 1. What is kept may stand between two of them."""
+    previous_step: int = 0
+    """The step of the summary before this one: its citations are of that step's transcript."""
+
+    @property
+    def numbered(self) -> tuple[int, ...]:
+        """A number for each message."""
+        return self.numbers or tuple(range(1, len(self.messages) + 1))
+
     source: Literal["configured", "extractive"] = "configured"
     """Who is asked: the summarizer that the host chose, or the one that needs no model."""
 

@@ -6,21 +6,26 @@ wrote is checked before it may stand for anything: it is asked again where that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from compact.claims import Source
+from compact.cues import CONSTRAINT
 from compact.dialects import Dialect
 from compact.events import Failure, Fallback
 from compact.excerpts import fitting_head, head_and_tail
 from compact.facts import appendix, facts_of
+from compact.hygiene.sanitizing import valid_text
 from compact.markers import SUMMARY_OPENS
 from compact.messages import Message, Text
 from compact.stages.base import Asking, Desk, Emit, Reply, Row, SummaryRequest, total
 from compact.verification import Defect, Expected, Verdict, verify
 
+_STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
 INSTRUCTIONS = "## What the user asked, in their words, newest first"
+_OPENED = re.compile(rf"{re.escape(SUMMARY_OPENS)}\d+>\n{re.escape(INSTRUCTIONS)}\n")
 _INSTRUCTION_SHARE = 3
 """One part in this many of a summary is for the user's own words."""
 _ONE_INSTRUCTION = 2
@@ -79,10 +84,13 @@ def fold(
     max_tokens: int,
     where: str,
     previous: str = "",
-    positions: tuple[int, int] = (0, 0),
+    places: Sequence[int] = (),
     carry_instructions: bool = True,
 ) -> Asking[Fold]:
-    """One assistant message for these rows, of at most `max_tokens` tokens, all told."""
+    """One assistant message for these rows, of at most `max_tokens` tokens, all told.
+
+    `places` says where each row stands in the archived transcript.
+    """
     frame = _frame(step, "", where)
     room = max_tokens - desk.count(Message("assistant", (Text(frame),))) - 2
     kept = ""
@@ -94,7 +102,9 @@ def fold(
         strategy=strategy,
         max_tokens=max(1, room - desk.count_text(kept)),
         previous=without_instructions(previous),
-        positions=positions,
+        positions=(places[0], places[-1]) if places else (0, 0),
+        numbers=tuple(place + 1 for place in places),
+        previous_step=_step_of(previous),
     )
     body = yield from _body(request, desk, total(rows))
     text = _frame(step, "\n\n".join(piece for piece in (kept, body.text) if piece), where)
@@ -106,7 +116,7 @@ def fold(
         input_tokens=total(rows),
         input_messages=len(rows),
         is_empty=not (kept or body.text) and body.writer != "none",
-        positions=positions,
+        positions=request.positions,
         step=step,
         transcript=where,
         writer=body.writer,
@@ -147,7 +157,18 @@ def _body(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body
 
 
 def _as_reply(answer: Any) -> Reply:
-    return answer if isinstance(answer, Reply) else Reply(str(answer or ""))
+    """What was answered, as text that can be sent: no lone surrogates, no control characters, none of our own marks."""
+    reply = answer if isinstance(answer, Reply) else Reply("" if answer is None else answer)
+    if not isinstance(reply.text, str):
+        raise TypeError(f"a summarizer must give text, not {type(reply.text).__name__}")
+    return reply if reply.trusted else replace(reply, text=_defused(valid_text(reply.text)))
+
+
+def _defused(text: str) -> str:
+    """What only the frame of a summary may say is not said inside of it."""
+    for ours in (INSTRUCTIONS, "[Archived:", SUMMARY_OPENS, _CLOSES):
+        text = text.replace(ours, "(" + ours.strip("#[<> ").removesuffix(":") + ")")
+    return text
 
 
 def _verdict(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
@@ -229,16 +250,24 @@ def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
 
 def instructions_in(summary: str) -> list[str]:
     """The user's instructions that a summary of ours carries."""
-    _, opened, rest = summary.partition(f"{INSTRUCTIONS}\n")
     found: list[str] = []
-    for line in rest.splitlines() if opened else []:
-        if line.startswith("- "):
-            found.append(line[2:])
-        elif line.startswith("  ") and found:
-            found[-1] += f"\n{line[2:]}"
-        else:
-            break
+    for opened in _OPENED.finditer(
+        summary
+    ):  # only right behind the opening: elsewhere somebody else wrote it
+        first = len(found)
+        for line in summary[opened.end() :].splitlines():
+            if line.startswith("- "):
+                found.append(line[2:])
+            elif line.startswith("  ") and len(found) > first:
+                found[-1] += f"\n{line[2:]}"
+            else:
+                break
     return found
+
+
+def _step_of(summary: str) -> int:
+    opened = _STEP.match(summary)
+    return int(opened.group(1)) if opened else 0
 
 
 def without_instructions(summary: str) -> str:
@@ -260,23 +289,35 @@ def _frame(step: int, body: str, where: str) -> str:
 def _instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:
     """What the user said in these rows and before, newest first, as much as fits; a long one is cut, never left out."""
     said = [row.quotable.text.strip() for row in rows if row.message.starts_turn]
-    newest_first = [text for text in reversed(said) if text] + instructions_in(previous)
-    lines: list[str] = []
+    texts = list(dict.fromkeys([text for text in reversed(said) if text] + instructions_in(previous)))
+    lines: dict[int, str] = {}
     room -= desk.count_text(INSTRUCTIONS) + 1
-    for text in dict.fromkeys(newest_first):
-        limit = min(room, max(room // _ONE_INSTRUCTION, 24))
+    all_fit = sum(desk.count_text(_listed(text)) + 1 for text in texts) <= room
+    for place in _weightiest(texts):
+        text = texts[place]
+        limit = room if all_fit else min(room, max(room // _ONE_INSTRUCTION, 24))
         if limit < 12:
             break
-        shown = (
-            text if desk.count_text(text) <= limit else head_and_tail(text, limit, desk.count_text, "[...]")
-        )
-        line = "- " + shown.replace("\n", "\n  ")
+        fits = all_fit or desk.count_text(text) <= limit
+        line = _listed(text if fits else head_and_tail(text, limit, desk.count_text, "[...]"))
         cost = desk.count_text(line) + 1
-        if cost > room:
-            break
-        lines.append(line)
-        room -= cost
-    return "\n".join([INSTRUCTIONS, *lines]) if lines else ""
+        if cost <= room:
+            lines[place] = line
+            room -= cost
+    return "\n".join([INSTRUCTIONS, *(lines[place] for place in sorted(lines))]) if lines else ""
+
+
+def _listed(text: str) -> str:
+    return "- " + text.replace("\n", "\n  ")
+
+
+def _weightiest(texts: Sequence[str]) -> list[int]:
+    """The order in which instructions get room: the newest, what opened the session, rules, then the rest."""
+    last = len(texts) - 1
+    return sorted(
+        range(len(texts)),
+        key=lambda place: (place != 0, place != last, CONSTRAINT.search(texts[place]) is None, place),
+    )
 
 
 def record(folds: Sequence[Fold], strategy: str) -> dict[str, Any]:

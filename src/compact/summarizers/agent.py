@@ -38,7 +38,7 @@ def agent_summarizer(agent: Any) -> Callable[[SummaryRequest], Awaitable[Reply]]
             if request.previous
             else ""
         )
-        data = before + conversation(request.messages, request.positions[0] + 1)
+        data = before + conversation(request.messages, request.numbered)
         asked = {
             "messages": [
                 {"role": "system", "content": f"{prompt}\n{limit}"},

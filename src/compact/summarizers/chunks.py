@@ -38,13 +38,18 @@ def defused(text: str) -> str:
     return _CONTROL_WORDS.sub(_harmless, _OUR_TAGS.sub("‹", text))
 
 
-def conversation(messages: Sequence[Message], first: int = 1) -> str:
-    """All messages as data, numbered from `first`."""
-    return "\n".join(quoted(message, number) for number, message in enumerate(messages, first))
+def conversation(messages: Sequence[Message], numbers: Sequence[int] = ()) -> str:
+    """All messages as data, with their numbers; without any, counted from 1."""
+    numbers = numbers or range(1, len(messages) + 1)
+    return "\n".join(map(quoted, messages, numbers))
 
 
 def chunks(
-    messages: Sequence[Message], dialect: str, room: int, count: Callable[[str], int], first: int = 1
+    messages: Sequence[Message],
+    dialect: str,
+    room: int,
+    count: Callable[[str], int],
+    numbers: Sequence[int] = (),
 ) -> list[str]:
     """The conversation in as few pieces as fit `room` tokens each. A call is never parted from its results.
 
@@ -53,7 +58,7 @@ def chunks(
     found: list[str] = []
     open_piece: list[str] = []
     taken = 0
-    for unit in _units(messages, dialect, first):
+    for unit in _units(messages, dialect, numbers or range(1, len(messages) + 1)):
         fits = count(unit) < room
         text = unit if fits else head_and_tail(unit, max(1, room - _CHUNK_MARGIN), count, _CUT_NOTE)
         size = count(text) + 1
@@ -65,9 +70,9 @@ def chunks(
     return [*found, "\n".join(open_piece)] if open_piece else found or [""]
 
 
-def _units(messages: Sequence[Message], dialect: str, first: int) -> Iterator[str]:
+def _units(messages: Sequence[Message], dialect: str, numbers: Sequence[int]) -> Iterator[str]:
     for unit in cuts.units(messages, get(dialect), is_pinned=lambda _: False):
-        yield conversation(messages[unit.start : unit.stop], first + unit.start)
+        yield conversation(messages[unit.start : unit.stop], numbers[unit.start : unit.stop])
 
 
 def _spoken(message: Message) -> Iterator[str]:

@@ -18,8 +18,9 @@ from compact.summarizers.extracting.reading import Reading, flat, read
 from compact.summarizers.extracting.sections import EXTRACTORS, Fact
 from compact.summarizers.strategies import DETAILS, Section
 
-_CARRIED = re.compile(r"\[(?:earlier )?m(\d+)\]")
-_CITED = re.compile(r"\s*\[(?:earlier )?m\d+\]$|^\[(?:earlier )?m\d+\]\s*")
+_CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
+_UNVERSIONED = re.compile(r"\[m(\d+)\]")
+_CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
 _LEAST_LINE = 4
 """Tokens: less room than this holds no fact."""
 _CARRIED_SHARE = 0.5
@@ -72,8 +73,9 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
         ConfigError: there is no strategy of that name.
     """
     strategy = strategies.get(request.strategy)
-    reading = read(request.messages, request.positions)
-    before = _before(request.previous, strategy.sections)
+    reading = read(request.messages, request.numbered)
+    earlier = _UNVERSIONED.sub(rf"[v{request.previous_step} m\1]", request.previous)
+    before = _before(earlier, strategy.sections)
     referred = words_of(text for _, text, _ in reading.texts) if before else set()
     # What is carried from round to round must not be left to a section that is not, so each kind has its own memory.
     seen: dict[bool, set[str]] = {True: set(), False: set()}
@@ -115,7 +117,7 @@ def _lines(
             continue
         seen.add(key)
         if fact is None:
-            line = "- " + _CARRIED.sub(r"[earlier m\1]", said)
+            line = f"- {said}"
         elif "ledger" in section.extractors:
             line = f"- {reading.cite(fact.place)} {said}"
         else:

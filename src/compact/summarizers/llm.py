@@ -95,7 +95,7 @@ async def _rolled(
     taken = output + count(system) + max(count(request.previous), request.max_tokens)
     room = max(_LEAST_CHUNK, int(window * _WINDOW_MARGIN) - taken)
     previous = request.previous
-    pieces = chunks(request.messages, request.dialect, room, count, request.positions[0] + 1)
+    pieces = chunks(request.messages, request.dialect, room, count, request.numbered)
     for place, piece in enumerate(pieces):
         system, sections = _system_prompt(request, endpoint, asked, updating=bool(previous))
         reply = await _one(client, endpoint, system, _data(piece, previous), output, sections)
@@ -172,8 +172,8 @@ def _reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply
 def inside_tag(text: str, tag: str) -> str:
     """What stands between the tags; without them, the whole text."""
     answer = without_reasoning(text)
-    found = re.search(rf"<{re.escape(tag)}>(.*?)(?:</{re.escape(tag)}>|\Z)", answer, re.DOTALL)
-    return found.group(1).strip() if found else text
+    found = re.findall(rf"<{re.escape(tag)}>(.*?)(?:</{re.escape(tag)}>|\Z)", answer, re.DOTALL)
+    return str(found[-1]).strip() if found else text  # what comes before the last is a draft
 
 
 def _system_prompt(

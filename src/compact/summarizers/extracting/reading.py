@@ -93,8 +93,8 @@ class Done:
 class Reading:
     """A session as the extractors see it."""
 
-    first: int
-    """The archive's position of the first message."""
+    numbers: Sequence[int]
+    """The number of each message in the archived transcript."""
     messages: Sequence[Message]
     said: list[Said] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
@@ -103,12 +103,12 @@ class Reading:
 
     def cite(self, place: int) -> str:
         """Where a message lies in the archived transcript."""
-        return f"[m{self.first + place}]"
+        return f"[m{self.numbers[place]}]"
 
 
-def read(messages: Sequence[Message], positions: tuple[int, int]) -> Reading:
-    """Reads a session. The last of the positions is that of the last message: pinned ones may stand between."""
-    found = Reading(max(0, positions[1] - len(messages) + 1), messages)
+def read(messages: Sequence[Message], numbers: Sequence[int]) -> Reading:
+    """Reads a session; `numbers` says where each message lies."""
+    found = Reading(numbers, messages)
     results = {result.call_id: result for message in messages for result in message.results}
     words = ""
     for place, message in enumerate(messages):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from compact.summarizers.extracting.cues import (
+from compact.cues import (
     BOX,
     CONSTRAINT,
     DECISION,
