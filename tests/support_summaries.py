@@ -28,10 +28,14 @@ def neutral(items: list[dict[str, Any]]) -> list[Message]:
 
 
 def summary(
-    messages: list[Message], strategy: str = "task_state", tokens: int = 2000, previous: str = ""
+    messages: list[Message],
+    strategy: str = "task_state",
+    tokens: int = 2000,
+    previous: str = "",
+    previous_step: int = 0,
 ) -> str:
     """The extractive summary."""
-    request = SummaryRequest(messages, "chat", strategy, tokens, previous, (0, len(messages) - 1))
+    request = SummaryRequest(messages, "chat", strategy, tokens, previous, previous_step=previous_step)
     return extractive.summarize(request, count)
 
 

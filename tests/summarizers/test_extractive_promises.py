@@ -73,10 +73,10 @@ def test_facts_of_the_first_round_that_are_still_spoken_of_survive_twenty_rounds
             says(f"Round {n}: checking ledger_v7 with DK-4471-A again."),
             *pair(f"c{n}", noise, arguments=f'{{"path": "data/part_{n}.txt"}}'),
         ]
-        text = summary(neutral(later), strategy, 500, previous=text)
+        text = summary(neutral(later), strategy, 500, previous=text, previous_step=n)
         assert count(text) <= 500
     assert "ledger_v7 instead of SQLite, because the deploy key is DK-4471-A" in text
-    assert "earlier" in text, "a citation of an earlier step says so"
+    assert "[v1 m1]" in text, "a citation of an earlier step names it, however many came since"
     assert text.count("## Next step") == 1, "headings do not pile up"
 
 

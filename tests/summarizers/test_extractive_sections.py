@@ -89,10 +89,12 @@ def test_the_ledger_has_its_form_and_is_in_the_order_of_time() -> None:
 
 def test_every_citation_leads_to_the_message_that_says_it() -> None:
     messages = session("entire-ce")
-    for line in under(summary(messages), "Important details"):
+    lines = under(summary(messages), "Entities")
+    assert lines
+    for line in lines:
         found = re.fullmatch(r"- (.*) \[m(\d+)\]", line)
         assert found, line
-        message = messages[int(found[2])]
+        message = messages[int(found[2]) - 1]
         said = [
             message.text,
             *(call.arguments_text for call in message.calls),
