@@ -49,7 +49,7 @@ _LOOP_DEFLATED = 0.12
 _SHORT_WORDS = 120
 """Refusals and error messages are short; a long text that begins like one may be about one."""
 _LEAST_WORDS = 8
-_LEAST_LETTERS = 8
+_LEAST_LETTERS = 5
 _RELATED_SHARE = 0.25
 """Of the longer words of a model's text, so many at least begin like a word of the input. Other languages differ: low."""
 _RELATED_WORDS = 20
