@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,15 +44,43 @@ def list_sessions(root: RootOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command("show", epilog="Example: compact archive show my-session")
-def show(session: SessionArgument, root: RootOption = None, as_json: JsonOption = False) -> None:
-    """Show one session: every step, and every file that its agent can read."""
+def show(
+    session: SessionArgument,
+    message: Annotated[
+        str | None,
+        typer.Option(metavar="STEP:N", help="Show one message: what a summary of step STEP cites as [mN]."),
+    ] = None,
+    root: RootOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one session: every step, what each summary covers, and every file that its agent can read."""
     with opened(root) as archive:
         check_known(archive, session)
+        if message is not None:
+            print_json(_cited(archive, session, message))
+            return
         found = report.session_details(archive, session)
     if as_json:
         print_json(asdict(found))
     else:
         report.print_details(console(), found)
+
+
+def _cited(archive: Archive, session: str, wanted: str) -> Any:
+    """The message that a citation names.
+
+    Raises:
+        BadParameter: it is no citation, or the transcript has no such message.
+    """
+    step, _, number = wanted.lower().removeprefix("v").replace("m", "").replace(" ", ":").partition(":")
+    if not (step.isdecimal() and number.isdecimal()):
+        raise typer.BadParameter(f"{wanted!r} is not STEP:N, as in 4:12", param_hint="--message")
+    messages = archive.restore(session, int(step)).messages
+    if not 1 <= int(number) <= len(messages):
+        raise typer.BadParameter(
+            f"the transcript of step {step} has messages 1 to {len(messages)}", param_hint="--message"
+        )
+    return messages[int(number) - 1]
 
 
 @app.command("restore", epilog="Example: compact archive restore my-session --step 2 -o before.jsonl")

@@ -49,11 +49,27 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A summary, and what it stands for."""
+
+    step: int
+    first: int
+    last: int
+    """The messages of the step's transcript that it covers, counted from 1; what was kept may stand between."""
+    messages: int
+    tokens: int
+    strategy: str
+    writer: str
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """All about a session."""
 
     session_id: str
     steps: list[StepRow]
+    summaries: list[SummaryRow]
     files: list[FileInfo]
     events: int
 
@@ -91,7 +107,25 @@ def session_row(archive: Archive, folder: str, session_id: str) -> SessionRow:
 def session_details(archive: Archive, session_id: str) -> Details:
     """All about a session."""
     steps = [_step_row(archive, session_id, step) for step in archive.steps(session_id)]
-    return Details(session_id, steps, archive.files(session_id), len(archive.events(session_id)))
+    summaries = [row for step in steps for row in _summary_rows(archive, session_id, step)]
+    return Details(session_id, steps, summaries, archive.files(session_id), len(archive.events(session_id)))
+
+
+def _summary_rows(archive: Archive, session_id: str, row: StepRow) -> Iterator[SummaryRow]:
+    if row.problem or row.pruned_at:
+        return
+    for entry in archive.summary(session_id, archive.step(session_id, row.step)).get("summaries", []):
+        first, last = entry["positions"]
+        yield SummaryRow(
+            step=row.step,
+            first=first + 1,
+            last=last + 1,
+            messages=entry["input_messages"],
+            tokens=entry["summary_tokens"],
+            strategy=entry["strategy"],
+            writer=entry["writer"],
+            transcript=entry["transcript"],
+        )
 
 
 def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: Pattern) -> Iterator[Line]:
@@ -151,6 +185,21 @@ def print_details(out: Console, details: Details) -> None:
             size = "-" if row.bytes is None else f"{row.bytes:,}"
             made.add_row(str(row.step), row.committed_at or "-", row.dialect or "-", messages, size, remark)
         print_table(out, made, "Steps")
+    if details.summaries:
+        made = table(
+            number("step"), label("covers"), number("messages"), number("tokens"), label("by"), prose("in")
+        )
+        for found in details.summaries:
+            covers = f"m{found.first} to m{found.last}"
+            made.add_row(
+                str(found.step),
+                covers,
+                f"{found.messages:,}",
+                f"{found.tokens:,}",
+                f"{found.writer}, {found.strategy}",
+                found.transcript,
+            )
+        print_table(out, made, "Summaries")
     if details.files:
         made = table(number("bytes"), label("file"))
         for info in details.files:
