@@ -26,7 +26,7 @@ log = logging.getLogger("compact")
 _LINGER_S = 1.0
 """So long a worker without work waits for more. A follower that nobody uses any more has no thread."""
 _REPORT_S = 1.0
-"""Drops are reported at most this often."""
+"""Drops, and failures of an exporter, are reported at most this often."""
 _CURSOR_S = 5.0
 """How often it is written down how far an exporter came. After a crash, this much is sent twice."""
 _FIRST_RETRY_S = 0.1
@@ -81,6 +81,7 @@ class Follower:
         self._unreported = 0
         self._reported_at = float("-inf")
         self._failures = self._failed_in_a_row = 0
+        self._complaints, self._told_complaints, self._complained_at = 0, 1, 0.0
         self._retry_at = 0.0
         self._saving = False
         self._thread: threading.Thread | None = None
@@ -135,7 +136,9 @@ class Follower:
 
     def close(self, timeout_s: float) -> None:
         """Flushes. What an exporter that does not resume did not get in time is dropped."""
-        if self.flush(timeout_s):
+        is_empty = self.flush(timeout_s)
+        self._sum_up_complaints()
+        if is_empty:
             try:
                 self.exporter.close()
             except Exception as problem:
@@ -294,8 +297,8 @@ class Follower:
             sent = self.exporter.export(events)
         except Unavailable:
             raise
-        except Exception:
-            log.exception("the exporter %s failed", self.name)
+        except BaseException as problem:  # an exit, too, is only this exporter's: the worker goes on
+            self._complain(problem, events[0])
             sent = Sent(len(events), refused=len(events))
         with self._changed:
             self._refused += sent.refused
@@ -306,6 +309,22 @@ class Follower:
                 if self.exporter.resumes:
                     self._unsaved.add(session_id)
         return sent
+
+    def _complain(self, problem: BaseException, event: Told) -> None:
+        """Where it failed, the first time; then how often, now and then: one that always fails must not fill a disk."""
+        self._complaints += 1
+        if self._complaints == 1:
+            log.error("the exporter %s failed on %s", self.name, event.get("name"), exc_info=problem)
+            self._complained_at = time.monotonic()
+        elif time.monotonic() - self._complained_at >= _REPORT_S:
+            self._sum_up_complaints()
+
+    def _sum_up_complaints(self) -> None:
+        count = self._complaints - self._told_complaints
+        if count > 0:
+            log.error("the exporter %s failed %s times more", self.name, f"{count:,}")
+            self._told_complaints = self._complaints
+            self._complained_at = time.monotonic()
 
     def _failed(self) -> None:
         with self._changed:

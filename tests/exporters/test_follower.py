@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 from support_exporters import Gate, ListLog, event_maker, line_of, wait_until
 
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, ConfigError
 from compact.exporters import Exporter, Sent, Told, Unavailable, as_exporter
 from compact.follower import Follower
 
@@ -219,6 +220,60 @@ def test_one_event_that_an_exporter_chokes_on_does_not_stop_the_others(
     assert len(got) == 2
     assert follower.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
     assert "the exporter picky failed on compact.started" in caplog.text
+
+
+def test_an_exporter_that_always_fails_says_where_once_and_then_how_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(event: Told) -> None:
+        raise ValueError("never")
+
+    follower, source, _ = following(as_exporter(broken))
+    with caplog.at_level(logging.ERROR, "compact"):
+        source.write(follower, "s", lines(500))
+        follower.close(20)
+        follower.close(20)
+    assert follower.stats()["refused"] == 500
+    first, *more = caplog.records
+    assert first.exc_info
+    assert not any(record.exc_info for record in more)
+    assert sum(int(str(record.args[1])) for record in more if isinstance(record.args, tuple)) == 499
+    assert len(more) < 20
+
+
+def test_an_exporter_that_would_end_the_process_ends_not_even_its_worker() -> None:
+    got: list[Told] = []
+
+    def leaving(event: Told) -> None:
+        got.append(event)
+        if len(got) == 1:
+            raise SystemExit(3)
+
+    follower, source, _ = following(as_exporter(leaving))
+    source.write(follower, "s", lines(3))
+    assert follower.flush(5)
+    assert len(got) == 3
+    assert follower.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
+
+
+async def _coroutine(event: Told) -> None: ...
+
+
+class _AsyncCallable:
+    async def __call__(self, event: Told) -> None: ...
+
+
+class _AsyncExporter(Exporter):
+    async def export(self, events: Sequence[Told]) -> Sent:  # type: ignore[override]
+        return Sent(len(events))
+
+
+@pytest.mark.parametrize(
+    "given", [_coroutine, partial(_coroutine), _AsyncCallable(), _AsyncCallable().__call__, _AsyncExporter()]
+)
+def test_a_coroutine_function_is_no_exporter(given: Any) -> None:
+    with pytest.raises(ConfigError, match="is a coroutine function"):
+        as_exporter(given)
 
 
 def test_a_log_that_cannot_be_read_is_tried_again() -> None:
