@@ -26,7 +26,7 @@ log = logging.getLogger("compact")
 _LINGER_S = 1.0
 """So long a worker without work waits for more. A follower that nobody uses any more has no thread."""
 _REPORT_S = 1.0
-"""Drops are reported at most this often."""
+"""Drops, and failures of an exporter, are reported at most this often."""
 _CURSOR_S = 5.0
 """How often it is written down how far an exporter came. After a crash, this much is sent twice."""
 _FIRST_RETRY_S = 0.1
@@ -42,7 +42,7 @@ class Log(Protocol):
         ...
 
     def cursor(self, session_id: str, exporter: str) -> str | None:
-        """The last event that an exporter got, by its span; None when that is not known."""
+        """The last event that an exporter got, by its span, empty before the first; None when that is not known."""
         ...
 
     def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
@@ -72,6 +72,8 @@ class Follower:
         self._last: dict[str, str] = {}
         """The last event that was dealt with, of each session."""
         self._entered: set[str] = set()
+        self._first: dict[str, bytes] = {}
+        """The first line that was heard, of each session that was not entered yet."""
         self._unsaved: set[str] = set()
         self._saved_at = time.monotonic()
         self._in_flight = self._reading = 0
@@ -79,6 +81,7 @@ class Follower:
         self._unreported = 0
         self._reported_at = float("-inf")
         self._failures = self._failed_in_a_row = 0
+        self._complaints, self._told_complaints, self._complained_at = 0, 1, 0.0
         self._retry_at = 0.0
         self._saving = False
         self._thread: threading.Thread | None = None
@@ -88,6 +91,8 @@ class Follower:
         """Takes the lines that were just written to the log of a session."""
         lines = data.splitlines()
         with self._changed:
+            if lines and self.exporter.resumes and session_id not in self._entered:
+                self._first.setdefault(session_id, lines[0])
             if session_id in self._behind:
                 self._behind[session_id] += len(lines)
             elif len(lines) <= (room := self._limit - len(self._queue)):
@@ -131,7 +136,9 @@ class Follower:
 
     def close(self, timeout_s: float) -> None:
         """Flushes. What an exporter that does not resume did not get in time is dropped."""
-        if self.flush(timeout_s):
+        is_empty = self.flush(timeout_s)
+        self._sum_up_complaints()
+        if is_empty:
             try:
                 self.exporter.close()
             except Exception as problem:
@@ -225,22 +232,32 @@ class Follower:
             self._changed.notify_all()
 
     def _enter(self, session_id: str) -> None:
-        """A session that another process may have left in the middle: what follows its last event is in the log."""
+        """A session that another process may have left in the middle: what follows its last event is in the log.
+
+        Where nobody left anything, it is written down at once where this process begins: should the exporter be away all
+        the time, the next process knows what it missed.
+        """
         last = self._log.cursor(session_id, self.name)
+        is_new = last is None
+        if last is None:
+            last = _span_before(self._log.lines(session_id), self._first.get(session_id))
         with self._changed:
             self._entered.add(session_id)
-            if last is not None:
-                self._last[session_id] = last
-                own = [entry for entry in self._queue if entry[0] == session_id]
-                self._queue = deque(entry for entry in self._queue if entry[0] != session_id)
-                self._behind[session_id] = self._behind.get(session_id, 0) + len(own)
+            self._first.pop(session_id, None)
+            self._last[session_id] = last
+            if not is_new:
+                self._behind.setdefault(session_id, 0)
+        if is_new:
+            self._note(session_id)
 
     def _catch_up(self, session_id: str) -> None:
         """Delivers what the log holds behind the last event that was dealt with."""
         if session_id not in self._entered:
             self._enter(session_id)
         with self._changed:
-            self._reading, self._behind[session_id] = self._behind[session_id], 0
+            others = deque(entry for entry in self._queue if entry[0] != session_id)
+            self._reading = self._behind[session_id] + len(self._queue) - len(others)
+            self._queue, self._behind[session_id] = others, 0  # what waits is in the log, too
         kept = self._kept.pop(session_id, None)
         try:
             if kept is None:
@@ -280,8 +297,8 @@ class Follower:
             sent = self.exporter.export(events)
         except Unavailable:
             raise
-        except Exception:
-            log.exception("the exporter %s failed", self.name)
+        except BaseException as problem:  # an exit, too, is only this exporter's: the worker goes on
+            self._complain(problem, events[0])
             sent = Sent(len(events), refused=len(events))
         with self._changed:
             self._refused += sent.refused
@@ -292,6 +309,22 @@ class Follower:
                 if self.exporter.resumes:
                     self._unsaved.add(session_id)
         return sent
+
+    def _complain(self, problem: BaseException, event: Told) -> None:
+        """Where it failed, the first time; then how often, now and then: one that always fails must not fill a disk."""
+        self._complaints += 1
+        if self._complaints == 1:
+            log.error("the exporter %s failed on %s", self.name, event.get("name"), exc_info=problem)
+            self._complained_at = time.monotonic()
+        elif time.monotonic() - self._complained_at >= _REPORT_S:
+            self._sum_up_complaints()
+
+    def _sum_up_complaints(self) -> None:
+        count = self._complaints - self._told_complaints
+        if count > 0:
+            log.error("the exporter %s failed %s times more", self.name, f"{count:,}")
+            self._told_complaints = self._complaints
+            self._complained_at = time.monotonic()
 
     def _failed(self) -> None:
         with self._changed:
@@ -305,19 +338,28 @@ class Follower:
     def _save(self) -> None:
         self._saved_at = time.monotonic()
         for session_id in sorted(self._unsaved):  # only this thread adds to it
-            try:
-                self._log.set_cursor(session_id, self.name, self._last[session_id])
-            except CompactError as problem:
-                log.debug("it is not recorded how far %s came: %s", self.name, problem)
+            self._note(session_id)
         with self._changed:
             self._unsaved.clear()
             self._saving = False
             self._changed.notify_all()
 
+    def _note(self, session_id: str) -> None:
+        try:
+            self._log.set_cursor(session_id, self.name, self._last[session_id])
+        except CompactError as problem:
+            log.debug("it is not recorded how far %s came: %s", self.name, problem)
+
+
+def _span_before(lines: list[bytes], first: bytes | None) -> str:
+    """The span of the event that a log holds before a line; empty when there is none."""
+    place = lines.index(first) if first in lines else 0
+    return str(json.loads(lines[place - 1]).get("span_id")) if place else ""
+
 
 def _place_after(lines: list[bytes], span_id: str | None) -> int:
     """The number of the line behind the event with that span; 0 when there is none."""
-    if span_id is None:
+    if not span_id:
         return 0
     wanted = f'"span_id":"{span_id}"'.encode()
     for number in range(len(lines) - 1, -1, -1):

@@ -23,6 +23,7 @@ from compact.errors import ArchiveError
 from compact.events import Failure, Offload, Warned, WarningCode, session_trace
 from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
+from compact.hygiene.sanitizing import valid_text
 from compact.lanes import wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
@@ -473,5 +474,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
 
 
-def _call(messages: Sequence[Any], **more: Any) -> Call:
-    return Call(messages=copied(messages), given=messages, **more)
+def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:
+    # A note goes into events as it is, and not everybody who reads those can take half a character.
+    said = valid_text(note) if isinstance(note, str) else note
+    return Call(messages=copied(messages), given=messages, note=said, **more)

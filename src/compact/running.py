@@ -254,6 +254,8 @@ class Conductor:
 
     def _settle(self, job: Job, work: _Led, result: Result) -> None:
         session, outside, outcome = job.session, self._outside, result.outcome
+        if outcome is not None and not work.fenced:
+            outside.flush()  # a host that is killed with its new messages in hand leaves a log that explains them
 
         def settle() -> None:
             session.state = result.state

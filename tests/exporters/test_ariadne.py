@@ -260,3 +260,17 @@ def test_nothing_goes_to_stdout(ariadne: Ariadne, capsys: pytest.CaptureFixture[
         made.preflight("s", turns(1))
     assert capsys.readouterr().out == ""
     assert sys.stderr is not None
+
+
+def test_what_a_process_could_not_send_at_all_is_sent_by_the_next(ariadne: Ariadne, tmp_path: Path) -> None:
+    archive = {"root": str(tmp_path)}
+    ariadne.stop()
+    with connected(ariadne, archive=archive) as first:
+        first.preflight("s", turns(2))
+    assert ariadne.spans == []
+    ariadne.start()
+    with connected(ariadne, archive=archive) as second:
+        second.preflight("s", turns(3))
+    written = events(second)
+    assert [event["name"] for event in written].count("compact.token_estimate") == 2
+    assert [span["span_id"] for span in ariadne.spans] == [event["span_id"] for event in written]

@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 from support_exporters import Gate, ListLog, event_maker, line_of, wait_until
 
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, ConfigError
 from compact.exporters import Exporter, Sent, Told, Unavailable, as_exporter
 from compact.follower import Follower
 
@@ -119,14 +120,44 @@ def test_the_first_use_of_an_exporter_does_not_send_what_was_before() -> None:
     assert [event["span_id"] for event in gate.got] == ids_of(written)[10:]
 
 
+def test_an_exporter_that_was_away_from_the_first_event_on_gets_all_from_the_next_process() -> None:
+    away = Away()
+    away.resumes = True
+    first, source, _ = following(away)
+    written = lines(30)
+    source.written["s"] = [line.rstrip(b"\n") for line in written[:5]]  # from before there was an exporter
+    source.write(first, "s", written[5:20])
+    first.close(5)
+    assert away.got == []
+    back = Away()
+    back.is_away, back.resumes = False, True
+    second = Follower(back, 10_000, source, lambda *report: None)
+    source.write(second, "s", written[20:])
+    assert second.flush(5)
+    assert [event["span_id"] for event in back.got] == ids_of(written)[5:]
+
+
+def test_what_waited_when_there_was_no_more_room_is_not_sent_twice() -> None:
+    away = Away()
+    away.resumes = True
+    follower, source, _ = following(away, limit=20)
+    written = lines(50)
+    source.write(follower, "s", written[:15])
+    wait_until(lambda: away.tries >= 1)
+    source.write(follower, "s", written[15:])
+    away.is_away = False
+    assert follower.flush(10)
+    assert [event["span_id"] for event in away.got] == ids_of(written)
+    assert follower.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}
+
+
 def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
     gate = Gate(resumes=True)
     gate.open.set()
     follower, source, _ = following(gate)
     written = lines(3)
     source.write(follower, "s", written)
-    wait_until(lambda: bool(source.cursors))
-    assert source.cursors == {("s", "gate"): ids_of(written)[-1]}
+    wait_until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
     wait_until(lambda: follower._thread is None)
     more = lines(1)
     source.write(follower, "s", more)
@@ -191,6 +222,60 @@ def test_one_event_that_an_exporter_chokes_on_does_not_stop_the_others(
     assert "the exporter picky failed on compact.started" in caplog.text
 
 
+def test_an_exporter_that_always_fails_says_where_once_and_then_how_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(event: Told) -> None:
+        raise ValueError("never")
+
+    follower, source, _ = following(as_exporter(broken))
+    with caplog.at_level(logging.ERROR, "compact"):
+        source.write(follower, "s", lines(500))
+        follower.close(20)
+        follower.close(20)
+    assert follower.stats()["refused"] == 500
+    first, *more = caplog.records
+    assert first.exc_info
+    assert not any(record.exc_info for record in more)
+    assert sum(int(str(record.args[1])) for record in more if isinstance(record.args, tuple)) == 499
+    assert len(more) < 20
+
+
+def test_an_exporter_that_would_end_the_process_ends_not_even_its_worker() -> None:
+    got: list[Told] = []
+
+    def leaving(event: Told) -> None:
+        got.append(event)
+        if len(got) == 1:
+            raise SystemExit(3)
+
+    follower, source, _ = following(as_exporter(leaving))
+    source.write(follower, "s", lines(3))
+    assert follower.flush(5)
+    assert len(got) == 3
+    assert follower.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
+
+
+async def _coroutine(event: Told) -> None: ...
+
+
+class _AsyncCallable:
+    async def __call__(self, event: Told) -> None: ...
+
+
+class _AsyncExporter(Exporter):
+    async def export(self, events: Sequence[Told]) -> Sent:  # type: ignore[override]
+        return Sent(len(events))
+
+
+@pytest.mark.parametrize(
+    "given", [_coroutine, partial(_coroutine), _AsyncCallable(), _AsyncCallable().__call__, _AsyncExporter()]
+)
+def test_a_coroutine_function_is_no_exporter(given: Any) -> None:
+    with pytest.raises(ConfigError, match="is a coroutine function"):
+        as_exporter(given)
+
+
 def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     class Flaky(ListLog):
         failures = 2
@@ -230,7 +315,7 @@ def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
     written = lines(50)
     source.write(follower, "s", written)
     wait_until(lambda: away.tries >= 4)
-    assert source.reads == 1
+    assert source.reads == 2, "where this process begins, and the backlog"
     assert follower.stats()["waiting"] == 50
     away.is_away = False
     assert follower.flush(10)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from support_faults import manager_at
 from support_running import WAIT_S
 
 PROGRAM = """
@@ -33,14 +36,44 @@ asyncio.run(host())  # which cancels what still runs, in the middle of a long re
 """
 
 
-def test_a_process_ends_cleanly_while_compactions_run() -> None:
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from support_faults import hard_session, manager_at
+
+made = manager_at(Path(sys.argv[1]))
+made._outside._journal._start = lambda: None  # the host is quicker than its journal
+if sys.argv[2] == "async":
+    asyncio.run(made.apreflight("s", hard_session()))
+else:
+    made.preflight("s", hard_session())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     tests = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=WAIT_S * 3,
         env={"PYTHONPATH": f"{tests}:{tests.parent / 'src'}", "PATH": "/usr/bin:/bin"},
     )
+
+
+def test_a_process_ends_cleanly_while_compactions_run() -> None:
+    done = run(PROGRAM)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+def test_a_host_that_is_killed_with_its_new_messages_in_hand_has_the_whole_step_in_its_log(
+    tmp_path: Path, how: str
+) -> None:
+    done = run(KILLED, str(tmp_path), how)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    told = [event.name for event in manager_at(tmp_path).archive.events("s")]
+    assert {"compact.summary_created", "compact.pruned_messages"} < set(told)
+    assert told[-1] == "compact.finished"

@@ -56,6 +56,19 @@ def test_what_breaks_a_rule_is_refused_with_its_place(body: Any, path: list[Any]
     assert caught.value.faults[0].path == path
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_numbers_that_json_does_not_have_are_refused(number: str) -> None:
+    with pytest.raises(Refused, match="not JSON"):
+        accepted(json.dumps(span(1, data={"n": 0})).replace('"n": 0', f'"n": {number}').encode())
+
+
+def test_half_characters_are_replaced_in_texts_and_keys_and_whole_ones_stay() -> None:
+    given = span(1, name="a \ud800 b", data={"key \udfff": ["\ud83d", "\U0001f600 é", 1.5, {"\ud800": None}]})
+    [taken] = sent(given)
+    assert taken["name"] == "a \ufffd b"
+    assert taken["data"] == {"key \ufffd": ["\ufffd", "\U0001f600 é", 1.5, {"\ufffd": None}]}
+
+
 def test_one_bad_event_refuses_the_whole_batch() -> None:
     with pytest.raises(Refused):
         sent({"batch": [span(1), span(2, parent_id=None)]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -450,3 +451,15 @@ def test_every_control_has_a_name_and_can_be_reached_by_tab(visit: Visit, server
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
     for wanted in ("search", "session-list", "plot", "tab-trace", "pairs", "theme"):
         assert wanted in reached
+
+
+def test_a_call_without_an_end_is_running_until_a_later_one_begins(visit: Visit) -> None:
+    with serving(None) as server:
+        ask(server, "/ingest", span(1, parent_id="killed"))
+        visit.page.goto(f"{server.url}/#s={trace_key('t1')}")
+        details = visit.page.locator('#trace .row[aria-level="1"] .detail')
+        expect(details).to_have_text([re.compile("^running · ")])
+        ask(server, "/ingest", span(2, parent_id="later"))
+        expect(details).to_have_text([re.compile("^ended without a word · "), re.compile("^running · ")])
+        visit.page.click("#trace .row >> nth=0")
+        expect(visit.page.locator("#inspector .status")).to_have_text("ended without a word")

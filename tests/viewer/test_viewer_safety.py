@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_viewer import ask, serving, span
+from support_exporters import wait_until
+from support_viewer import ask, manager_on, opened, serving, span
 
 from compact.errors import CompactError, ConfigError, MissingExtra
+from compact.events import Finished, Started
 from compact.viewer.guarding import check_address
 from compact.viewer.serving import ViewerServer
 
@@ -211,3 +213,20 @@ def test_without_the_extra_the_install_line_is_said(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtra, match=r"pip install 'compact-context\[viewer\]'"):
         ViewerServer(None, port=0)
+
+
+def test_half_a_character_in_an_archive_is_served(tmp_path: Path) -> None:
+    with manager_on(tmp_path) as manager:
+        manager.manual_compact("s", [{"role": "user", "content": "hello"}], note="\ud800 x")
+        manager.warn("s", "server_managed", "half \udfff of it")
+    told = [event.properties for event in opened(tmp_path).events("s")]
+    assert {fact.note for fact in told if isinstance(fact, Started | Finished)} == {"\ufffd x"}
+    with serving(tmp_path) as server:
+        wait_until(lambda: bool(ask(server, "/api/sessions").json()["sessions"]))
+        [row] = ask(server, "/api/sessions").json()["sessions"]
+        answer = ask(server, f"/api/sessions/{row['key']}/events")
+        assert answer.status == 200
+        assert answer.body.isascii()
+        warning = answer.json()["events"][-1]
+        assert warning["properties"]["message"] == "half \udfff of it"
+        assert ask(server, f"/api/sessions/{row['key']}/events/{warning['n']}").status == 200

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from compact.errors import ConfigError
 from compact.events import Event
-
-log = logging.getLogger("compact")
 
 Told: TypeAlias = Mapping[str, Any]
 """An event as it stands in events.jsonl."""
@@ -56,7 +54,7 @@ Given: TypeAlias = Exporter | Callable[[Told], Any]
 
 
 class Calling(Exporter):
-    """Any callable that takes one event. What it raises is logged; the next event is offered all the same."""
+    """Any callable that takes one event. An event that it raises on is refused; the next is offered all the same."""
 
     batch = 1
 
@@ -66,11 +64,7 @@ class Calling(Exporter):
 
     def export(self, events: Sequence[Told]) -> Sent:
         """See `Exporter.export`."""
-        try:
-            self._call(events[0])
-        except Exception:
-            log.exception("the exporter %s failed on %s", self.name, events[0].get("name"))
-            return Sent(1, refused=1)
+        self._call(events[0])
         return Sent(1)
 
 
@@ -78,8 +72,15 @@ def as_exporter(given: Given) -> Exporter:
     """An exporter from what a host passed.
 
     Raises:
-        ConfigError: it is neither an exporter nor callable.
+        ConfigError: it is neither an exporter nor callable, or a coroutine function: nobody would await it.
     """
+    if _is_async(given.export if isinstance(given, Exporter) else given):
+        raise ConfigError(
+            f"the exporter {getattr(given, '__name__', type(given).__name__)} is a coroutine function, and its worker "
+            "is a thread without an event loop: no event would reach it",
+            hint="Pass a plain function; asyncio.run_coroutine_threadsafe hands an event to your own loop",
+            path="exporters",
+        )
     if isinstance(given, Exporter):
         return given
     if callable(given):
@@ -89,3 +90,8 @@ def as_exporter(given: Given) -> Exporter:
         hint="Pass a function that takes an event as a dict, or name one of the choices in tracing.exporters",
         path="exporters",
     )
+
+
+def _is_async(call: object) -> bool:
+    calls = (call, getattr(call, "__call__", None))  # noqa: B004 - the method itself, not whether there is one
+    return any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in calls)

@@ -223,7 +223,7 @@ def _rejected(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | N
 def _failed(
     kind: str, message: str, fallback: Fallback, asked: SummaryRequest, desk: Desk, **details: Any
 ) -> Emit:
-    event = Failure(error_type=kind, message=desk.redact(message), fallback=fallback)
+    event = Failure(error_type=kind, message=desk.redact(valid_text(message)), fallback=fallback)
     context = {
         "strategy": asked.strategy,
         "max_tokens": asked.max_tokens,

@@ -11,7 +11,8 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse as PlainJSONResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from compact.archive import Archive
@@ -26,6 +27,14 @@ from compact.viewer.steps import Steps
 
 MAX_EVENTS_PER_ANSWER = 2_000
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class JSONResponse(PlainJSONResponse):
+    """JSON in ASCII: half a character, which archives of other hands may hold, cannot be written as UTF-8."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content, separators=(",", ":")).encode("ascii")
 
 
 class Viewer:

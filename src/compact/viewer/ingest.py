@@ -11,11 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from math import isfinite
+from typing import Any, NoReturn
 
 MAX_BODY_BYTES = 256 * 1024
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _COMMON = frozenset({"type", "trace_id", "name", "started_at", "ended_at"})
 _KEYS = {
     "trace": _COMMON | {"group_id", "metadata"},
@@ -47,7 +49,7 @@ def accepted(body: bytes) -> list[dict[str, Any]]:
         Refused: one of them breaks the contract; says which and how.
     """
     try:
-        data = json.loads(body)
+        data = _whole(json.loads(body, parse_constant=_no_number, parse_float=_finite))
     except (ValueError, RecursionError):
         raise Refused([Fault([], "the body is not JSON")]) from None
     if not isinstance(data, Mapping):
@@ -64,6 +66,28 @@ def accepted(body: bytes) -> list[dict[str, Any]]:
     if faults:
         raise Refused(faults)
     return [{key: value for key, value in event.items() if key in _KEYS[event["type"]]} for event in batch]
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    found = float(digits)
+    if not isfinite(found):
+        _no_number(digits)
+    return found
+
+
+def _whole(value: Any) -> Any:
+    """The value, with a replacement for half characters, which can be neither shown nor sent on."""
+    if isinstance(value, str):
+        return value if value.isascii() else _HALF_CHARACTER.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_whole(key): _whole(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_whole(entry) for entry in value]
+    return value
 
 
 def _faults(event: Any) -> list[Fault]:

@@ -37,9 +37,9 @@ export class Inspector {
   showNode(key, node) {
     const event = node.event;
     const p = event?.properties ?? {};
-    const status = node.running ? "running" : node.bad ? "error" : "ok";
+    const status = node.running ? "running" : node.abandoned ? "ended without a word" : node.bad ? "error" : "ok";
     const header = el("header", {}, el("div", { class: "headline" },
-      el("h2", { text: node.number ? `${node.title} ${node.number}` : node.title }), el("span", { class: `status ${status}`, text: status })),
+      el("h2", { text: node.number ? `${node.title} ${node.number}` : node.title }), el("span", { class: `status ${node.abandoned ? "error" : status}`, text: status })),
     el("p", { class: "quiet", text: [clock(event?.started_at ?? node.children[0]?.event?.started_at), took(node), event?.name].filter(Boolean).join(" · ") }));
     const parts = [header];
     if (node.step) parts.push(section("Step", el("button", { class: "plain", text: `Compare before and after step ${node.step}`, on: { click: () => this.compare(node.step) } })));

@@ -52,8 +52,8 @@ function group(id, children) {
 /**
  * The roots of a log: one for each call of the host, oldest first.
  *
- * Spans nest by `parent_id`. A parent that has not arrived yet (it is sent when it ends) is shown as running. Events that
- * name no parent are put together call by call: each begins with its token estimate.
+ * Spans nest by `parent_id`. A parent that has not arrived yet (it is sent when it ends) is shown as running, unless a later
+ * call says that it cannot be. Events that name no parent are put together call by call: each begins with its token estimate.
  */
 export function roots(events) {
   const byId = new Map();
@@ -86,8 +86,18 @@ export function roots(events) {
     flat.children.push(node);
   }
   result.forEach(finish);
+  endAbandoned(result);
   result.forEach((node, index) => { node.number = index + 1; describe(node); });
   return result;
+}
+
+/** A session has one call at a time: where a later one began, the process of this one was killed. */
+function endAbandoned(list) {
+  let hasLater = false;
+  for (const node of [...list].reverse()) {
+    if (node.running && hasLater) Object.assign(node, { running: false, abandoned: true });
+    hasLater ||= [...walk(node)].some((each) => each.kind === "compact.token_estimate");
+  }
 }
 
 function isBelow(parent, node, byId) {
@@ -130,6 +140,7 @@ function describe(root) {
   else if (size) root.detail = `${short(root.tokens)} tokens, ${percent(root.usage ?? 0)}`;
   else if (!root.event) root.detail = plural(root.children.length, "event");
   if (root.running) root.detail = `running · ${root.detail}`;
+  if (root.abandoned) root.detail = `ended without a word · ${root.detail}`;
 }
 
 function stepOf(nodes) {
