@@ -239,6 +239,26 @@ def test_turns_are_the_requests_of_one_session_and_a_change_is_named(called: Cal
     assert called(in_lines(tmp_path, [request("Obey.")] * 3), "--turns")[0] == 0
 
 
+def test_every_turn_is_checked_and_the_largest_one_is_reported(called: Called, tmp_path: Path) -> None:
+    def request(*words: str) -> dict[str, Any]:
+        talk = [{"role": "user", "content": each} for each in words]
+        return {"messages": [{"role": "system", "content": "Obey."}, *talk]}
+
+    file = in_lines(
+        tmp_path, [request("hi"), request("call 5550100"), request("hi", "word " * 200), request("hi")]
+    )
+    code, out, _ = called(file, "--turns", "--json", "--budget", "100")
+    report = json.loads(out)
+    details = {check["name"]: check["details"] for check in report["checks"]}
+    assert (code, report["passed"]) == (1, False)
+    assert list(details) == ["pii", "budget", "order", "control"]
+    assert details["pii"] == ["turn 2: m1 (message) holds personal data: 1 span"]
+    assert details["budget"][0].startswith("turn 3: 2")
+    assert report["tokens"] > 200
+    assert [line["id"] for line in report["kept"]] == ["m0", "m1", "m2"]
+    assert (details["order"], details["control"]) == ([], [])
+
+
 def test_the_scenarios_run_as_a_command(called: Called) -> None:
     code, out, _ = called("--scenarios")
     assert code == 0

@@ -23,9 +23,9 @@ from compact.cli.shared import (
     report_skipped,
     table,
 )
-from compact.harness import HarnessConfig, Report, control_changes, stabilize, validate
+from compact.harness import HarnessConfig, stabilize, validate_turns
 from compact.harness.config import DEFAULT_BUDGET
-from compact.harness.files import Source, sources_of
+from compact.harness.files import sources_of
 from compact.harness.scenarios import run_scenarios
 from compact.harness.writing import WRITERS, SessionReport, as_json
 from compact.messages import to_json
@@ -145,17 +145,17 @@ def _stabilized(
 
 
 def _turns(file: Path, lenient: bool, settings: HarnessConfig) -> SessionReport:
-    """The requests of one session: the newest one's report, with what the turns before it changed."""
-    requests = [list(source.artifacts) for source in _requests(file, lenient)]
-    report = validate(requests[-1], settings)
-    details = control_changes(requests)
-    check = {"name": "control", "passed": not details, "details": details}
-    found = Report({**report, "passed": report.passed and not details, "checks": [*report.checks, check]})
-    return SessionReport(str(file), f"{Path(file).name}: {counted(len(requests), 'turn')}", found)
+    """The requests of one session, in one report."""
+    turns = 0
 
+    def requests() -> Iterator[Any]:
+        nonlocal turns
+        for source in sources_of(file, lenient, report_skipped):
+            turns += 1
+            yield source.artifacts
 
-def _requests(file: Path, lenient: bool) -> Iterator[Source]:
-    yield from sources_of(file, lenient, report_skipped)
+    report = validate_turns(requests(), settings)
+    return SessionReport(str(file), f"{file.name}: {counted(turns, 'turn')}", report)
 
 
 def _write(

@@ -14,6 +14,7 @@ from compact.harness.control import control_changes
 from compact.harness.entries import Choice, Entry
 from compact.harness.report import Report
 from compact.harness.stabilizing import Stabilized, stabilize, validate
+from compact.harness.turns import validate_turns
 
 __all__ = [
     "AUTHORITY",
@@ -30,4 +31,5 @@ __all__ = [
     "register_rule",
     "stabilize",
     "validate",
+    "validate_turns",
 ]
