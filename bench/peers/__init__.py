@@ -30,6 +30,10 @@ NAMES = (
 """The modules of this folder that hold a `Tool`."""
 
 
+class Refused(Exception):
+    """The tool raised an error that says the list cannot be made to fit, instead of giving one that does not."""
+
+
 class Peer:
     """What a tool offers to be measured."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.peers import Compaction, Native, Peer
+from bench.peers import Compaction, Native, Peer, Refused
 from compact import CompactConfig, CompactManager, InsufficientBudget
 
 
@@ -42,8 +42,8 @@ class Tool(Peer):
         def compact(native: Native) -> Native:
             try:
                 return list(made.preflight("s", native))
-            except InsufficientBudget:
-                return native
+            except InsufficientBudget as problem:
+                raise Refused from problem
 
         return compact
 

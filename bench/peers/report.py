@@ -29,7 +29,7 @@ the same transcripts. Every number is in [benchmarks.json](benchmarks.json). Not
   Best of 3, processor time; in brackets wall time, which includes waiting for the disk.
 - **Outputs**: {cases} lists (recorded sessions, cut at half and at three quarters, to 25% and to 50% of their tokens), each tool
   as its documentation shows it. *Illegal*: a provider would refuse the list (`compact.checks.violations`). *Over budget*: more
-  exact tokens than asked for.
+  exact tokens than asked for; *refused* is a tool that raises instead of giving such a list.
 - **Retention**: the share of the identifiers that the agent writes again after the cut and that still stand in the context with
   the words that gave them meaning (`bench/retention.py`). A tool without a budget, or that missed it, was tried with other
   settings; the first result that fits is scored. What never fits keeps nothing.
@@ -130,11 +130,16 @@ def _output_row(found: Any) -> list[str]:
         by_share = [outputs[share] for share in _SHARES]
         cells = [
             *(f"{one['illegal']} of {one['cases']}" for one in by_share),
-            *(f"{one['over_budget'] / one['cases']:.0%}" for one in by_share),
+            *(_over(one) for one in by_share),
             *(_kept(one) for one in by_share),
         ]
     imported = [_ms(importing["cpu_ms"]), f"{importing['memory_mb']:.0f} MB"] if importing else [_NONE, _NONE]
     return [found["title"], *cells, *imported]
+
+
+def _over(one: Any) -> str:
+    refused = f" ({one['refused']} refused with an error)" if one.get("refused") else ""
+    return f"{one['over_budget']} of {one['cases']}{refused}"
 
 
 def _kept(one: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
 
-from bench.peers import Compaction, Excluded, Item, Native, Peer
+from bench.peers import Compaction, Excluded, Item, Native, Peer, Refused
 from bench.peers._chat import arguments_of, text_of
 from bench.retention import tokens_in
 
@@ -58,8 +58,8 @@ class Tool(Peer):
         while not self._fits([*system, *agent.messages], budget):
             try:
                 manager.reduce_context(agent, ContextWindowOverflowException("too long"))
-            except ContextWindowOverflowException:
-                break
+            except ContextWindowOverflowException as problem:
+                raise Refused from problem
         return [*system, *agent.messages]
 
     def _fits(self, native: Native, budget: int) -> bool:

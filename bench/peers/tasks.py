@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import real_session
-from bench.peers import Compaction, Item, Native, Peer, peer_named
+from bench.peers import Compaction, Item, Native, Peer, Refused, peer_named
 from bench.peers._chat import plain
 from bench.retention import METHODS, Case, Needed, is_kept, text_in, tokens_in
 from compact.checks import violations
@@ -95,7 +95,7 @@ class _Outcome:
     """One share of the tokens: what came out of each case."""
 
     def __init__(self) -> None:
-        self.cases = self.illegal = self.over = self.never_fits = self.failed = 0
+        self.cases = self.illegal = self.over = self.never_fits = self.failed = self.refused = 0
         self.kept: tuple[list[float], list[float]] = ([], [])
         self.used: list[float] = []
         self.codes: Counter[str] = Counter()
@@ -104,11 +104,13 @@ class _Outcome:
         self.cases += 1
         native = peer.load(case.before)
         first = self._called(peer, peer.default(case.budget), native)
+        refused = self.refused
         problems = _problems(first)
         self.codes.update(problems)
         self.illegal += bool(problems)
         self.over += first is not None and tokens_in(first) > case.budget
         fitting = self._fitting(peer, case, native, first)
+        self.refused = refused  # the other settings are tries, not uses
         self.never_fits += fitting is None
         text = text_in(fitting) if fitting else ""
         self.kept[half].append(sum(is_kept(needed, text) for needed in case.needed) / len(case.needed))
@@ -131,7 +133,9 @@ class _Outcome:
                 return peer.back(compact(list(native)))
         except TooSlow:
             self.failed += 1
-            return None
+        except Refused:
+            self.refused += 1
+        return None
 
     def summed(self) -> dict[str, Any]:
         """As JSON."""
@@ -141,6 +145,7 @@ class _Outcome:
             "over_budget": self.over,
             "never_fits": self.never_fits,
             "too_slow": self.failed,
+            "refused": self.refused,
             "retention": statistics.mean([*self.kept[0], *self.kept[1]]),
             "retention_measured_half": statistics.mean(self.kept[1]) if self.kept[1] else None,
             "used": statistics.mean(self.used) if self.used else None,
