@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo view test check bench slow screenshots clean
+.PHONY: setup demo view test check bench bench-peers soak chaos mutation slow screenshots clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,26 @@ check: setup
 bench: setup
 	$(BIN)/python -m bench
 
+PEERS := .venv-peers
+
+$(PEERS)/.installed: pyproject.toml bench/peers/constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(PEERS)/bin/python -m pip install --quiet --constraint bench/peers/constraints.txt --editable '.[cli,fast]' --group peers
+	@touch $@
+
+bench-peers: $(PEERS)/.installed
+	$(PEERS)/bin/python -m bench.peers
+
+soak: setup
+	$(BIN)/python -m bench.soak
+
+chaos: setup
+	$(BIN)/python -m bench.chaos
+
+mutation: setup
+	$(BIN)/python -m bench.mutation
+
 slow: setup
 	$(BIN)/python -m pytest -m slow --timeout=7200 -o addopts="--strict-markers --strict-config --import-mode=importlib"
 
@@ -47,4 +67,4 @@ screenshots: setup
 	SCREENSHOTS=docs/images $(BIN)/python -m pytest -n 0 tests/viewer/test_screenshots.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage
+	rm -rf $(VENV) $(PEERS) .chaos .mypy_cache .ruff_cache .pytest_cache .coverage

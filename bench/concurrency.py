@@ -102,7 +102,7 @@ class _Load:
             recovery={"breaker_pause_s": 1},
         )
         self.made = CompactManager(config, archive=self.archive, summarizer=self._summarize)
-        self.histories = [list(_opening(n)) for n in range(SESSIONS)]
+        self.histories = [list(opening_of(n)) for n in range(SESSIONS)]
         self.late: list[float] = []
         self.blocked: list[float] = []
 
@@ -143,7 +143,7 @@ class _Load:
         keeps_result = number % 2 == 0
         history = context = self.histories[number]
         for turn in range(TURNS):
-            new = _turn(number, turn)
+            new = turn_of(number, turn)
             history.extend(new) if keeps_result else None
             context = [*context, *new] if keeps_result else history
             if not keeps_result:
@@ -211,11 +211,12 @@ def _kept_waiting_s() -> float:
         return 0.0
 
 
-def _opening(number: int) -> Iterator[Item]:
+def opening_of(number: int) -> Iterator[Item]:
+    """How a session begins."""
     yield {"role": "system", "content": f"<{number}.system> You look after a service."}
 
 
-def _turn(number: int, turn: int) -> list[Item]:
+def turn_of(number: int, turn: int) -> list[Item]:
     """A question, one or two calls with results of very different sizes, and an answer to the turn before."""
     chance = random.Random(f"{number}.{turn}")
     found: list[Item] = []

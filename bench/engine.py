@@ -44,7 +44,7 @@ def bench_preflight_growth() -> Iterator[Figure]:
 
 def bench_one_compaction() -> Iterator[Figure]:
     """One compaction of a real 136k-token session that was watched while it grew, against one cold tiktoken count."""
-    session = _real_session()
+    session = real_session()
     for label, policy, excerpts, limit in (
         ("reversible stages", {"target_pct": 0.6}, 0.25, 0.5),
         ("reversible stages, pointers alone", {"target_pct": 0.6}, 0.0, 0.5),
@@ -97,7 +97,8 @@ def _manager(window: int, **settings: Any) -> CompactManager:
 
 
 @cache
-def _real_session() -> list[Item]:
+def real_session() -> list[Item]:
+    """The recorded session that is part of the package."""
     packed = files("compact.cli").joinpath("demo_session.jsonl.gz").read_bytes()
     lines = [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
     messages: list[Item] = lines[0].get("messages", lines)
@@ -106,7 +107,7 @@ def _real_session() -> list[Item]:
 
 def _session(messages: int) -> list[Item]:
     """A conversation of about 128 tokens a message, every message different."""
-    texts = [str(item.get("content") or "") for item in _real_session()]
+    texts = [str(item.get("content") or "") for item in real_session()]
     pool = " ".join(texts).split(" ")
     found = []
     for n in range(messages):

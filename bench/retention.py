@@ -98,7 +98,7 @@ def bench_retention() -> Iterator[Figure]:
     """Share of the needed identifiers that stand in the context with their meaning, at 25% and 50% of the tokens."""
     for half, name in ((0, "developed on"), (1, "measured")):
         for share in SHARES:
-            cases = [case for session in sessions()[half::2] for case in _cases(session, share)]
+            cases = [case for session in sessions()[half::2] for case in cases_of(session, share)]
             about = f"{share:.0%}, {name} half, {len(cases)} cuts"
             others = {label: score(cases, method).mean for label, method in METHODS.items()}
             ours, searched = score_ours(cases)
@@ -118,7 +118,7 @@ def score(cases: Sequence[Case], method: Method) -> Score:
     found = Score()
     for case in cases:
         text = method(case.before, case.budget)
-        found.shares.append(sum(_is_kept(needed, text) for needed in case.needed) / len(case.needed))
+        found.shares.append(sum(is_kept(needed, text) for needed in case.needed) / len(case.needed))
     return found
 
 
@@ -128,13 +128,13 @@ def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
     for case in cases:
         manager = CompactManager(_config(case.budget))
         after = _preflight(manager, case)
-        text = _text(after) if _size(after) <= case.budget else ""
-        missed = [needed for needed in case.needed if not _is_kept(needed, text)]
+        text = text_in(after) if tokens_in(after) <= case.budget else ""
+        missed = [needed for needed in case.needed if not is_kept(needed, text)]
         share = 1 - len(missed) / len(case.needed)
         plain.shares.append(share)
         asked = missed[:: max(1, -(-len(missed) // _MOST_SEARCHES))]
         search = manager.recovery_tools("s")["search"] if asked else None
-        hits = sum(_is_kept(needed, search(query=needed.around)) for needed in asked if search is not None)
+        hits = sum(is_kept(needed, search(query=needed.around)) for needed in asked if search is not None)
         searched.shares.append(share + (1 - share) * (hits / len(asked) if asked else 0))
         manager.close()
     return plain, searched
@@ -153,21 +153,21 @@ def _preflight(manager: CompactManager, case: Case) -> list[Item]:
 
 def last_messages(messages: list[Item], budget: int) -> str:
     """System messages, and the newest others that fit."""
-    return _text(_newest(messages, budget))
+    return text_in(_newest(messages, budget))
 
 
 def masking(messages: list[Item], budget: int) -> str:
     """Old outputs become a placeholder, the newest stay whole while they fit; then the oldest messages go."""
     masked = [_with_content(item, _PLACEHOLDER) if item["role"] == "tool" else item for item in messages]
-    if _size(masked) > budget:
-        return _text(_newest(masked, budget))
-    room = budget - _size(masked)
+    if tokens_in(masked) > budget:
+        return text_in(_newest(masked, budget))
+    room = budget - tokens_in(masked)
     for index in range(len(messages) - 1, -1, -1):
         cost = _cost(messages[index]) - _cost(masked[index])
         if messages[index]["role"] == "tool" and cost <= room:
             masked[index] = messages[index]
             room -= cost
-    return _text(masked)
+    return text_in(masked)
 
 
 def head_and_tail(messages: list[Item], budget: int) -> str:
@@ -175,11 +175,11 @@ def head_and_tail(messages: list[Item], budget: int) -> str:
     low, high = 0, 1 << 16
     while high - low > 32:
         middle = (low + high) // 2
-        if _size(_cut_outputs(messages, middle)) <= budget:
+        if tokens_in(_cut_outputs(messages, middle)) <= budget:
             low = middle
         else:
             high = middle
-    return _text(_newest(_cut_outputs(messages, low), budget))
+    return text_in(_newest(_cut_outputs(messages, low), budget))
 
 
 def identifier_list(messages: list[Item], budget: int) -> str:
@@ -207,7 +207,7 @@ METHODS: dict[str, Method] = {
 
 def _newest(messages: list[Item], budget: int) -> list[Item]:
     kept = {n for n, item in enumerate(messages) if item["role"] == "system"}
-    room = budget - _size([messages[n] for n in sorted(kept)])
+    room = budget - tokens_in([messages[n] for n in sorted(kept)])
     for n in range(len(messages) - 1, -1, -1):
         if n in kept:
             continue
@@ -244,14 +244,15 @@ def _fitting(pieces: list[str], budget: int) -> list[str]:
 # --- what is needed, and what is kept
 
 
-def _cases(session: Item, share: float) -> Iterator[Case]:
+def cases_of(session: Item, share: float) -> Iterator[Case]:
+    """The cuts of a session that are long enough and need enough of what lies before them."""
     messages = session["messages"]
     for cut in CUTS:
         place = int(len(messages) * cut)
         while place < len(messages) and messages[place]["role"] == "tool":
             place += 1
         before, after = messages[:place], messages[place:]
-        size = _size(before)
+        size = tokens_in(before)
         if size < _FEWEST_TOKENS or not after:
             continue
         budget = int(size * share)
@@ -261,7 +262,7 @@ def _cases(session: Item, share: float) -> Iterator[Case]:
 
 
 def _needed(before: list[Item], after: list[Item], budget: int) -> tuple[Needed, ...]:
-    recent = set(IDENTIFIER.findall(_text(_newest(before, budget))))
+    recent = set(IDENTIFIER.findall(text_in(_newest(before, budget))))
     stood = _standing(before)
     shown: set[str] = set()
     found = []
@@ -294,7 +295,8 @@ def _standing(messages: list[Item]) -> dict[str, tuple[str, ...]]:
     return kept
 
 
-def _is_kept(needed: Needed, text: str) -> bool:
+def is_kept(needed: Needed, text: str) -> bool:
+    """Whether an identifier stands in a text with its meaning."""
     wanted = [_words(line, needed.name) for line in needed.lines]
     start = text.find(needed.name)
     while start >= 0:
@@ -332,7 +334,7 @@ def sessions() -> list[Item]:
     files = sorted((repo.parent / "shared" / "data" / "transcripts").glob("*.jsonl.gz"))
     files = files or sorted((repo / "tests" / "fixtures" / "transcripts").glob("*.jsonl.gz"))
     read = [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
-    return [session for session in read if _size(session["messages"]) >= _FEWEST_TOKENS]
+    return [session for session in read if tokens_in(session["messages"]) >= _FEWEST_TOKENS]
 
 
 def _config(budget: int) -> CompactConfig:
@@ -353,12 +355,13 @@ def _counter() -> CompactManager:
     )
 
 
-def _size(messages: Sequence[Item]) -> int:
+def tokens_in(messages: Sequence[Item]) -> int:
+    """Exact tokens of a request with these messages."""
     return _counter().estimate(list(messages)).total
 
 
 def _cost(item: Item) -> int:
-    return _size([item]) - _size([])
+    return tokens_in([item]) - tokens_in([])
 
 
 def _content(item: Item) -> str:
@@ -389,7 +392,8 @@ def _arguments(call: Item) -> Iterator[str]:
         yield f"{call['name']} {key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
 
 
-def _text(messages: Sequence[Item]) -> str:
+def text_in(messages: Sequence[Item]) -> str:
+    """All that these messages say."""
     return "\n".join(map(_said, messages))
 
 
@@ -397,9 +401,9 @@ def bench_summary_speed() -> Figure:
     """A summary of 100k tokens without a model, against one cold tiktoken count of the same text."""
     messages: list[Item] = []
     for session in sessions():
-        if _size(messages) < 100_000:
+        if tokens_in(messages) < 100_000:
             messages += [item for item in session["messages"] if item["role"] != "system"]
-    while _size(messages) > 105_000:
+    while tokens_in(messages) > 105_000:
         messages.pop()
     dialect, neutral = dialects.read(messages, "chat")
     request = SummaryRequest(neutral, dialect.NAME, "task_state", 2_000, positions=(0, len(neutral) - 1))
