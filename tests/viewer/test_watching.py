@@ -310,6 +310,8 @@ def test_view_refuses_to_be_seen_by_others_without_a_token(tmp_path: Path) -> No
     code, _, err = printed("view", str(tmp_path / "missing"))
     assert code == 2
     assert "there is no archive at" in err
+    assert "Name a folder that is there; without one, the configured archive is waited for" in err
+    assert "--root" not in err, "the command has no such option"
 
 
 def test_a_stopped_server_leaves_no_thread(tmp_path: Path) -> None:
