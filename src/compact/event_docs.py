@@ -42,7 +42,10 @@ _ENVELOPE: dict[str, tuple[str, dict[str, Any]]] = {
     "ended_at": ("When it ended; never before it began.", {"type": "string", "pattern": _TIME}),
     "status": ("`error` for compact.error, else `ok`.", {"enum": ["ok", "error"]}),
     "properties": ("See below.", {"type": "object"}),
-    "payload": ("Longer texts: the summary, or what was wrong with a rejected one.", {"type": "object"}),
+    "payload": (
+        "Details: a summary, what was wrong with a rejected one, the tokens that each stage of a step saved.",
+        {"type": "object"},
+    ),
 }
 
 

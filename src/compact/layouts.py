@@ -134,6 +134,7 @@ def layered(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begun)
         max_tokens=min(reserve, cost * 2 // 3),
         where=begun.history_path,
         previous="\n\n".join(row.message.text for row in folding if view.is_summary(row.message)),
+        previous_tokens=cost - total(inputs),
         places=[n for n in sorted(gone) if not view.is_summary(rows[n].message)],
     )
     if made.row.tokens >= cost or made.is_empty:

@@ -84,8 +84,8 @@ def compact_rows(
     committed = yield Commit(summary, state, fingerprints)
     if not committed:
         return Outcome(rows, desk.scale(size), desk.scale(size), lost_race=True)
-    yield _pruned(rows, after, desk, view, summaries)
     told = {stage: desk.scale(tokens) for stage, tokens in saved.items()}
+    yield replace(_pruned(rows, after, desk, view, summaries), payload={"saved": told})
     return Outcome(after, desk.scale(size), desk.scale(total(after)), begun.step, told, summaries)
 
 

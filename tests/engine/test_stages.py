@@ -12,6 +12,7 @@ from support_engine import assert_good, events, manager, pair, says, summary_of,
 from compact.checks import violations
 from compact.excerpts import fitting_head, fitting_tail, head_and_tail, preview, safe_cut
 from compact.redaction import Redactor
+from compact.testing import ScriptedSummarizer
 from compact.tokens import Meter
 
 count = Meter("gpt-4o").count_text
@@ -235,3 +236,13 @@ def test_claude_counts_are_told_in_the_models_own_tokens() -> None:
     pruned = events(made, name="pruned_messages")[0]["properties"]
     assert abs(finished["tokens_before"] - pruned["tokens_before"]) < 20
     assert abs(finished["tokens_after"] - pruned["tokens_after"]) < 20
+
+
+def test_a_summary_is_compared_with_all_that_it_replaced_an_earlier_summary_included() -> None:
+    made = manager(summarizer=ScriptedSummarizer(" ".join(f"fact {n} stands." for n in range(120))))
+    folded = made.manual_compact("s", turns(20))
+    made.manual_compact("s", [*folded, user("One word more."), says("Yes.")])
+    first, second = (event["properties"] for event in events(made, name="summary_created"))
+    assert second["input_messages"] < 6, "little is new: the earlier summary is nearly all of it"
+    assert second["summary_tokens"] / first["summary_tokens"] > 0.8
+    assert second["compression_ratio"] < 1

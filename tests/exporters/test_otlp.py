@@ -84,6 +84,9 @@ def test_metrics_are_sent_on_close(collector: Collector) -> None:
     assert found["compact.pass.duration"].histogram.data_points[0].count == 1
     assert found["compact.summary.duration"].histogram.data_points[0].count == 1
     assert found["compact.context.usage"].histogram.data_points[0].count == 1
+    for name, least, most in [("context.usage", 0.1, 1.0), ("pass.duration", 0.005, 120)]:
+        bounds = found[f"compact.{name}"].histogram.data_points[0].explicit_bounds
+        assert (bounds[0], bounds[-1], len(bounds) > 10) == (least, most, True)
 
 
 def test_a_receiver_that_takes_no_metrics_is_not_asked_all_the_time(

@@ -23,6 +23,9 @@ from support_viewer import ask, manager_on, opened, serving, span
 from compact.archive import watching
 from compact.archive.watching import LogWatcher
 from compact.cli.app import run
+from compact.cli.demo import demo_session
+from compact.cli.relive import relive
+from compact.cli.stats import stats_of
 from compact.viewer import live
 from compact.viewer.live import EventStream
 from compact.viewer.serving import ViewerServer
@@ -236,8 +239,6 @@ def test_tail_follows_until_it_is_interrupted(tmp_path: Path) -> None:
 
 
 def test_stats_are_those_that_the_manager_counted(tmp_path: Path) -> None:
-    from compact.cli.demo import demo_session
-
     session = demo_session()
     with manager_on(tmp_path, 128_000) as manager:
         standing = manager.preflight("demo", session.messages)
@@ -247,9 +248,21 @@ def test_stats_are_those_that_the_manager_counted(tmp_path: Path) -> None:
     (row,) = json.loads(out)
     assert row["total_tokens_saved"] == counted["total_tokens_saved"]
     assert row["by_strategy"] == counted["by_strategy"]
+    assert row["compaction_events"] == counted["compaction_events"]
     assert (row["steps"], row["calls"], row["peak_tokens"]) == (2, 2, 136_337)
     _, table, _ = printed("stats", "demo", "--root", str(tmp_path))
     assert f"{counted['total_tokens_saved']:,}" in table
+
+
+def test_stats_are_those_that_the_manager_counted_in_a_session_of_many_steps(tmp_path: Path) -> None:
+    with manager_on(tmp_path) as manager:
+        relive(manager, demo_session())
+        manager.process_tool_result("row of a table\n" * 20_000, "query", "call_1", "demo")
+        counted = manager.get_compaction_stats()
+    found = stats_of("demo", manager.archive.events("demo"))
+    assert found.steps > 5
+    assert found.by_strategy == counted["by_strategy"]
+    assert found.compaction_events == counted["compaction_events"]
 
 
 def test_stats_of_several_sessions_are_added_up(demo_root: Path) -> None:
@@ -297,6 +310,8 @@ def test_view_refuses_to_be_seen_by_others_without_a_token(tmp_path: Path) -> No
     code, _, err = printed("view", str(tmp_path / "missing"))
     assert code == 2
     assert "there is no archive at" in err
+    assert "Name a folder that is there; without one, the configured archive is waited for" in err
+    assert "--root" not in err, "the command has no such option"
 
 
 def test_a_stopped_server_leaves_no_thread(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ MaybeSession: TypeAlias = Annotated[
 ]
 
 _NEAR_NAMES = 5
+_HINT = "Name its folder with --root, or go to the folder where the agent runs"
+_VIEW_HINT = "Name a folder that is there; without one, the configured archive is waited for"
 
 
 @contextmanager
@@ -46,7 +48,7 @@ def opened(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
     if is_missing and not (may_be_new and root is None):
         raise ArchiveError(
             f"there is no archive at {settings['root']}",
-            hint="Name its folder with --root, or go to the folder where the agent runs",
+            hint=_VIEW_HINT if may_be_new else _HINT,
             key=str(settings["root"]),
             reason="missing",
         )

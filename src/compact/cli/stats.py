@@ -13,13 +13,11 @@ from compact.cli.opening import MaybeSession, RootOption, check_known, opened
 from compact.cli.shared import JsonOption, console, label, number, one_line, print_json, print_table, table
 from compact.errors import ArchiveError
 from compact.events import (
-    CallsShrunk,
     Event,
     Failure,
     Finished,
     Offload,
     PrunedMessages,
-    SummaryCreated,
     TokenEstimate,
     Warned,
 )
@@ -71,27 +69,20 @@ def _row(archive: Archive, folder: str, session_id: str) -> Stats:
 def stats_of(session_id: str, events: Iterable[Event]) -> Stats:
     """What the events of a session add up to."""
     found = Stats(session_id)
-    moved = 0
-    has_summary = False
     for event in events:
         match event.properties:
             case TokenEstimate(t_est=tokens):
                 found.calls += 1
                 found.peak_tokens = max(found.peak_tokens, tokens)
-            case Offload() as fact:
-                moved += _credit(found, "offload", fact.tokens_before - fact.tokens_after)
-            case CallsShrunk() as fact:
-                moved += _credit(found, "compact", fact.tokens_before - fact.tokens_after)
-            case SummaryCreated():
-                has_summary = True
-            case PrunedMessages() as fact:
-                rest = fact.tokens_before - fact.tokens_after - moved
-                if rest:  # what pointers did not save, the summary did, or the last rung
-                    _credit(found, _last_stage(has_summary, moved, fact.pruned_count), rest)
+            case Offload() as fact:  # counted one by one, as they happen; a step may never come
+                _credit(found, "offload", fact.tokens_before - fact.tokens_after)
+            case PrunedMessages():
+                for stage, tokens in (event.payload or {}).get("saved", {}).items():
+                    if stage != "offload":
+                        _credit(found, stage, tokens)
             case Finished() as fact:
                 found.seconds += fact.duration_ms / 1000
                 found.steps += fact.outcome == "compacted"
-                moved, has_summary = 0, False
             case Failure():
                 found.errors += 1
             case Warned():
@@ -101,16 +92,9 @@ def stats_of(session_id: str, events: Iterable[Event]) -> Stats:
     return found
 
 
-def _last_stage(has_summary: bool, moved: int, pruned: int) -> str:
-    if has_summary:
-        return "summarize"
-    return "compact" if moved and not pruned else "truncate"
-
-
-def _credit(found: Stats, stage: str, tokens: int) -> int:
+def _credit(found: Stats, stage: str, tokens: int) -> None:
     found.by_strategy[stage] = found.by_strategy.get(stage, 0) + tokens
     found.compaction_events += 1
-    return tokens
 
 
 def print_stats(out: Console, rows: Sequence[Stats]) -> None:

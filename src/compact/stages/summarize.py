@@ -61,6 +61,7 @@ class Fold:
     body: str
     """What the summarizer wrote, and what code added."""
     input_tokens: int
+    """Of the messages, and of the earlier summary that it takes in."""
     input_messages: int
     is_empty: bool
     """Nothing was said and nothing was carried: it must not replace anything."""
@@ -84,6 +85,7 @@ def fold(
     max_tokens: int,
     where: str,
     previous: str = "",
+    previous_tokens: int = 0,
     places: Sequence[int] = (),
     carry_instructions: bool = True,
 ) -> Asking[Fold]:
@@ -113,7 +115,7 @@ def fold(
         row=Row(message, desk.count(message), None, "summary"),
         text=text,
         body=body.text,
-        input_tokens=total(rows),
+        input_tokens=total(rows) + previous_tokens,
         input_messages=len(rows),
         is_empty=not (kept or body.text) and body.writer != "none",
         positions=request.positions,
