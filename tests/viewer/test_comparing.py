@@ -154,10 +154,12 @@ def test_a_line_names_its_message_by_number_or_by_its_words() -> None:
             "- short",
             "- nobody ever said these words here",
             "- [99] is no message",
+            "- said in other words [m2]",
+            "- of another step [v1 m2]",
         ]
     )
-    assert cited(text, before, range(4)) == [None, 3, 1, 3, 0, None, None, None]
-    assert cited(text, before, [0]) == [None, 3, None, None, 0, None, None, None]
+    assert cited(text, before, range(4)) == [None, 3, 1, 3, 0, None, None, None, 1, None]
+    assert cited(text, before, [0]) == [None, 3, None, None, 0, None, None, None, 1, None]
 
 
 def test_a_step_that_was_pruned_or_is_not_there_says_so(server: ViewerServer) -> None:

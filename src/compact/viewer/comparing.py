@@ -7,6 +7,7 @@ not said there (which message a pointer stands for) is found by the ids of tool 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -201,6 +202,7 @@ def flattened(message: Message) -> str:
 
 
 _SHORTEST_QUOTE = 12
+_CITATION = re.compile(r"^\[m?([0-9]{1,9})\]|\[m([0-9]{1,9})\]$")
 
 
 def _cited_line(line: str, pool: Sequence[tuple[int, str]], count: int) -> int | None:
@@ -208,9 +210,8 @@ def _cited_line(line: str, pool: Sequence[tuple[int, str]], count: int) -> int |
     if not body.startswith("- "):
         return None
     body = body[2:]
-    number, closed, _ = body.removeprefix("[").partition("]")
-    if body.startswith("[") and closed and number.isascii() and number.isdigit():
-        place = int(number) - 1
+    if named := _CITATION.search(body):
+        place = int(named[1] or named[2]) - 1
         return place if 0 <= place < count else None
     quote = " ".join(body.partition(") -> ")[0].partition("...")[0].split())
     quote = quote.partition("[compact: ")[0].rstrip()
