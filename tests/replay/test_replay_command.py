@@ -144,6 +144,21 @@ def test_requests_are_written_as_lines(called: Called, talks: Path) -> None:
     assert called("replay", talks, "--requests", "sent.jsonl")[0] == 2
 
 
+def test_replay_never_writes_over_what_it_reads(called: Called, talks: Path) -> None:
+    before = talks.read_bytes()
+    Path("p.json").write_text("{}")
+    for options in (
+        ["--requests", talks],
+        ["--policy", "p.json", "--report", "p.json"],
+        ["--report", "x.json", "--requests", "x.json"],
+    ):
+        code, _, err = called("replay", talks, *options, "--force")
+        assert code == 2
+        assert "cannot write" in err
+    assert (talks.read_bytes(), Path("p.json").read_text()) == (before, "{}")
+    assert not Path("x.json").exists()
+
+
 def test_a_session_that_cannot_be_made_to_fit_is_exit_1(called: Called, tmp_path: Path) -> None:
     file = write_lines(
         tmp_path / "big.jsonl", [[{"role": "system", "content": "word " * 9_000}, user("hi"), says("ok")]]
