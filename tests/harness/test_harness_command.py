@@ -52,7 +52,7 @@ def test_all_passed_is_0_and_one_failed_is_1(called: Called, tmp_path: Path) -> 
     code, out, _ = called(written(tmp_path, [system("Dial 5550100"), message("hi")]))
     assert code == 1
     assert "FAILED" in out
-    assert "pii_allow=system" in out
+    assert "--pii-allow system" in " ".join(out.split())
     assert called(tmp_path / "talk.json", "--pii-allow", "system,task")[0] == 0
 
 
@@ -147,7 +147,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "broken list": (
         b'[\n{"kind": "message", "content": "hi"},\n{"kind": }\n]',
-        ", line 3: it is not JSON: Expecting value",
+        ", line 3: it is not JSON: Expecting value at column 10",
     ),
     "text behind a list": (
         b'[\n{"kind": "message", "content": "hi"}\n]\nmore',
@@ -156,6 +156,21 @@ BAD: dict[str, tuple[bytes, str]] = {
     "content of a wrong kind": (
         b'{"kind": "message", "content": "hi"}\n{"kind": "message", "content": 5}\n',
         ", line 2: it is not an artifact: its 'content' is int, not text",
+    ),
+    "a kind of a wrong type": (b'[{"kind": 5, "content": "x"}]', "its 'kind' is int, not text"),
+    "a line with a kind of a wrong type": (
+        b'{"kind": 5}',
+        ", line 1: it is not an artifact: its 'kind' is int, not text",
+    ),
+    "no artifacts": (b"[]", ": it has no artifacts"),
+    "no artifacts under the key": (b'{"artifacts": []}', ": it has no artifacts"),
+    "cut off in a string": (
+        b'{"kind": "message", "content": "hi"}\n{"kind": "mess',
+        ", line 2: its JSON is cut off: Unterminated string starting at column 10",
+    ),
+    "a list cut off in a string": (
+        b'[\n{"kind": "message", "content": "hi"},\n{"kind": "mess',
+        ", line 3: its JSON is cut off: Unterminated string starting at column 10",
     ),
     "no kind": (
         b'{"kind": "message", "content": "hi"}\n{"content": "x"}\n',
