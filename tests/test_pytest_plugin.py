@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support_engine import pair, says, user
 from support_replay import long_session
 
+from compact.errors import ConfigError, MessageError
 from compact.pytest_plugin import StableSession, assert_stable, compact_session
 
 __all__ = ["compact_session"]  # the plugin brings it where it is installed; here it is named
@@ -42,6 +44,18 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         "pushed out",
     ):
         assert problem in words
+
+
+@pytest.mark.parametrize("given", [None, "hi", 5, {"artifacts": None}])
+def test_what_is_no_list_is_refused_by_name(given: object) -> None:
+    with pytest.raises(MessageError, match="list"):
+        assert_stable(given)
+
+
+@pytest.mark.parametrize("budget", [0, -1, "8k", True])
+def test_a_budget_that_is_none_is_refused_by_name(budget: Any) -> None:
+    with pytest.raises(ConfigError, match="budget must be a whole number of tokens > 0, got"):
+        assert_stable([user("hi")], budget)
 
 
 def test_tools_and_a_system_prompt_beside_the_list_count() -> None:
@@ -82,7 +96,8 @@ def test_one(compact_session):
     assert compact_session.preflight([{"role": "user", "content": "hi"}])
 
 def test_two():
-    from compact.pytest_plugin import assert_stable
+    from compact.errors import ConfigError, MessageError
+from compact.pytest_plugin import assert_stable
     assert_stable([{"role": "user", "content": "hi " * 100}], budget=10)
 """
 

@@ -38,7 +38,8 @@ def assert_stable(
 
     Raises:
         AssertionError: it is not; says everything that is wrong.
-        MessageError: an entry is not a message.
+        MessageError: it is no list, or an entry is not a message.
+        ConfigError: the budget is not a whole number of tokens > 0.
     """
     __tracebackhide__ = True
     problems = _problems(messages, budget, model, tools, system, pii, source)
@@ -140,8 +141,10 @@ def _problems(
     from compact.harness import HarnessConfig, validate
     from compact.tokens import estimate
 
+    _check_budget(budget)
     if isinstance(messages, dict):
         messages = messages.get("artifacts", messages)
+    dialects.require_list(messages)
     known = dialects.detect(messages)
     found = [
         f"message {one.index}: {one.rule}: {one.message}" for one in checks.violations(messages, known.NAME)
@@ -155,6 +158,14 @@ def _problems(
     report = validate(messages, HarnessConfig(pii=pii, checks=["pii", *order]), source=source, system=system)
     found += [f"{check['name']}: {detail}" for check in report.checks for detail in check["details"]]
     return found if order else found + [f"order: {what}" for what in _lost(messages, source)]
+
+
+def _check_budget(budget: Any) -> None:
+    if budget is None or (isinstance(budget, int) and not isinstance(budget, bool) and budget > 0):
+        return
+    from compact.errors import ConfigError
+
+    raise ConfigError(f"budget must be a whole number of tokens > 0, got {budget!r:.80}", path="budget")
 
 
 def _lost(messages: Any, source: Any) -> list[str]:

@@ -224,7 +224,7 @@ def test_a_broken_transcript_is_mended(called: Any, tmp_path: Path) -> None:
     file = written(tmp_path, [*talk(1), orphan])
     code, out, _ = called(file)
     assert code == 0
-    assert "refuse it: 1 reason" in out
+    assert "refuse it: 1 violation" in out
     after = next(line for line in out.splitlines() if line.startswith("after"))
     assert after.endswith("take it")
 

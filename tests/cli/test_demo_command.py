@@ -92,7 +92,8 @@ def test_the_page_says_what_went_where_within_80_columns(page: str) -> None:
         "report.html",
     ):
         assert words in page
-    assert "refuse it" not in page
+    assert page.count("refuse it: too long") == 1, "as it was; never after a step"
+    assert "106.5%  refuse it: too long" in page
     # The lines that name the folder are as long as the machine's names are.
     lines = [line for line in page.splitlines() if "compact-demo-" not in line]
     assert max(map(len, lines)) <= 80
@@ -162,3 +163,19 @@ def test_the_commands_are_named_as_they_can_be_typed(monkeypatch: pytest.MonkeyP
     assert _program() == "bin/compact"
     script.chmod(0o755)
     assert _program() == "compact"
+
+
+def test_the_figures_in_the_docs_are_those_of_the_demo(report: dict[str, Any]) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "REPLAY.md").read_text(encoding="utf-8")
+    first = report["replay"][0]
+    rows = [
+        f"| without compaction | {first['input_tokens_without']:,} | | {first['over_window_without']} | "
+        f"${first['cost_without']:.2f} | ${first['cost_without_cached']:.2f} |"
+    ]
+    for one in report["replay"]:
+        tokens, saved = f"{one['input_tokens']:,}", f"{one['saved']:.0%}"
+        rows.append(
+            f"| {tokens} | {saved} | {one['over_budget']} | ${one['cost']:.2f} | ${one['cost_cached']:.2f} |"
+        )
+    for row in rows:
+        assert row in page

@@ -52,7 +52,7 @@ def test_all_passed_is_0_and_one_failed_is_1(called: Called, tmp_path: Path) -> 
     code, out, _ = called(written(tmp_path, [system("Dial 5550100"), message("hi")]))
     assert code == 1
     assert "FAILED" in out
-    assert "pii_allow=system" in out
+    assert "--pii-allow system" in " ".join(out.split())
     assert called(tmp_path / "talk.json", "--pii-allow", "system,task")[0] == 0
 
 
@@ -115,6 +115,27 @@ def test_a_failed_run_writes_nothing_over_even_with_force(called: Called, tmp_pa
     assert f"cannot read {broken}, line 2: its JSON is cut off" in err
 
 
+def test_what_is_read_is_never_written_over_and_no_file_is_written_twice(
+    called: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = written(tmp_path, TALK)
+    (tmp_path / "link.json").symlink_to(file)
+    before = file.read_bytes()
+    for options in (["-o", "talk.json"], ["--report", "./talk.json"], ["--report", "link.json"]):
+        for force in ([], ["--force"]):
+            code, out, err = called("talk.json", *options, *force)
+            assert (code, out) == (2, "")
+            assert "it is one of the files that are read" in err
+    assert called(tmp_path, "-o", file, "--force")[0] == 2
+    assert file.read_bytes() == before
+    for options in (["--report", "z.json", "-o", "z.json"], ["--report", "z.json", "--report", "./z.json"]):
+        code, _, err = called("talk.json", *options, "--force")
+        assert code == 2
+        assert "name the same file" in err
+    assert not (tmp_path / "z.json").exists()
+
+
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", ": it is empty"),
     "blank": (b"\n\n", ": it is empty"),
@@ -126,7 +147,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "broken list": (
         b'[\n{"kind": "message", "content": "hi"},\n{"kind": }\n]',
-        ", line 3: it is not JSON: Expecting value",
+        ", line 3: it is not JSON: Expecting value at column 10",
     ),
     "text behind a list": (
         b'[\n{"kind": "message", "content": "hi"}\n]\nmore',
@@ -135,6 +156,21 @@ BAD: dict[str, tuple[bytes, str]] = {
     "content of a wrong kind": (
         b'{"kind": "message", "content": "hi"}\n{"kind": "message", "content": 5}\n',
         ", line 2: it is not an artifact: its 'content' is int, not text",
+    ),
+    "a kind of a wrong type": (b'[{"kind": 5, "content": "x"}]', "its 'kind' is int, not text"),
+    "a line with a kind of a wrong type": (
+        b'{"kind": 5}',
+        ", line 1: it is not an artifact: its 'kind' is int, not text",
+    ),
+    "no artifacts": (b"[]", ": it has no artifacts"),
+    "no artifacts under the key": (b'{"artifacts": []}', ": it has no artifacts"),
+    "cut off in a string": (
+        b'{"kind": "message", "content": "hi"}\n{"kind": "mess',
+        ", line 2: its JSON is cut off: Unterminated string starting at column 10",
+    ),
+    "a list cut off in a string": (
+        b'[\n{"kind": "message", "content": "hi"},\n{"kind": "mess',
+        ", line 3: its JSON is cut off: Unterminated string starting at column 10",
     ),
     "no kind": (
         b'{"kind": "message", "content": "hi"}\n{"content": "x"}\n',
@@ -187,6 +223,11 @@ def test_bad_input_is_named_with_file_and_line_and_exit_2(called: Called, tmp_pa
         (["talk.json", "--pii", "missing.yaml"], "cannot read missing.yaml: No such file"),
         (["talk.json", "--report", "out.pdf"], "a report ends in .json, .md, .html, not '.pdf'"),
         (["talk.json", "--report", "nowhere/out.json"], "there is no folder nowhere"),
+        (["talk.json", "--scenarios"], "--scenarios stands alone"),
+        (["--scenarios", "--report", "out.json"], "--scenarios stands alone"),
+        (["--scenarios", "-o", "out.json"], "--scenarios stands alone"),
+        (["talk.json", "--turns", "-o", "out.json"], "--turns and -o cannot stand together"),
+        (["talk.json", "--turns", "--every-turn"], "--turns and --every-turn cannot stand together"),
         (["talk.json", "--heuristic", "best"], "there is no truncation heuristic"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`compact replay` and `compact regress`: many sessions, reports, exit codes, and the same bytes each time."""
+"""`compact replay`: many sessions, reports, exit codes, and the same bytes each time."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support_data import FIXTURES, SHARED
 from support_engine import says, user
-from support_replay import long_session, policy, session, write_lines
+from support_replay import long_session, write_lines
 
 from compact.cli.app import run
 from compact.errors import ConfigError
-from compact.replay import Job, as_data, play
 from compact.replay.engines import engine_named, local
 from compact.replay.prices import Price, built_in, read_prices
-from compact.replay.regress import Thresholds, changes
 
 Called = Callable[..., tuple[int, str, str]]
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
@@ -147,6 +144,21 @@ def test_requests_are_written_as_lines(called: Called, talks: Path) -> None:
     assert called("replay", talks, "--requests", "sent.jsonl")[0] == 2
 
 
+def test_replay_never_writes_over_what_it_reads(called: Called, talks: Path) -> None:
+    before = talks.read_bytes()
+    Path("p.json").write_text("{}")
+    for options in (
+        ["--requests", talks],
+        ["--policy", "p.json", "--report", "p.json"],
+        ["--report", "x.json", "--requests", "x.json"],
+    ):
+        code, _, err = called("replay", talks, *options, "--force")
+        assert code == 2
+        assert "cannot write" in err
+    assert (talks.read_bytes(), Path("p.json").read_text()) == (before, "{}")
+    assert not Path("x.json").exists()
+
+
 def test_a_session_that_cannot_be_made_to_fit_is_exit_1(called: Called, tmp_path: Path) -> None:
     file = write_lines(
         tmp_path / "big.jsonl", [[{"role": "system", "content": "word " * 9_000}, user("hi"), says("ok")]]
@@ -254,137 +266,3 @@ def played_without_fault(called: Called, files: list[Path], window: str = "16k")
     assert all("InsufficientBudget" in error for error in errors)
     assert code == (1 if errors else 0)
     assert summary["saved_where_compacted"] > 0.1
-
-
-# --- regress
-
-
-@cache
-def report_text() -> str:
-    """The report of three small sessions; made once."""
-    sessions = [long_session(12), long_session(3), long_session(12, words=60)]
-    policies = [policy("default")]
-    jobs = [
-        Job(file="talks", session=session(messages, name=f"s{n}"), policies=policies, prices=built_in())
-        for n, messages in enumerate(sessions)
-    ]
-    return json.dumps(as_data([play(job) for job in jobs], policies))
-
-
-def reports() -> tuple[Path, Path]:
-    """Two equal reports in the current folder."""
-    for name in ("a.json", "b.json"):
-        Path(name).write_text(report_text())
-    return Path("a.json"), Path("b.json")
-
-
-def edited(file: Path, **numbers: Any) -> Path:
-    data = json.loads(file.read_text())
-    data["summary"][0].update(numbers)
-    file.write_text(json.dumps(data))
-    return file
-
-
-def test_regress_says_nothing_changed(called: Called) -> None:
-    code, out, _ = called("regress", *reports())
-    assert (code, out) == (0, "Nothing changed\n")
-
-
-@pytest.mark.parametrize(
-    ("number", "factor", "code"),
-    [
-        ("input_tokens", 1.01, 0),
-        ("input_tokens", 1.03, 1),
-        ("input_tokens", 0.5, 0),
-        ("cost", 1.5, 1),
-        ("cost_cached", 1.5, 1),
-        ("steps", 1.2, 0),
-        ("steps", 2, 1),
-    ],
-)
-def test_regress_fails_past_the_thresholds_only(
-    called: Called, number: str, factor: float, code: int
-) -> None:
-    a, b = reports()
-    before = json.loads(a.read_text())["summary"][0][number]
-    found, out, _ = called("regress", a, edited(b, **{number: before * factor}), "--json")
-    assert found == code
-    (change,) = json.loads(out)["changes"]
-    assert change["what"] == number.replace("_", " ")
-    assert change["worse"] is bool(code)
-
-
-def test_regress_takes_thresholds_as_options(called: Called) -> None:
-    a, b = reports()
-    tokens = json.loads(a.read_text())["summary"][0]["input_tokens"]
-    edited(b, input_tokens=int(tokens * 1.08))
-    assert called("regress", a, b)[0] == 1
-    code, out, _ = called("regress", a, b, "--max-tokens-growth", "10")
-    assert code == 0
-    assert "+8.0%" in out
-
-
-def test_regress_never_accepts_more_failures_or_lost_sessions(called: Called) -> None:
-    a, b = reports()
-    assert called("regress", a, edited(b, illegal=1))[0] == 1
-    data = json.loads(a.read_text())
-    data["sessions"][1]["runs"][0]["control"] = ["call 3: lost"]
-    del data["sessions"][2]
-    b.write_text(json.dumps(data))
-    code, out, _ = called("regress", a, b, "--json")
-    found = {(change["where"], change["after"]) for change in json.loads(out)["changes"]}
-    assert code == 1
-    assert found == {("s1", "failed"), ("s2", "missing")}
-
-
-def test_regress_retention_is_measured_in_points() -> None:
-    def report(retention: float | None) -> dict[str, Any]:
-        numbers = dict.fromkeys(("failed", "illegal", "over_budget", "control", "input_tokens", "steps"), 1)
-        summary = {"policy": "p", **numbers, "cost": None, "cost_cached": None, "retention": retention}
-        return {"format": "compact.replay/1", "summary": [summary], "sessions": []}
-
-    assert not changes(report(0.5), report(0.485), Thresholds())[0].worse
-    assert changes(report(0.5), report(0.4), Thresholds())[0].worse
-    assert changes(report(None), report(0.4), Thresholds()) == []
-
-
-def test_regress_compares_harness_reports_too(called: Called, tmp_path: Path) -> None:
-    Path("talk.json").write_text(
-        '[{"kind": "system", "content": "Obey"}, {"kind": "message", "content": "hi"}]'
-    )
-    called("harness", "talk.json", "--report", "a.json")
-    Path("talk.json").write_text(
-        '[{"kind": "system", "content": "Dial 5550100"}, {"kind": "message", "content": "hi"}]'
-    )
-    called("harness", "talk.json", "--report", "b.json")
-    code, out, _ = called("regress", "a.json", "b.json")
-    assert code == 1
-    assert "check pii" in out
-    assert called("regress", "b.json", "a.json")[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("{", "line 1: it is not JSON"),
-        ("[]", "it is no report"),
-        ('{"a": 1}', "it is no report"),
-        (None, "No such file"),
-    ],
-)
-def test_regress_refuses_what_is_no_report(called: Called, text: str | None, words: str) -> None:
-    a, _ = reports()
-    if text is not None:
-        Path("c.json").write_text(text)
-    code, _, err = called("regress", a, "c.json")
-    assert code == 2
-    assert words in err
-
-
-def test_regress_refuses_to_compare_two_kinds(called: Called) -> None:
-    a, _ = reports()
-    Path("talk.json").write_text('[{"kind": "message", "content": "hi"}]')
-    called("harness", "talk.json", "--report", "h.json")
-    code, _, err = called("regress", a, "h.json")
-    assert code == 2
-    assert "one report is of `compact replay`" in err

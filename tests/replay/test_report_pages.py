@@ -11,6 +11,7 @@ from support_harness import message, output, system
 from support_replay import long_session, played, policy
 
 from compact.harness import HarnessConfig, stabilize
+from compact.harness.page import cards, document
 from compact.harness.writing import SessionReport
 from compact.harness.writing import as_html as harness_page
 from compact.replay.charts import Line, line_chart, nice_ceiling, short
@@ -69,6 +70,17 @@ def test_the_harness_page_in_a_browser(tmp_path: Path) -> None:
             assert words in text
         page.locator("summary", has_text="1 dropped").click()
         assert page.get_by_text("it needs 903 tokens").is_visible()
+
+
+def test_a_large_number_stays_in_its_card(tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(
+        document("Cards", [cards([("12,345,678,901,234,567 of 12,345,678,901,234,567", "x")] * 4)])
+    )
+    with browser() as chromium:
+        page, _ = open_page(chromium, file, "light", 390)
+        inside = "[...document.querySelectorAll('.card')].every(card => card.scrollWidth <= card.clientWidth)"
+        assert page.evaluate(inside)
 
 
 def test_nothing_in_a_transcript_becomes_markup(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from compact.archive.records import to_line
 from compact.cli.compaction import Compaction, compact_session
-from compact.cli.files import check_output, tokens_of, write_output
+from compact.cli.files import check_outputs, tokens_of, write_output
 from compact.cli.report import compaction_json, print_compaction
 from compact.cli.shared import (
     FileArgument,
@@ -74,7 +74,7 @@ def command(
     made to fit.
     """
     if output is not None:
-        check_output(output, force)
+        check_outputs({"-o": [output]}, [each for each in (file, config) if each], force)
     chosen = _chosen(file, session, lenient)
     settings: dict[str, Any] = {}
     if model or chosen.model:

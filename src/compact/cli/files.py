@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -45,31 +45,42 @@ def transcripts_in(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def check_output(file: Path, force: bool, option: str = "-o") -> None:
-    """Nothing, if a file may be written; asked before any work is done.
+def check_outputs(outputs: Mapping[str, Iterable[Path]], inputs: Iterable[Path], force: bool) -> None:
+    """Nothing, if all files that a command writes may be written; asked before any work is done.
+
+    Args:
+        outputs: The files by the option that names them.
+        inputs: The files that the command reads; none of them is ever written over.
+        force: Files that exist may be overwritten.
 
     Raises:
-        TranscriptError: it exists and is not to be overwritten, or its folder does not exist.
+        TranscriptError: one exists and is not to be overwritten, its folder does not exist, it is one of the inputs, or
+            two outputs are the same file.
     """
-    if str(file) == "-":
-        raise typer.BadParameter(f"{option} needs the name of a file: the report goes to standard output")
-    if file.is_dir():
-        raise TranscriptError(f"cannot write {file}: it is a directory", path=str(file))
-    if file.exists() and not force:
-        raise _taken(file)
-    if not file.parent.is_dir():
-        raise TranscriptError(f"cannot write {file}: there is no folder {file.parent}", path=str(file))
+    sources = list(inputs)
+    seen: dict[Path, str] = {}
+    for option, files in outputs.items():
+        for file in files:
+            _check_output(file, option)
+            if (place := file.resolve()) in seen:
+                what = f"cannot write {file}: {seen[place]} and {option} name the same file"
+                raise TranscriptError(what, hint="Name another file", path=str(file))
+            seen[place] = option
+            if any(_is_same(file, source) for source in sources):
+                what = f"cannot write {file}: it is one of the files that are read"
+                raise TranscriptError(what, hint="Name another file", path=str(file))
+            if file.exists() and not force:
+                raise _taken(file)
 
 
-def check_reports(files: Iterable[Path], endings: Iterable[str], force: bool) -> None:
-    """Nothing, if reports of these names may be written.
+def check_endings(files: Iterable[Path], endings: Iterable[str]) -> None:
+    """Nothing, if reports of these names can be written.
 
     Raises:
-        TranscriptError: as `check_output`, or a name has another ending than a report can have.
+        TranscriptError: a name has another ending than a report can have.
     """
     known = list(endings)
     for file in files:
-        check_output(file, force, "--report")
         if file.suffix.lower() not in known:
             what = f"cannot write {file}: a report ends in {', '.join(known)}, not {file.suffix!r}"
             raise TranscriptError(what, path=str(file))
@@ -93,6 +104,23 @@ def write_output(file: Path, data: bytes, force: bool) -> None:
         raise _taken(file) from None
     finally:
         new.unlink(missing_ok=True)
+
+
+def _check_output(file: Path, option: str) -> None:
+    if str(file) == "-":
+        raise typer.BadParameter(f"{option} needs the name of a file: the report goes to standard output")
+    if file.is_dir():
+        raise TranscriptError(f"cannot write {file}: it is a directory", path=str(file))
+    if not file.parent.is_dir():
+        raise TranscriptError(f"cannot write {file}: there is no folder {file.parent}", path=str(file))
+
+
+def _is_same(file: Path, source: Path) -> bool:
+    """Whether it is the same file, by another name or link too."""
+    try:
+        return file.samefile(source)
+    except OSError:
+        return False
 
 
 def _is_transcript(file: Path) -> bool:

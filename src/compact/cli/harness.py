@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compact.cli.files import check_output, check_reports, tokens_of, transcripts_in, write_output
+from compact.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
 from compact.cli.shared import (
     JsonOption,
     LenientOption,
@@ -101,14 +101,13 @@ def command(
 
     Exit code 0: every check of every session passed. 1: one failed. 2: bad input or usage.
     """
-    if scenarios:
+    _check_usage(files, scenarios=scenarios, turns=turns, every_turn=every_turn, report=report, output=output)
+    if scenarios or not files:
         _run_scenarios()
         return
-    if not files:
-        raise typer.BadParameter("name a FILE, or use --scenarios")
-    check_reports(report or [], WRITERS, force)
-    if output is not None:
-        check_output(output, force)
+    chosen = transcripts_in(files)
+    check_endings(report or [], WRITERS)
+    check_outputs({"--report": report or [], "-o": [output] if output else []}, chosen, force)
     settings = HarnessConfig(
         budget=tokens_of(budget, "--budget"),
         keep_messages=keep_messages,
@@ -121,9 +120,9 @@ def command(
     )
     kept: list[Any] = []
     if turns:
-        reports = [_turns(file, lenient, settings) for file in transcripts_in(files)]
+        reports = [_turns(file, lenient, settings) for file in chosen]
     else:
-        reports = list(_stabilized(files, lenient, settings, kept if output else None))
+        reports = list(_stabilized(chosen, lenient, settings, kept if output else None))
     _write(reports, kept, report or [], output, force)
     if as_json_:
         sys.stdout.write(as_json(reports))
@@ -133,10 +132,34 @@ def command(
         raise typer.Exit(1)
 
 
+def _check_usage(
+    files: Sequence[Path] | None,
+    *,
+    scenarios: bool,
+    turns: bool,
+    every_turn: bool,
+    report: Sequence[Path] | None,
+    output: Path | None,
+) -> None:
+    """Nothing, if the options go together: none is left aside without a word.
+
+    Raises:
+        BadParameter: they do not.
+    """
+    if scenarios and (files or report or output or turns or every_turn):
+        raise typer.BadParameter("--scenarios stands alone: it reads no FILE and writes no report")
+    if not scenarios and not files:
+        raise typer.BadParameter("name a FILE, or use --scenarios")
+    if turns and output:
+        raise typer.BadParameter("--turns and -o cannot stand together: requests are checked as they are")
+    if turns and every_turn:
+        raise typer.BadParameter("--turns and --every-turn cannot stand together: the turns are given")
+
+
 def _stabilized(
     files: Sequence[Path], lenient: bool, settings: HarnessConfig, kept: list[Any] | None
 ) -> Iterator[SessionReport]:
-    for file in transcripts_in(files):
+    for file in files:
         for source in sources_of(file, lenient, report_skipped):
             done = stabilize(source.artifacts, settings)
             if kept is not None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from compact.archive.records import to_line
-from compact.cli.files import check_output, check_reports, tokens_of, transcripts_in, write_output
+from compact.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
 from compact.cli.replay_report import as_markdown, print_replay
 from compact.cli.shared import JsonOption, LenientOption, console, print_json, report_skipped
 from compact.config import CompactConfig
@@ -82,11 +82,11 @@ def command(
     and what it costs. Nothing is sent anywhere and no archive is written. Exit code 0: every request was fine. 1: one was
     not. 2: bad input or usage.
     """
-    check_reports(report or [], _WRITERS, force)
-    if requests is not None:
-        check_output(requests, force, "--requests")
-    policies = _policies(policy, compare or [], window)
     chosen = transcripts_in(files)
+    check_endings(report or [], _WRITERS)
+    read = [*chosen, *(Path(each) for each in (policy, *(compare or []), prices) if each)]
+    check_outputs({"--report": report or [], "--requests": [requests] if requests else []}, read, force)
+    policies = _policies(policy, compare or [], window)
     with _progress(len(chosen)) as on_played:
         played = replay(
             chosen,

@@ -122,9 +122,16 @@ def print_sizes(out: Console, sizes: Mapping[str, Size]) -> None:
     """A row for each state of a session."""
     rows = table(label(""), *map(number, ("messages", "tokens", "of window")), label("a provider would"))
     for name, size in sizes.items():
-        verdict = f"refuse it: {counted(size.violations, 'reason')}" if size.violations else "take it"
-        rows.add_row(name, f"{size.messages:,}", f"{size.tokens:,}", f"{size.usage_pct:.1%}", verdict)
+        numbers = (f"{size.messages:,}", f"{size.tokens:,}", f"{size.usage_pct:.1%}")
+        rows.add_row(name, *numbers, _verdict(size))
     print_table(out, rows)
+
+
+def _verdict(size: Size) -> str:
+    reasons = ["too long"] if size.usage_pct > 1 else []
+    if size.violations:
+        reasons.append(counted(size.violations, "violation"))
+    return f"refuse it: {', '.join(reasons)}" if reasons else "take it"
 
 
 def print_stages(out: Console, done: Compaction) -> None:

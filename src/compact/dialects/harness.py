@@ -71,9 +71,11 @@ def kind_of(data: Mapping[str, Any]) -> str:
     """The artifact's kind; `type` is accepted for it.
 
     Raises:
-        ValueError: it has none.
+        ValueError: it has none, or one that is not text.
     """
     kind = data.get("kind", data.get("type"))
-    if not isinstance(kind, str) or not kind:
+    if kind is not None and not isinstance(kind, str):
+        raise ValueError(f"its 'kind' is {type(kind).__name__}, not text")
+    if not kind:
         raise ValueError("it has no 'kind'")
     return kind

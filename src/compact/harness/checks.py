@@ -48,7 +48,11 @@ def pii(context: Context) -> list[str]:
             continue
         spans = sum(context.mask(text)[1] for text in (item["content"], item.get("title") or "") if text)
         if spans:
-            advice = f"; rewrite it, or allow it with pii_allow={kind}" if kind in AUTHORITY else ""
+            advice = (
+                f"; rewrite it, or allow it: --pii-allow {kind}, pii_allow in Python"
+                if kind in AUTHORITY
+                else ""
+            )
             times = "1 span" if spans == 1 else f"{spans} spans"
             told.append(f"{context.ids[index]} ({kind}) holds personal data: {times}{advice}")
     return told

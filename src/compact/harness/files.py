@@ -14,10 +14,13 @@ from compact.harness.artifacts import ArtifactStream, as_artifacts
 from compact.harness.entries import checked
 from compact.harness.json_items import JsonItems
 from compact.transcripts import claude_code, pi, read_sessions
-from compact.transcripts.records import BROKEN_GZIP, Records, fail
+from compact.transcripts.records import BROKEN_GZIP, Records, at_column, fail
 from compact.transcripts.session import Skipped
 
 Shape = Literal["lines", "list"]
+
+_OTHER_KEYS = {"role", "messages", "input"}
+"""What has one of these is a message or a session."""
 
 _FIRST_LINE_BYTES = 8 << 20
 """A line longer than this is not looked at as a whole: the file is taken for one long list."""
@@ -62,6 +65,8 @@ def sources_of(
             raise TranscriptError(
                 f"cannot read {path}: session {session.id}: {error.message}", hint=error.hint, path=str(path)
             ) from error
+        if not artifacts:
+            fail(path, "it has no artifacts", hint="A context of nothing cannot be checked")
         yield Source(str(path), session.id, artifacts)
 
 
@@ -112,7 +117,7 @@ class ArtifactFile(ArtifactStream):
         except json.JSONDecodeError as error:
             fail(
                 self._path,
-                error.msg if "cut off" in error.msg else f"it is not JSON: {error.msg}",
+                at_column(error) if "cut off" in error.msg else f"it is not JSON: {at_column(error)}",
                 line=error.lineno,
             )
         except UnicodeDecodeError as error:
@@ -165,4 +170,7 @@ def _begins_with_artifact(path: Path) -> bool:
 def _is_artifact(value: Any) -> bool:
     if not isinstance(value, dict) or claude_code.recognises(value) or pi.recognises(value):
         return False
-    return isinstance(value.get("kind"), str) or bool(dialect.claim(value))
+    # A kind of a wrong type is read as an artifact too, so that the error is about the kind.
+    if isinstance(value.get("kind"), str) or dialect.claim(value):
+        return True
+    return "kind" in value and not _OTHER_KEYS & value.keys()

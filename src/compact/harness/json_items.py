@@ -28,13 +28,14 @@ class JsonItems:
         self._text = ""
         self._at = 0
         self._line = 1
+        self._column = 1
         self._ended = False
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """(line, item) each; nothing when there is no such list.
 
         Raises:
-            json.JSONDecodeError: it is not JSON; `lineno` is the line in the file.
+            json.JSONDecodeError: it is not JSON; `lineno` and `colno` are the place in the file.
             UnicodeDecodeError: it is not UTF-8.
         """
         if not self._found_list():
@@ -119,7 +120,7 @@ class JsonItems:
 
     def _more(self) -> None:
         """Reads on. As much again as is held, so that a long item is not looked at too often."""
-        self._line = self._line_at(self._at)
+        self._line, self._column = self._line_at(self._at), self._column_at(self._at)
         self._text = self._text[self._at :]
         self._at = 0
         data = self._read(max(_CHUNK_BYTES, len(self._text)))
@@ -129,9 +130,13 @@ class JsonItems:
     def _line_at(self, place: int) -> int:
         return self._line + self._text.count("\n", 0, place)
 
+    def _column_at(self, place: int) -> int:
+        start = self._text.rfind("\n", 0, place)
+        return self._column + place if start < 0 else place - start
+
     def _error(self, words: str, place: int) -> json.JSONDecodeError:
         error = json.JSONDecodeError(words, self._text[max(0, place - 20) : place + 20], min(place, 20))
-        error.lineno = self._line_at(place)
+        error.lineno, error.colno = self._line_at(place), self._column_at(place)
         if self._ended and (words.startswith("Unterminated") or place >= len(self._text.rstrip())):
             error.msg = f"its JSON is cut off: {words}"
         return error

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from compact.errors import TranscriptError
-from compact.replay.running import FORMAT
+from compact.replay.pairing import Session, named, same_artifacts
+from compact.replay.reports import FAULTS, is_replay, read_report
 
-_FAULTS = ("failed", "illegal", "over_budget", "control")
+__all__ = ["Change", "Thresholds", "changes", "read_report"]
+
+_VERDICTS = {True: "passed", False: "failed", None: "missing"}
+_BARE = "session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,50 +42,19 @@ class Change:
     """Whether it got worse by more than is allowed."""
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """A JSON report of either command.
-
-    Raises:
-        TranscriptError: the file cannot be read, or is no such report.
-    """
-    try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise TranscriptError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        where = f"{path}, line {line}" if line else str(path)
-        raise TranscriptError(
-            f"cannot read {where}: it is not JSON: {error}", path=str(path), line=line
-        ) from None
-    if not isinstance(data, dict) or not (
-        data.get("format") == FORMAT or "checks" in data or _is_harness(data)
-    ):
-        raise TranscriptError(
-            f"cannot read {path}: it is no report",
-            hint="Expected what `compact replay --report x.json` or `compact harness --report x.json` wrote",
-            path=str(path),
-        )
-    return data
-
-
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thresholds) -> list[Change]:
     """Everything that differs, the worst first.
 
     Raises:
         TranscriptError: one is a report of replay, the other of the harness.
     """
-    if (before.get("format") == FORMAT) != (after.get("format") == FORMAT):
+    if is_replay(before) != is_replay(after):
         raise TranscriptError(
             "one report is of `compact replay`, the other of `compact harness`",
             hint="Compare two of the same kind",
         )
-    found = (
-        _replays(before, after, allowed)
-        if before.get("format") == FORMAT
-        else _harness(before, after, allowed)
-    )
-    return sorted(found, key=lambda change: not change.worse)
+    compare = _replays if is_replay(before) else _harness
+    return sorted(compare(before, after, allowed), key=lambda change: not change.worse)
 
 
 def _replays(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thresholds) -> Iterator[Change]:
@@ -102,7 +73,7 @@ def _replays(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thres
 def _summaries(
     policy: str, was: Mapping[str, Any], now: Mapping[str, Any], allowed: Thresholds
 ) -> Iterator[Change]:
-    for fault in _FAULTS:
+    for fault in FAULTS:
         if was[fault] != now[fault]:
             yield Change(
                 policy, fault.replace("_", " "), was[fault], now[fault], worse=now[fault] > was[fault]
@@ -123,54 +94,66 @@ def _summaries(
 
 
 def _sessions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    """Sessions that were fine and are not any more."""
-    fine = {_name(one) for one in before["sessions"] if _is_fine(one)}
-    present = {_name(one) for one in after["sessions"]}
-    for one in after["sessions"]:
-        if _name(one) in fine and not _is_fine(one):
-            yield Change(_name(one), "session", "fine", "failed", worse=True)
-    for name in sorted({_name(one) for one in before["sessions"]} - present):
+    """Sessions that are not fine and were, or were not there."""
+    old, new = named(before["sessions"], after["sessions"])
+    for name, now in new.items():
+        was = old.get(name)
+        if not _is_fine(now) and (was is None or _is_fine(was)):
+            yield Change(name, "session", "missing" if was is None else "fine", "failed", worse=True)
+    for name in sorted(old.keys() - new.keys()):
         yield Change(name, "session", "present", "missing", worse=True)
 
 
+def _is_fine(session: Session) -> bool:
+    runs: Sequence[Mapping[str, Any]] = session["runs"]
+    return not session["error"] and not any(
+        run["illegal"] or run["over_budget"] or run["control"] or run["error"] for run in runs
+    )
+
+
 def _harness(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thresholds) -> Iterator[Change]:
-    old, new = _reports(before), _reports(after)
+    old, new = _stability(before, after)
     for name, was in old.items():
         now = new.get(name)
         if now is None:
             yield Change(name, "session", "present", "missing", worse=True)
             continue
-        passed = {check["name"]: check["passed"] for check in now["checks"]}
-        for check in was["checks"]:
-            verdict = passed.get(check["name"])
-            if verdict is not check["passed"]:
-                words = {True: "passed", False: "failed", None: "missing"}
-                worse = check["passed"] and not verdict
-                yield Change(
-                    name, f"check {check['name']}", words[check["passed"]], words[verdict], worse=worse
-                )
+        yield from _checks(name, was, now)
         if was["tokens"] != now["tokens"]:
             worse = now["tokens"] > was["tokens"] * (1 + allowed.tokens)
             yield Change(name, "tokens", was["tokens"], now["tokens"], worse=worse)
+    for name, now in new.items():
+        if name not in old:
+            passed = all(check["passed"] for check in now["checks"])
+            yield Change(name, "session", "missing", _VERDICTS[passed], worse=not passed)
 
 
-def _reports(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    if "sessions" not in data:
-        return {"session": data}
-    return {f"{one['file']}: {one['session']}": one for one in data["sessions"]}
+def _checks(name: str, was: Session, now: Session) -> Iterator[Change]:
+    """The checks whose result differs; one that is missing now is worse if it passed, a new one if it failed."""
+    old = {check["name"]: check["passed"] for check in was["checks"]}
+    new = {check["name"]: check["passed"] for check in now["checks"]}
+    for check in {**old, **new}:
+        before, after = old.get(check), new.get(check)
+        if before is not after:
+            worse = after is False or (before is True and after is None)
+            yield Change(name, f"check {check}", _VERDICTS[before], _VERDICTS[after], worse=worse)
 
 
-def _is_harness(data: Mapping[str, Any]) -> bool:
-    sessions = data.get("sessions")
-    return isinstance(sessions, list) and all(isinstance(one, dict) and "checks" in one for one in sessions)
+def _stability(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[dict[str, Session], dict[str, Session]]:
+    """The sessions of two reports of the harness by name. The report of a single session does not say which it is."""
+    if "sessions" in before and "sessions" in after:
+        return named(before["sessions"], after["sessions"])
+    if "sessions" in before:
+        new, old = _bare_beside(after, before["sessions"])
+        return old, new
+    if "sessions" in after:
+        return _bare_beside(before, after["sessions"])
+    return {_BARE: before}, {_BARE: after}
 
 
-def _name(session: Mapping[str, Any]) -> str:
-    return str(session["session"])
-
-
-def _is_fine(session: Mapping[str, Any]) -> bool:
-    runs: Sequence[Mapping[str, Any]] = session["runs"]
-    return not session["error"] and not any(
-        run["illegal"] or run["over_budget"] or run["control"] or run["error"] for run in runs
-    )
+def _bare_beside(bare: Session, many: Sequence[Session]) -> tuple[dict[str, Session], dict[str, Session]]:
+    by_name, _ = named(many, many)
+    place = same_artifacts(bare, many)
+    return {_BARE if place is None else list(by_name)[place]: bare}, by_name

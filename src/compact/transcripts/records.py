@@ -209,6 +209,11 @@ def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> N
     raise TranscriptError(f"cannot read {where}: {what}", hint=hint, path=str(path), line=line)
 
 
+def at_column(error: json.JSONDecodeError) -> str:
+    """What is wrong and where in its line; some messages of the parser end in "at" themselves."""
+    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
+
+
 def _opened(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
@@ -235,7 +240,6 @@ def _json_problem(error: Exception, text: str) -> str:
         return "its JSON is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         cut_off = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-        return (
-            f"{'its JSON is cut off' if cut_off else 'it is not JSON'}: {error.msg} at column {error.colno}"
-        )
+        words = at_column(error)
+        return f"its JSON is cut off: {words}" if cut_off else f"it is not JSON: {words}"
     return f"its JSON cannot be read: {error}"
