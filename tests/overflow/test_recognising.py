@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import httpx
 import openai
@@ -312,3 +314,22 @@ def test_a_response_that_was_not_read_and_objects_that_raise_are_survived() -> N
     assert recognise(Odd()) is None
     assert recognise({"response": unread}) is None
     assert recognise(unread) is None
+
+
+@pytest.mark.parametrize("kind", [Mock, MagicMock])
+def test_a_mock_has_no_end_and_is_no_error(kind: Any) -> None:
+    class Asked(kind):  # type: ignore[misc]
+        """Counts the attributes that it makes up."""
+
+        made = 0
+
+        def _get_child_mock(self, **more: Any) -> Any:
+            Asked.made += 1
+            if Asked.made > 5000:
+                raise AttributeError
+            return Asked(**more)
+
+    assert recognise(Asked()) is None
+    assert recognise_reply(Asked()) is None
+    assert Asked.made < 5000
+    assert recognise_reply(kind(error=SimpleNamespace(message="prompt is too long"))) is not None
