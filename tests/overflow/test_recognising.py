@@ -333,3 +333,40 @@ def test_a_mock_has_no_end_and_is_no_error(kind: Any) -> None:
     assert recognise_reply(Asked()) is None
     assert Asked.made < 5000
     assert recognise_reply(kind(error=SimpleNamespace(message="prompt is too long"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "Unrecognized request argument supplied: context_length_exceeded_behavior"),
+        (400, "Extra inputs are not permitted, field: 'context_length_exceeded', value: 'truncate'"),
+        (400, "Invalid value: 'context_length_exceeded'. Supported values are: 'stop', 'length'"),
+        (400, "Invalid schema for function 'truncate_context': context_window_exceeded is not valid"),
+        (400, "Invalid JSON in tool call arguments: 'the prompt is too long for the context window'"),
+        (422, "messages.4.content: Input should be a valid string [input_value='Error: prompt is too long: 206111 tokens > 200000 maximum']"),
+        (422, "messages.4.content: Input should be a valid string [type=string_type, input_value=['prompt is too long'], input_type=list]"),
+    ],
+)  # fmt: skip
+def test_an_error_that_only_quotes_an_overflow_is_another_error(status: int, text: str) -> None:
+    test_another_error_is_never_taken_for_an_overflow(
+        {"status": status, "text": text, "body": {"error": {"message": text}}}
+    )
+
+
+@pytest.mark.parametrize("kind", [NameError, AttributeError, ImportError, KeyError, TypeError, SyntaxError])
+def test_a_mistake_in_the_hosts_code_is_never_an_overflow(kind: type[Exception]) -> None:
+    assert recognise(kind("name 'ContextWindowExceededError' is not defined")) is None
+    assert recognise(kind("ContextWindowExceededError: the prompt is too long")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "litellm.BadRequestError: litellm.ContextWindowExceededError: OpenAIException - no",
+        "(context_length_exceeded) no",
+        "Bad request\nCode: context_length_exceeded",
+        "request_too_large",
+    ],
+)
+def test_a_name_at_the_head_of_a_text_is_a_code(text: str) -> None:
+    assert recognise(RuntimeError(text)) is not None
