@@ -39,16 +39,16 @@ class Calling:
     model_call: ModelCall
     parts: Parts
 
-    def run(self, preflight: Callable[[Call], Any]) -> tuple[Any, Any]:
-        """The reply and the messages that it answers, on the caller's thread."""
-        sent: list[Any] = []
+    def run(self, preflight: Callable[[Call], Any]) -> tuple[Any, Request]:
+        """The reply and the request that it answers, on the caller's thread."""
+        sent: list[Request] = []
 
         def perform(step: Step) -> Any:
             match step:
                 case Prepare():
                     return self._request(preflight(self._asked(step)))
                 case Send():
-                    sent[:] = [step.request.messages]
+                    sent[:] = [step.request]
                     return _at_once(self.model_call(step.request.messages))
                 case _:
                     return self._noted(step)
@@ -56,16 +56,16 @@ class Calling:
         reply = recovery.run(self._steps(), perform)
         return reply, sent[0]
 
-    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Any]:
+    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Request]:
         """`run` for an event loop: a model call that is no coroutine runs in a thread."""
-        sent: list[Any] = []
+        sent: list[Request] = []
 
         async def perform(step: Step) -> Any:
             match step:
                 case Prepare():
                     return self._request(await preflight(self._asked(step)))
                 case Send():
-                    sent[:] = [step.request.messages]
+                    sent[:] = [step.request]
                     return await self._sent(step.request.messages)
                 case _:
                     return self._noted(step)

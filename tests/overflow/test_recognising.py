@@ -343,6 +343,7 @@ def test_a_mock_has_no_end_and_is_no_error(kind: Any) -> None:
         (400, "Invalid value: 'context_length_exceeded'. Supported values are: 'stop', 'length'"),
         (400, "Invalid schema for function 'truncate_context': context_window_exceeded is not valid"),
         (400, "Invalid JSON in tool call arguments: 'the prompt is too long for the context window'"),
+        (400, "Failed to parse tool arguments: 'prompt is too long: 5 tokens > 3 maximum' is not JSON"),
         (422, "messages.4.content: Input should be a valid string [input_value='Error: prompt is too long: 206111 tokens > 200000 maximum']"),
         (422, "messages.4.content: Input should be a valid string [type=string_type, input_value=['prompt is too long'], input_type=list]"),
     ],

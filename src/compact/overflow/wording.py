@@ -83,7 +83,8 @@ _REFUSED_PARAMETER = re.compile(
     r"\bunrecogni[sz]ed\b|\bnot permitted\b|\binvalid value\b|\bsupported values\b|\bextra inputs\b|\binvalid schema\b"
 )
 _VALIDATION = re.compile(
-    r"\binvalid json\b|\binput should be\b|\btool call arguments\b|\bvalidation errors? for\b", re.IGNORECASE
+    r"\binvalid json\b|\binput should be\b|\btool (?:call )?arguments\b|\bvalidation errors? for\b",
+    re.IGNORECASE,
 )
 _GIVEN = re.compile(
     # What a validation quotes of the request.
