@@ -86,14 +86,29 @@ class Calling:
     async def _sent(self, messages: Any) -> Any:
         if recovery.is_coroutine_function(self.model_call):
             return await self.model_call(messages)
-        reply = await asyncio.to_thread(self.model_call, messages)
+        reply = await asyncio.to_thread(self._in_thread, messages)
+        if isinstance(reply, _Stopped):
+            raise RuntimeError("model_call raised StopIteration") from reply.problem
         return await reply if inspect.isawaitable(reply) else reply
+
+    def _in_thread(self, messages: Any) -> Any:
+        try:
+            return self.model_call(messages)
+        except StopIteration as problem:
+            return _Stopped(problem)
 
     def _noted(self, step: Learn | Tell) -> Learned | None:
         if isinstance(step, Learn):
             return self.parts.learn(step)
         self.parts.emit(Recovery(attempt=step.attempt, action=step.action, learned_limit=step.overflow.limit))
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """A `StopIteration` on its way out of a thread: no future takes one, and whoever waits would wait forever."""
+
+    problem: StopIteration
 
 
 def _at_once(reply: Any) -> Any:

@@ -216,6 +216,11 @@ def test_replies_that_are_errors() -> None:
     assert recognise_reply({"choices": [{"finish_reason": "error", "error": said}]})
     assert recognise_reply({"stop_reason": "error", "error_message": "request_too_large"})
     assert recognise_reply(response(TABLE["overflows"][0]))
+    told = "Input is too long for requested model."
+    assert recognise_reply({"object": "error", "message": told, "type": "BadRequestError", "code": 400})
+    assert recognise_reply({"type": "error", "message": told})
+    assert recognise_reply({"__type": "ValidationException", "message": told})
+    assert recognise_reply([{"error": {"code": 400, "message": told, "status": "INVALID_ARGUMENT"}}])
 
 
 def test_replies_that_are_none() -> None:
@@ -229,6 +234,10 @@ def test_replies_that_are_none() -> None:
         {"role": "assistant", "stop_reason": "model_context_window_exceeded", "content": []},
         {"error": None, "output": [{"type": "message", "content": spoken}]},
         {"error": {"code": "rate_limit_exceeded", "message": "slow down"}},
+        {"type": "message", "message": spoken},
+        [{"type": "text", "text": spoken}],
+        [{"message": spoken}, {"error": {"message": spoken}}],
+        [],
     ):
         assert recognise_reply(reply) is None
 

@@ -9,6 +9,7 @@ import logging
 import threading
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -104,6 +105,28 @@ def test_usage_is_held_against_the_request_that_was_sent() -> None:
 
     made.call("s", items, model)
     assert made._session("s").correction == pytest.approx(1, abs=0.01)
+
+
+def test_a_model_call_that_has_no_more_replies_says_so() -> None:
+    made, items = manager(32_000), tool_session(5)
+    with pytest.raises(StopIteration):
+        made.call("s", items, Mock(side_effect=[]))
+
+    async def stopped(messages: Any) -> Any:
+        raise StopIteration
+
+    for model in (Mock(side_effect=[]), stopped):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            asyncio.run(asyncio.wait_for(made.acall("s", items, model), 20))
+
+
+def test_a_number_far_beyond_our_count_is_no_count() -> None:
+    made = manager(32_000)
+    model = Model(10, "prompt is too long: 123456789012 tokens > 9000 maximum")
+    with pytest.raises(ContextOverflow) as caught:
+        made.call("s", tool_session(60), model)
+    assert caught.value.requested is None
+    assert made._session("s").correction == 1
 
 
 def test_a_limit_above_the_configured_window_does_not_widen_it() -> None:

@@ -88,6 +88,8 @@ def layers(problem: Any) -> Iterator[Evidence]:
 
 def reported_error(reply: Any) -> Any:
     """The error that stands in a reply where an answer should: a body with `error`, a failed choice, a refused response."""
+    if isinstance(reply, list | tuple) and reply and isinstance(reply[0], Mapping):
+        reply = reply[0]  # Google's REST wraps its errors so
     if isinstance(reply, str | bytes) or reply is None:
         return None
     status = _attribute(reply, "status_code")
@@ -95,6 +97,8 @@ def reported_error(reply: Any) -> Any:
         return reply
     if _tells(error := _part(reply, "error")):
         return error
+    if "error" in (_part(reply, "object"), _part(reply, "type")) or _is_aws_error(reply):
+        return reply
     choices = _part(reply, "choices")
     for choice in choices if isinstance(choices, list | tuple) else ():
         if _tells(failed := _part(choice, "error")):
@@ -102,6 +106,10 @@ def reported_error(reply: Any) -> Any:
     if _part(reply, "stop_reason") == "error" or _part(reply, "stopReason") == "error":
         return _part(reply, "error_message") or _part(reply, "errorMessage") or _part(reply, "content")
     return None
+
+
+def _is_aws_error(reply: Any) -> bool:
+    return isinstance(reply, Mapping) and isinstance(reply.get("__type"), str)
 
 
 def _tells(error: Any) -> bool:
