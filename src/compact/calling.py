@@ -39,16 +39,16 @@ class Calling:
     model_call: ModelCall
     parts: Parts
 
-    def run(self, preflight: Callable[[Call], Any]) -> tuple[Any, Any]:
-        """The reply and the messages that it answers, on the caller's thread."""
-        sent: list[Any] = []
+    def run(self, preflight: Callable[[Call], Any]) -> tuple[Any, Request]:
+        """The reply and the request that it answers, on the caller's thread."""
+        sent: list[Request] = []
 
         def perform(step: Step) -> Any:
             match step:
                 case Prepare():
                     return self._request(preflight(self._asked(step)))
                 case Send():
-                    sent[:] = [step.request.messages]
+                    sent[:] = [step.request]
                     return _at_once(self.model_call(step.request.messages))
                 case _:
                     return self._noted(step)
@@ -56,16 +56,16 @@ class Calling:
         reply = recovery.run(self._steps(), perform)
         return reply, sent[0]
 
-    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Any]:
+    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Request]:
         """`run` for an event loop: a model call that is no coroutine runs in a thread."""
-        sent: list[Any] = []
+        sent: list[Request] = []
 
         async def perform(step: Step) -> Any:
             match step:
                 case Prepare():
                     return self._request(await preflight(self._asked(step)))
                 case Send():
-                    sent[:] = [step.request.messages]
+                    sent[:] = [step.request]
                     return await self._sent(step.request.messages)
                 case _:
                     return self._noted(step)
@@ -86,14 +86,29 @@ class Calling:
     async def _sent(self, messages: Any) -> Any:
         if recovery.is_coroutine_function(self.model_call):
             return await self.model_call(messages)
-        reply = await asyncio.to_thread(self.model_call, messages)
+        reply = await asyncio.to_thread(self._in_thread, messages)
+        if isinstance(reply, _Stopped):
+            raise RuntimeError("model_call raised StopIteration") from reply.problem
         return await reply if inspect.isawaitable(reply) else reply
+
+    def _in_thread(self, messages: Any) -> Any:
+        try:
+            return self.model_call(messages)
+        except StopIteration as problem:
+            return _Stopped(problem)
 
     def _noted(self, step: Learn | Tell) -> Learned | None:
         if isinstance(step, Learn):
             return self.parts.learn(step)
         self.parts.emit(Recovery(attempt=step.attempt, action=step.action, learned_limit=step.overflow.limit))
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """A `StopIteration` on its way out of a thread: no future takes one, and whoever waits would wait forever."""
+
+    problem: StopIteration
 
 
 def _at_once(reply: Any) -> Any:

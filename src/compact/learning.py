@@ -15,7 +15,7 @@ class LearnedWindows:
     """Limits that providers named, by model, for all sessions; safe among threads.
 
     Where an error names no limit, the size of the refused request is one for its session: the same size would be refused
-    again. `reserve` is what is kept free of a window for the reply, `buffer` for what comes next.
+    again, until a request of that size is answered. `reserve` is what is kept free of a window for the reply, `buffer` for what comes next.
     """
 
     def __init__(self, *, reserve: int, buffer: int) -> None:
@@ -23,7 +23,7 @@ class LearnedWindows:
         self._buffer = buffer
         self._limits: dict[str, int] = {}
         self._outputs: dict[str, int] = {}
-        self._refused: dict[str, int] = {}
+        self._refused: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
 
     def take(self, model: str, session_id: str, overflow: Overflow, tokens: int) -> None:
@@ -31,11 +31,18 @@ class LearnedWindows:
         limit = overflow.limit if overflow.limit is not None and overflow.limit >= _LEAST_LIMIT else None
         with self._lock:
             if limit is None:
-                self._refused[session_id] = min(tokens, self._refused.get(session_id, tokens))
+                key = (model, session_id)
+                self._refused[key] = min(tokens, self._refused.get(key, tokens))
                 return
             self._limits[model] = min(limit, self._limits.get(model, limit))
             if overflow.output and not overflow.is_output_alone:
                 self._outputs[model] = overflow.output
+
+    def answered(self, model: str, session_id: str, tokens: int) -> None:
+        """Forgets a refused size that a request of `tokens` tokens disproves: the server has changed since."""
+        with self._lock:
+            if tokens >= self._refused.get((model, session_id), tokens + 1):
+                del self._refused[(model, session_id)]
 
     def narrowed(self, model: str, window: Window) -> Window:
         """A model's window: the configured one, or the limit that its provider named where that is smaller."""
@@ -48,7 +55,7 @@ class LearnedWindows:
         Where no limit was named, everything below the refused size may still fit: nothing is kept free of that.
         """
         tokens = window.tokens - max(0, self._outputs.get(model, 0) - self._reserve)
-        refused = self._refused.get(session_id)
+        refused = self._refused.get((model, session_id))
         return tokens if refused is None else min(tokens, refused - 1 + self._reserve + self._buffer)
 
     def most(self, model: str) -> int | None:

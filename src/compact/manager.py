@@ -30,7 +30,7 @@ from compact.limits import Limits
 from compact.messages import to_json
 from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
-from compact.recovery import Learn, Learned, input_tokens
+from compact.recovery import Learn, Learned, Request, input_tokens
 from compact.running import Conductor, Job, copied
 from compact.settings import corrected, desk_for, guarded, limits_for, policy_for
 from compact.spans import Spans
@@ -182,14 +182,15 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         `model_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
         end that still wait for results are answered first. When the provider refuses the request as too long, its limit
         is learned, the session is compacted and sent again (`recovery.max_compactions` times), then cut as far as it
-        goes. What the reply says of its usage goes to `observe`. `last_request` gives the messages that were answered.
+        goes. What the reply says of its usage is learned as by `observe`. `last_request` gives the messages that were answered.
 
         Raises:
             ContextOverflow: the provider refused even the smallest request; its own error is the cause.
             Exception: everything else that `model_call` raises, untouched; and what `preflight` raises.
         """
         calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
-        return self._answered(session_id, calling.run(lambda call: self._run(session_id, call, model)))
+        reply, request = calling.run(lambda call: self._run(session_id, call, model))
+        return self._answered(session_id, model, reply, request)
 
     async def acall(
         self,
@@ -204,9 +205,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
         calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
-        return self._answered(
-            session_id, await calling.arun(lambda call: self._arun(session_id, call, model))
-        )
+        reply, request = await calling.arun(lambda call: self._arun(session_id, call, model))
+        return self._answered(session_id, model, reply, request)
 
     async def manage_context(
         self,
@@ -320,13 +320,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             most=None if most is None else int(most / session.correction),
         )
 
-    def _answered(self, session_id: str, answered: tuple[Any, Any]) -> Any:
-        reply, sent = answered
+    def _answered(self, session_id: str, model: str | None, reply: Any, request: Request) -> Any:
         session = self._session(session_id)
-        session.request = sent
+        session.request = request.messages
+        self._learned.answered(model or self.config.model, session_id, request.tokens)
         counted = input_tokens(reply)
         if counted is not None:
-            self.observe(session_id, input_tokens=counted)
+            # Not `observe`: another call of the session may have been prepared since this one was sent.
+            self._correct(session, counted, request.tokens)
         return reply
 
     # --- single operations

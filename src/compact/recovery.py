@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from compact.config.sections import RecoveryConfig
@@ -23,6 +24,9 @@ from compact.overflow import Overflow, recognise, recognise_reply
 Action: TypeAlias = Literal["compact", "truncate"]
 _SHARES_LEFT = (0.5, 0.7, 0.85, 0.95)
 """How far the last rung goes down, lowest first: what must stay may be most of a request."""
+
+_MAX_RATIO = 4
+"""No tokenizer counts more than so many times what ours does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,17 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
             overflow = recognise_reply(reply)
             if overflow is None:
                 return reply
+        overflow = _believed(overflow, request)
         learned = yield Learn(overflow, request)
         request = yield from ladder.down(request, overflow, learned, cause)
+
+
+def _believed(overflow: Overflow, request: Request) -> Overflow:
+    """The overflow without a count that no tokenizer makes of this request: an id was taken for it."""
+    counted = overflow.input
+    if counted is None or counted <= request.tokens * _MAX_RATIO:
+        return overflow
+    return replace(overflow, requested=None)
 
 
 class _Ladder:
@@ -195,36 +208,38 @@ def _told(problem: Exception) -> str:
 
 def run(steps: Surviving, perform: Callable[[Step], Any]) -> Any:
     """Runs a call to its end on the caller's thread."""
-    try:
-        step = next(steps)
+    with closing(steps):
+        answer: Any = None
+        problem: Exception | None = None
         while True:
             try:
+                step = steps.send(answer) if problem is None else steps.throw(problem)
+            except StopIteration as end:
+                return end.value
+            answer, problem = None, None
+            try:
                 answer = perform(step)
-            except Exception as problem:
-                step = steps.throw(problem)
-            else:
-                step = steps.send(answer)
-    except StopIteration as end:
-        return end.value
-    finally:
-        steps.close()
+            except StopIteration:
+                raise  # no overflow; and a generator would make another error of it
+            except Exception as caught:
+                problem = caught
 
 
 async def arun(steps: Surviving, perform: Callable[[Step], Awaitable[Any]]) -> Any:
     """`run` for an event loop."""
-    try:
-        step = next(steps)
+    with closing(steps):
+        answer: Any = None
+        problem: Exception | None = None
         while True:
             try:
+                step = steps.send(answer) if problem is None else steps.throw(problem)
+            except StopIteration as end:
+                return end.value
+            answer, problem = None, None
+            try:
                 answer = await perform(step)
-            except Exception as problem:
-                step = steps.throw(problem)
-            else:
-                step = steps.send(answer)
-    except StopIteration as end:
-        return end.value
-    finally:
-        steps.close()
+            except Exception as caught:
+                problem = caught
 
 
 # --- replies

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import httpx
 import openai
@@ -214,6 +216,11 @@ def test_replies_that_are_errors() -> None:
     assert recognise_reply({"choices": [{"finish_reason": "error", "error": said}]})
     assert recognise_reply({"stop_reason": "error", "error_message": "request_too_large"})
     assert recognise_reply(response(TABLE["overflows"][0]))
+    told = "Input is too long for requested model."
+    assert recognise_reply({"object": "error", "message": told, "type": "BadRequestError", "code": 400})
+    assert recognise_reply({"type": "error", "message": told})
+    assert recognise_reply({"__type": "ValidationException", "message": told})
+    assert recognise_reply([{"error": {"code": 400, "message": told, "status": "INVALID_ARGUMENT"}}])
 
 
 def test_replies_that_are_none() -> None:
@@ -227,6 +234,10 @@ def test_replies_that_are_none() -> None:
         {"role": "assistant", "stop_reason": "model_context_window_exceeded", "content": []},
         {"error": None, "output": [{"type": "message", "content": spoken}]},
         {"error": {"code": "rate_limit_exceeded", "message": "slow down"}},
+        {"type": "message", "message": spoken},
+        [{"type": "text", "text": spoken}],
+        [{"message": spoken}, {"error": {"message": spoken}}],
+        [],
     ):
         assert recognise_reply(reply) is None
 
@@ -312,3 +323,60 @@ def test_a_response_that_was_not_read_and_objects_that_raise_are_survived() -> N
     assert recognise(Odd()) is None
     assert recognise({"response": unread}) is None
     assert recognise(unread) is None
+
+
+@pytest.mark.parametrize("kind", [Mock, MagicMock])
+def test_a_mock_has_no_end_and_is_no_error(kind: Any) -> None:
+    class Asked(kind):  # type: ignore[misc]
+        """Counts the attributes that it makes up."""
+
+        made = 0
+
+        def _get_child_mock(self, **more: Any) -> Any:
+            Asked.made += 1
+            if Asked.made > 5000:
+                raise AttributeError
+            return Asked(**more)
+
+    assert recognise(Asked()) is None
+    assert recognise_reply(Asked()) is None
+    assert Asked.made < 5000
+    assert recognise_reply(kind(error=SimpleNamespace(message="prompt is too long"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "Unrecognized request argument supplied: context_length_exceeded_behavior"),
+        (400, "Extra inputs are not permitted, field: 'context_length_exceeded', value: 'truncate'"),
+        (400, "Invalid value: 'context_length_exceeded'. Supported values are: 'stop', 'length'"),
+        (400, "Invalid schema for function 'truncate_context': context_window_exceeded is not valid"),
+        (400, "Invalid JSON in tool call arguments: 'the prompt is too long for the context window'"),
+        (400, "Failed to parse tool arguments: 'prompt is too long: 5 tokens > 3 maximum' is not JSON"),
+        (422, "messages.4.content: Input should be a valid string [input_value='Error: prompt is too long: 206111 tokens > 200000 maximum']"),
+        (422, "messages.4.content: Input should be a valid string [type=string_type, input_value=['prompt is too long'], input_type=list]"),
+    ],
+)  # fmt: skip
+def test_an_error_that_only_quotes_an_overflow_is_another_error(status: int, text: str) -> None:
+    test_another_error_is_never_taken_for_an_overflow(
+        {"status": status, "text": text, "body": {"error": {"message": text}}}
+    )
+
+
+@pytest.mark.parametrize("kind", [NameError, AttributeError, ImportError, KeyError, TypeError, SyntaxError])
+def test_a_mistake_in_the_hosts_code_is_never_an_overflow(kind: type[Exception]) -> None:
+    assert recognise(kind("name 'ContextWindowExceededError' is not defined")) is None
+    assert recognise(kind("ContextWindowExceededError: the prompt is too long")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "litellm.BadRequestError: litellm.ContextWindowExceededError: OpenAIException - no",
+        "(context_length_exceeded) no",
+        "Bad request\nCode: context_length_exceeded",
+        "request_too_large",
+    ],
+)
+def test_a_name_at_the_head_of_a_text_is_a_code(text: str) -> None:
+    assert recognise(RuntimeError(text)) is not None

@@ -9,6 +9,7 @@ import logging
 import threading
 from contextlib import suppress
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -19,8 +20,11 @@ from support_windows import Item, Model, Refused, tool_session
 from compact import CompactConfig, CompactError, CompactManager
 from compact.checks import violations
 from compact.errors import ContextOverflow, WindowTooSmall
+from compact.learning import LearnedWindows
+from compact.overflow import Overflow
 from compact.recovery import input_tokens
 from compact.testing import FailingArchive, ScriptedSummarizer
+from compact.windows import Window
 
 SILENT = "Input is too long for requested model."
 NAMED = "prompt is too long: {n} tokens > {limit} maximum"
@@ -65,6 +69,64 @@ def test_the_limit_that_was_named_is_used_from_then_on() -> None:
     assert model.refusals == 1, "known before it is sent, in every session of the model"
     (event,) = events(made, name="recovery")
     assert event["properties"] == {"attempt": 1, "action": "compact", "learned_limit": 9000}
+
+
+def test_a_refused_size_is_of_its_model_and_session_until_it_is_answered() -> None:
+    learned = LearnedWindows(reserve=0, buffer=0)
+    window = Window(100_000, "configured", known=True)
+    learned.take("small", "s", Overflow(None, None, None, SILENT), 20_000)
+    assert learned.usable("small", "s", window) == 19_999
+    assert learned.usable("large", "s", window) == learned.usable("small", "t", window) == 100_000
+    learned.answered("small", "s", 19_999)
+    learned.answered("large", "s", 50_000)
+    assert learned.usable("small", "s", window) == 19_999
+    learned.answered("small", "s", 20_001)
+    assert learned.usable("small", "s", window) == 100_000
+
+
+def test_another_model_of_the_session_is_not_held_to_a_refused_size() -> None:
+    made, items = manager(32_000), tool_session(90)
+    made.call("s", items, Model(9000, SILENT))
+    large = Model(10**6)
+    made.call("s", tool_session(95), large, model="gpt-4.1")
+    fresh = Model(10**6)
+    made.call("t", tool_session(95), fresh, model="gpt-4.1")
+    assert large.sizes == fresh.sizes
+
+
+def test_usage_is_held_against_the_request_that_was_sent() -> None:
+    """While the model answers, another call of the same session may be prepared."""
+    made, items = manager(32_000), tool_session(20)
+    ours = made.estimate(items).total
+
+    def model(messages: Any) -> Any:
+        made.preflight("s", tool_session(5))
+        return {"content": "ok", "usage": {"prompt_tokens": ours}}
+
+    made.call("s", items, model)
+    assert made._session("s").correction == pytest.approx(1, abs=0.01)
+
+
+def test_a_model_call_that_has_no_more_replies_says_so() -> None:
+    made, items = manager(32_000), tool_session(5)
+    with pytest.raises(StopIteration):
+        made.call("s", items, Mock(side_effect=[]))
+
+    async def stopped(messages: Any) -> Any:
+        raise StopIteration
+
+    for model in (Mock(side_effect=[]), stopped):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            asyncio.run(asyncio.wait_for(made.acall("s", items, model), 20))
+
+
+def test_a_number_far_beyond_our_count_is_no_count() -> None:
+    made = manager(32_000)
+    model = Model(10, "prompt is too long: 123456789012 tokens > 9000 maximum")
+    with pytest.raises(ContextOverflow) as caught:
+        made.call("s", tool_session(60), model)
+    assert caught.value.requested is None
+    assert made._session("s").correction == 1
 
 
 def test_a_limit_above_the_configured_window_does_not_widen_it() -> None:

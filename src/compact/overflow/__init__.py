@@ -70,7 +70,8 @@ def _verdict(layer: Evidence) -> bool | None:
     text = layer.text
     if any(map(wording.names_another_error, layer.names)):
         return False
-    if any(map(wording.names_overflow, (*layer.names, *wording.identifiers(text)))):
+    heads = [name for said in layer.texts for name in wording.identifiers(said)]
+    if any(map(wording.names_overflow, (*layer.names, *heads))):
         return True
     if layer.statuses & wording.OTHER_STATUSES or wording.says_another_error(text):
         return False

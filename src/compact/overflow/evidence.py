@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,8 @@ from typing import Any
 _MAX_TEXT = 20_000
 _MAX_DEPTH = 16
 _MAX_LAYERS = 12
+_MAX_OBJECTS = 200
+"""An object that answers every attribute with another one, as mocks do, has no end."""
 
 _NAME_KEYS = frozenset(
     (
@@ -55,6 +58,8 @@ class Evidence:
     statuses: set[int] = field(default_factory=set)
     limit: int | None = None
     requested: int | None = None
+    seen: dict[int, Any] = field(default_factory=dict)
+    """The objects that were asked, by identity; kept, so that no identity is used twice."""
 
     @property
     def text(self) -> str:
@@ -83,20 +88,36 @@ def layers(problem: Any) -> Iterator[Evidence]:
 
 def reported_error(reply: Any) -> Any:
     """The error that stands in a reply where an answer should: a body with `error`, a failed choice, a refused response."""
+    if isinstance(reply, list | tuple) and reply and isinstance(reply[0], Mapping):
+        reply = reply[0]  # Google's REST wraps its errors so
     if isinstance(reply, str | bytes) or reply is None:
         return None
     status = _attribute(reply, "status_code")
     if isinstance(status, int) and status >= 400:
         return reply
-    error = _part(reply, "error")
-    if error:
+    if _tells(error := _part(reply, "error")):
         return error
-    for choice in _part(reply, "choices") or ():
-        if failed := _part(choice, "error"):
+    if "error" in (_part(reply, "object"), _part(reply, "type")) or _is_aws_error(reply):
+        return reply
+    choices = _part(reply, "choices")
+    for choice in choices if isinstance(choices, list | tuple) else ():
+        if _tells(failed := _part(choice, "error")):
             return failed
     if _part(reply, "stop_reason") == "error" or _part(reply, "stopReason") == "error":
         return _part(reply, "error_message") or _part(reply, "errorMessage") or _part(reply, "content")
     return None
+
+
+def _is_aws_error(reply: Any) -> bool:
+    return isinstance(reply, Mapping) and isinstance(reply.get("__type"), str)
+
+
+def _tells(error: Any) -> bool:
+    """Whether this is an error, and not an attribute that an object makes up when it is asked."""
+    if isinstance(error, str | bytes | Mapping | list | tuple | BaseException):
+        return bool(error)
+    own = ("message", "code", "type", "msg", "detail", "model_fields")
+    return any(inspect.getattr_static(error, name, None) is not None for name in own)
 
 
 def _gather(value: Any, found: Evidence, depth: int) -> None:
@@ -157,6 +178,9 @@ def _gather_entry(key: str, value: Any, found: Evidence, depth: int) -> None:
 
 
 def _gather_object(value: Any, found: Evidence, depth: int) -> None:
+    if id(value) in found.seen or len(found.seen) >= _MAX_OBJECTS:
+        return
+    found.seen[id(value)] = value
     if isinstance(value, BaseException):
         found.names |= {kind.__name__ for kind in type(value).__mro__ if kind not in _PLAIN_ERRORS}
         _gather_text(_said(value), found, depth)

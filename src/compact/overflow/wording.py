@@ -14,6 +14,11 @@ OTHER_STATUSES = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 415, 429, 45
 # --- names
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_HEAD = re.compile(
+    # `litellm.BadRequestError: ContextWindowExceededError: ...`, `(context_length_exceeded) ...`, `Code: request_too_large`
+    r"(?:^|\n)\W{0,9}(?:(?:error )?code: )?(?:\d{3} (?:- )?)?(?P<names>(?:[\w.]+: )*[\w.]+)(?=[):]|\s*(?:$|\n))",
+    re.IGNORECASE,
+)
 _IDENTIFIER = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:[A-Z][a-z]+){2,}\b")
 _SENT = frozenset(
     ("context", "prompt", "input", "token", "tokens", "request", "payload", "entity", "message", "messages", "conversation")
@@ -31,7 +36,9 @@ _NOT_INPUT = frozenset(
 _OTHER_NAMES = re.compile(
     r"rate.?limit|quota|throttl|too.?many.?requests|time.?out|timed.?out|deadline|connection|disconnect|overloaded|"
     r"unavailable|permission|authenticat|unauthori[sz]ed|forbidden|not.?found|billing|budget.?exceeded|usage.?limit|"
-    r"content.?(?:filter|policy)|length.?finish|resource.?exhausted|max.?turns|cancel",
+    r"content.?(?:filter|policy)|length.?finish|resource.?exhausted|max.?turns|cancel|"
+    # The host's own mistakes, whatever they quote.
+    r"^(?:Name|Attribute|Import|Key|Type|Syntax)Error$",
     re.IGNORECASE,
 )
 
@@ -52,8 +59,8 @@ def names_another_error(name: str) -> bool:
 
 
 def identifiers(text: str) -> list[str]:
-    """The names that stand in a text, as code writes them."""
-    return _IDENTIFIER.findall(text)
+    """The names at the head of a text, as code writes them: further on, a name may be what the error speaks about."""
+    return [name for head in _HEAD.finditer(text) for name in _IDENTIFIER.findall(head["names"])]
 
 
 # --- sentences
@@ -72,6 +79,18 @@ _OUTPUT = re.compile(
     r"max(?:imum)?[ _]?(?:completion|output|new|generat\w+)?[ _]?tokens?\b|\b(?:output|completion) tokens?\b"
 )
 _INPUT = re.compile(r"\b(?:context|prompts?|inputs?|messages?|conversation|history|window)\b")
+_REFUSED_PARAMETER = re.compile(
+    r"\bunrecogni[sz]ed\b|\bnot permitted\b|\binvalid value\b|\bsupported values\b|\bextra inputs\b|\binvalid schema\b"
+)
+_VALIDATION = re.compile(
+    r"\binvalid json\b|\binput should be\b|\btool (?:call )?arguments\b|\bvalidation errors? for\b",
+    re.IGNORECASE,
+)
+_GIVEN = re.compile(
+    # What a validation quotes of the request.
+    r"""input_value=.*?(?=, input_type=|\]|$)|(?<!\w)'[^\n]*'(?!\w)|(?<!\w)"[^\n]*"(?!\w)""",
+    re.DOTALL,
+)
 _SMALL_WINDOW = re.compile(r"context window\b.{0,60}\btoo small")
 
 _ALIEN = (
@@ -151,13 +170,18 @@ def says_overflow(text: str) -> bool:
 
 
 def says_another_error(text: str) -> bool:
-    """Whether a sentence speaks of a rate, a quota, time, or a reply that was cut."""
+    """Whether a sentence speaks of a rate, a quota, time, a refused parameter, or a reply that was cut."""
     said = plain(text)
-    return any(pattern.search(said) for pattern in (_RATE, _TIME, _FINISH, _SMALL_WINDOW))
+    return any(pattern.search(said) for pattern in (_RATE, _TIME, _FINISH, _SMALL_WINDOW, _REFUSED_PARAMETER))
 
 
 def plain(text: str) -> str:
-    """The text in lower case, without quotes, line breaks and the keys of a body, which differ between transports."""
+    """The text in lower case, without quotes, line breaks and the keys of a body, which differ between transports.
+
+    What a validation quotes of the request is left out: a conversation may speak of an overflow.
+    """
+    if _VALIDATION.search(text):
+        text = _GIVEN.sub(" ", text)
     lower = text.lower().replace("'s ", "s ").replace("input validation error", "validation error")
     return _QUOTES.sub(" ", _KEYS.sub(" ", lower))
 
