@@ -35,6 +35,8 @@ class Run:
     """Why it was fenced: its time was up, or else nobody waited for it any more."""
     ended: Future[None] | None = None
     """Done when the lane is free again; there from the moment that somebody waits."""
+    turn: turns.Taker | None = None
+    """How its thread takes turns, if it does."""
     _watchers: int = 1
     _answer: Future[Any] | None = None
 
@@ -79,7 +81,9 @@ class Run:
         """The lane is being taken away, and the next run has not entered yet. Must be quick."""
 
     def interrupted(self) -> None:
-        """The run was fenced: what it waits for is cancelled."""
+        """The run was fenced: what it waits for is cancelled, and nobody waits for it."""
+        if self.turn is not None:
+            self.turn.rest()
         answer = self._answer
         if answer is not None:
             answer.cancel()

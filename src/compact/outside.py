@@ -148,7 +148,9 @@ class Outside:
         ]
         self._journal = Journal(self._append, followers)
         self._archive = None if archive is None else self._given(archive)
+        self._opening = threading.Lock()
         self._lock = threading.Lock()
+        """Held for a moment only: event loops wait for it too."""
         self._operations = 0
         self._saved: dict[str, int] = {}
         self._prefix_tokens = self._sent_tokens = 0
@@ -156,7 +158,7 @@ class Outside:
     @property
     def archive(self) -> Archive:
         """The archive, opened when it is first needed."""
-        with self._lock:
+        with self._opening:
             if self._archive is None:
                 settings = self._config.archive.model_dump()
                 self._archive = open_archive(

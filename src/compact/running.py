@@ -28,7 +28,7 @@ from compact.hygiene.verified import Verified
 from compact.lanes import Fenced, Wait, Waiting
 from compact.outside import Outside, Session, Summarizer, Work
 from compact.passes import Outcome
-from compact.stages.base import Asking, Begin, Emit, Load, Need
+from compact.stages.base import Asking, Begin, Emit, Load, Need, SummaryRequest
 from compact.threads import in_thread
 from compact.tokens import Meter
 
@@ -78,6 +78,8 @@ class Job:
     loop: asyncio.AbstractEventLoop | None = None
     """The caller's event loop; None: the caller is a thread and may do heavy work."""
     without_model: bool = False
+    rescue_until: float | None = None
+    """When what follows a run that was out of time must have ended too; None while no run was."""
 
     @classmethod
     def of(cls, call: Call, **parts: Any) -> Job:
@@ -206,7 +208,8 @@ class Conductor:
 
         def serve(wanted: Need) -> Any:
             work.check()
-            turns.take()
+            if not isinstance(wanted, Emit | SummaryRequest):
+                turns.rest()  # an archive may hang anywhere
             try:
                 if isinstance(wanted, Load | Begin):
                     return self._unless_away(work, lambda: self._outside.serve(work, wanted, meter))
@@ -215,7 +218,7 @@ class Conductor:
                 turns.take()
 
         if job.loop is not None:
-            turns.join()
+            work.turn = turns.join()
         try:
             work.result = drive(asking, serve, need)
         except Fenced:
@@ -332,7 +335,7 @@ class Conductor:
         elif job.without_model:
             return (yield from self._refused(job))
         job.without_model = True
-        return (yield from self._answered(job, time.monotonic() + self._rescue_timeout_s))
+        return (yield from self._answered(job, self._rescue_until(job)))
 
     def _snapshot(self, work: _Led, under_way: UnderWay) -> Any:
         before = under_way.before
@@ -349,30 +352,34 @@ class Conductor:
         """The messages as they are, cleaned and counted, without the archive and without holding the lane.
 
         Raises:
-            ArchiveError: they do not fit.
+            ArchiveError: they do not fit, or that is not known in time.
         """
         session, line = job.session, job.line(job.session)
         line.verified, line.moved = Verified(), dict(session.moved)
 
+        late = ArchiveError(
+            f"compaction did not end within {self._timeout_s:g} s, and the messages do not fit as they are",
+            hint="The events before this say what it waited for; policy.timeout_s gives it more time",
+            reason="timeout",
+        )
+
         def serve(need: Need) -> None:
             if not isinstance(need, Emit):
-                raise ArchiveError(
-                    f"compaction did not end within {self._timeout_s:g} s, and the messages do not fit as they are",
-                    hint="The events before this say what it waited for; policy.timeout_s gives it more time",
-                    reason="timeout",
-                )
+                raise late
 
-        def read() -> Result:
-            if job.loop is not None:
-                turns.join()
-            try:
-                return drive(line.run(job.call, session.state), serve)
-            finally:
-                turns.leave()
-
-        done = in_thread(read, "compact-snapshot", stop=lambda: None)
-        yield Wait(done, _NEVER)
+        # It takes no turns: whoever waits for it has waited long enough.
+        done = in_thread(
+            lambda: drive(line.run(job.call, session.state), serve), "compact-snapshot", stop=lambda: None
+        )
+        if not (yield Wait(done, self._rescue_until(job))):
+            raise late
         return done.result().messages
+
+    def _rescue_until(self, job: Job) -> float:
+        """All that follows a run that was out of time shares one limit, which begins when it is first asked for."""
+        if job.rescue_until is None:
+            job.rescue_until = time.monotonic() + self._rescue_timeout_s
+        return job.rescue_until
 
 
 def copied(messages: Any) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 from support_engine import Clock, assert_good, events, manager, says, summary_of, user
 from support_running import GOOD, WAIT_S, Caller, Gate, auntil, long_session, until, watchers_of
 
-from compact import CompactConfig, CompactManager
+from compact import CompactConfig, CompactManager, turns
 from compact.archive import Archive, MemoryStore
 from compact.checks import violations
 from compact.errors import ArchiveError
@@ -95,6 +95,7 @@ class SlowArchive(Archive):
         recorder = Recorder(Clock(), Ids("test"))
         super().__init__(MemoryStore(recorder.clock), Redactor(), recorder)
         self.let_go = threading.Event()
+        self.hangs = threading.Event()
         self.operation = operation
 
     def begin(self, *args: Any, **named: Any) -> Any:
@@ -107,6 +108,7 @@ class SlowArchive(Archive):
 
     def _wait(self, operation: str) -> None:
         if operation == self.operation:
+            self.hangs.set()
             assert self.let_go.wait(WAIT_S)
 
 
@@ -127,6 +129,48 @@ def test_an_archive_that_hangs_costs_one_timeout(operation: str, runs_async: boo
     assert archive.steps("s") == []
     assert_good(made, large, run(made, large, runs_async))
     assert archive.verify() == []
+
+
+@pytest.mark.parametrize("operation", ["begin", "latest"])
+def test_nobody_waits_for_a_run_whose_archive_hangs(operation: str) -> None:
+    archive = SlowArchive(operation)
+    hanging = CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=WINDOW), archive=archive)
+    other = manager(WINDOW)
+    items = long_session(100)
+
+    async def host() -> Any:
+        waiting = asyncio.create_task(hanging.apreflight("s", items))
+        await auntil(archive.hangs.is_set)
+        assert turns._turn.holder is None
+        out = await other.apreflight("s", items)
+        assert not waiting.done()
+        archive.let_go.set()
+        await waiting
+        return out
+
+    assert_good(other, items, asyncio.run(host()))
+
+
+class Stuck(dict[str, Any]):
+    """A message that cannot be read until it is let go."""
+
+    let_go: threading.Event
+
+    def get(self, *key: Any) -> Any:
+        assert self.let_go.wait(WAIT_S)
+        return super().get(*key)
+
+
+def test_messages_that_cannot_even_be_read_in_time_are_an_error_and_not_a_wait() -> None:
+    stuck = Stuck(user("hi"))
+    stuck.let_go = threading.Event()
+    made = manager(WINDOW, policy={"timeout_s": 0.3, "rescue_timeout_s": 0.2})
+    started = time.monotonic()
+    with pytest.raises(ArchiveError, match="did not end within"):
+        asyncio.run(made.apreflight("s", [stuck]))
+    assert time.monotonic() - started < WAIT_S / 2
+    stuck.let_go.set()
+    until(lambda: idle(made))
 
 
 class AwayArchive(SlowArchive):

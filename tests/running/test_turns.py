@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
 from support_running import WAIT_S, Caller
 
 from compact import turns
+from compact.lanes import Lane, Run
 
 
 def in_turns(work: Callable[[], None]) -> None:
@@ -66,5 +68,56 @@ def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
     let_go.set()
     holder.given()
     done: list[bool] = []
-    in_turns(lambda: done.append(turns._turn.lock.locked()))
+    in_turns(lambda: done.append(turns._turn.holder is not None))
     assert done == [True], "the turn is free again and taken"
+
+
+def test_a_thread_that_hangs_with_its_turn_delays_others_once_and_not_at_each_of_their_turns() -> None:
+    has_turn, let_go = threading.Event(), threading.Event()
+    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
+    assert has_turn.wait(WAIT_S)
+
+    def many_turns() -> None:
+        for _ in range(200):
+            turns.take()
+            turns.rest()
+
+    started = time.monotonic()
+    Caller(lambda: in_turns(many_turns)).given()
+    assert time.monotonic() - started < 4
+    let_go.set()
+    holder.given()
+
+
+def test_who_lost_its_patience_once_does_not_wait_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(turns, "_LONGEST_TURN_S", WAIT_S)
+    has_turn, let_go = threading.Event(), threading.Event()
+    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
+    assert has_turn.wait(WAIT_S)
+    started = time.monotonic()
+    Caller(lambda: in_turns(lambda: [turns.take() for _ in range(50)] and None)).given()
+    assert time.monotonic() - started < 4, "and not fifty times 0.2 s"
+    let_go.set()
+    holder.given()
+
+
+def test_a_run_that_is_fenced_gives_up_its_turn() -> None:
+    has_turn, let_go = threading.Event(), threading.Event()
+    lane, run = Lane(), Run(until=0.0)
+    assert lane.enter(run) is None
+
+    def work() -> None:
+        run.turn = turns.join()
+        try:
+            hang(has_turn, let_go)
+        finally:
+            turns.leave()
+
+    hanging = Caller(work)
+    assert has_turn.wait(WAIT_S)
+    assert turns._turn.holder is run.turn
+    lane.fence(run, out_of_time=True)
+    assert turns._turn.holder is None
+    let_go.set()
+    hanging.given()
