@@ -44,6 +44,7 @@ def main() -> int:
     asked.add_argument("--tasks", default=",".join(_TASKS))
     asked.add_argument("--peers", default=",".join(NAMES))
     asked.add_argument("--cases", type=Path, help="a file of bench.peers.cases, to use it again")
+    asked.add_argument("--every", type=int, default=1, help="of the cases only each so many, for a slow tool")
     asked.add_argument("--again", action="store_true", help="measure what was measured before, too")
     given = asked.parse_args()
     os.environ |= {"DO_NOT_TRACK": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
@@ -57,11 +58,21 @@ def main() -> int:
             wanted.append(("ours", "baselines"))
             if not file.exists():
                 print(cases.write(file), "cases")
+        file = _thinned(file, given.every, Path(folder)) if file.exists() else file
         for name, task in wanted:
             if given.again or task not in results.get(name, {}):
                 _measure(name, task, file, results)
     write_report(results, _DOCS)
     return 0
+
+
+def _thinned(file: Path, every: int, folder: Path) -> Path:
+    if every == 1:
+        return file
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    fewer = folder / "fewer.jsonl"
+    fewer.write_text("".join(lines[::every]), encoding="utf-8")
+    return fewer
 
 
 def _measure(name: str, task: str, file: Path, results: dict[str, Any]) -> None:

@@ -175,7 +175,7 @@ def test_a_session_that_cannot_be_made_to_fit_is_exit_1(called: Called, tmp_path
         (["talks.jsonl", "--policy", "missing.yaml"], "missing.yaml"),
         (["talks.jsonl", "--window", "0"], "--window must be a number of tokens"),
         (["talks.jsonl", "--prices", "missing.yaml"], "cannot read missing.yaml: No such file"),
-        (["talks.jsonl", "--engine", "warp"], "there is no engine 'warp'. Known: local"),
+        (["talks.jsonl", "--engine", "warp"], "there is no engine 'warp'. Known: dask, local"),
         (["talks.jsonl", "--report", "x.txt"], "a report ends in .html, .json, .md, not '.txt'"),
         (["talks.jsonl", "--workers", "0"], "--workers"),
         (["broken.jsonl"], "cannot read broken.jsonl, line 2: it is not JSON"),

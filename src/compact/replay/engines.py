@@ -6,11 +6,11 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar
 
-from compact.errors import ConfigError
+from compact.errors import ConfigError, MissingExtra
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -36,22 +36,50 @@ def local(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None =
     if count == 1:
         yield from map(run, jobs)
         return
-    waiting: deque[Future[Done]] = deque()
     # A forked child would inherit locks that a thread of this process may hold.
     with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(run, job))
-                if len(waiting) >= count * _WAITING_PER_WORKER:
-                    yield waiting.popleft().result()
-            while waiting:
+        yield from _in_order(lambda job: pool.submit(run, job), jobs, count)
+
+
+def dask(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None = None) -> Iterator[Done]:
+    """A Dask cluster: the one that `DASK_SCHEDULER_ADDRESS` names, else one of processes on this machine.
+
+    The workers of a cluster need compact installed, in the same version. `workers` says how many processes a cluster on
+    this machine has; how large another one is, it knows itself.
+
+    Raises:
+        MissingExtra: Dask is not installed.
+    """
+    try:
+        from dask import config
+        from distributed import Client
+    except ModuleNotFoundError as problem:
+        raise MissingExtra.named("dask", "a replay on a Dask cluster (--engine dask)") from problem
+    address = config.get("scheduler-address", None)
+    # One thread for each process: a session is computed, not waited for.
+    own = {"n_workers": workers or os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(address, set_as_default=False, **({} if address else own)) as client:
+        count = max(1, sum(client.nthreads().values()))
+        # Two equal sessions are two results: `pure` would take them for one.
+        yield from _in_order(lambda job: client.submit(run, job, pure=False), jobs, count)
+
+
+def _in_order(submit: Callable[[Job], Any], jobs: Iterable[Job], count: int) -> Iterator[Any]:
+    """The results in the order of the jobs, a few jobs ahead of the one that is waited for."""
+    waiting: deque[Any] = deque()
+    try:
+        for job in jobs:
+            waiting.append(submit(job))
+            if len(waiting) >= count * _WAITING_PER_WORKER:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
-_BUILT_IN: Mapping[str, Any] = {"local": local}
+_BUILT_IN: Mapping[str, Any] = {"local": local, "dask": dask}
 
 
 def engine_named(name: str) -> Engine:

@@ -1,0 +1,204 @@
+"""Mutation testing of the pure core: `make mutation`, or `python -m bench.mutation --files cuts --sample 20`.
+
+A mutant is one small change of one file: a comparison turned round or moved by one, `and` for `or`, a condition negated, a
+number one larger, a flag turned, an operation exchanged, a statement left out. It is killed when a test of that file fails.
+Only the tests that belong to the file run, each mutant in a process and a copy of the source of its own, with a time limit. The sample is
+drawn with a fixed seed, so two runs try the same mutants; `--sample 0` tries all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[1]
+PACKAGE = REPO / "src" / "compact"
+TARGET = 0.80
+SAMPLE = 25
+_SEED = 7
+
+_PROMISES = ("tests/engine/test_stages.py", "tests/engine/test_compaction_specification.py")
+TESTS: dict[str, tuple[str, ...]] = {
+    "triggers.py": ("tests/test_cuts.py", "tests/engine/test_context_compaction_prd.py", *_PROMISES),
+    "cuts.py": ("tests/test_cuts.py", *_PROMISES),
+    "checks.py": ("tests/test_checks.py",),
+    "hygiene/repair.py": ("tests/hygiene",),
+    "hygiene/sanitizing.py": ("tests/hygiene",),
+    "hygiene/turns.py": ("tests/hygiene",),
+    "engine.py": (*_PROMISES, "tests/engine/test_faults.py", "tests/engine/test_hosts.py"),
+}
+"""The files of the core, and the tests that are to notice a change in them."""
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+_OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change: the whole changed source, and what was changed where."""
+
+    file: str
+    line: int
+    change: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the tests said to a mutant."""
+
+    mutant: Mutant
+    verdict: str
+    """`killed`, `time limit` (a mutant that hangs is noticed, too) or `survived`."""
+
+    @property
+    def noticed(self) -> bool:
+        """Whether the tests did not just pass."""
+        return self.verdict != "survived"
+
+
+def mutants(file: str, source: str) -> list[Mutant]:
+    """Every mutant of a source, in the order of its lines."""
+    tree = ast.parse(source)
+    annotations = {
+        id(inner) for node in ast.walk(tree) for part in _types_of(node) for inner in ast.walk(part)
+    }
+    found = []
+    for place, node in enumerate(ast.walk(tree)):
+        if id(node) in annotations:
+            continue
+        for number, change in enumerate(_changes(node)):
+            twin = copy.deepcopy(tree)
+            target = next(inner for at, inner in enumerate(ast.walk(twin)) if at == place)
+            list(_changes(target, apply=number))
+            changed = ast.unparse(ast.fix_missing_locations(twin))
+            found.append(Mutant(file, getattr(node, "lineno", 0), change, changed))
+    return sorted(found, key=lambda mutant: (mutant.line, mutant.change))
+
+
+def _types_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Annotations are not run."""
+    for name in ("annotation", "returns"):
+        part = getattr(node, name, None)
+        if isinstance(part, ast.AST):
+            yield part
+
+
+def _changes(node: ast.AST, apply: int | None = None) -> Iterator[str]:
+    """What can be changed in one node; the one with the number `apply` is made."""
+    for number, (change, made) in enumerate(_possible(node)):
+        if number == apply:
+            for name, value in made.items():
+                setattr(node, name, value)
+        yield change
+
+
+def _possible(node: ast.AST) -> Iterator[tuple[str, dict[str, object]]]:
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in _COMPARISONS:
+            other = _COMPARISONS[type(op)]
+            yield f"{type(op).__name__} -> {other.__name__}", {"ops": [other()]}
+        case ast.BoolOp(op=ast.And()):
+            yield "and -> or", {"op": ast.Or()}
+        case ast.BoolOp():
+            yield "or -> and", {"op": ast.And()}
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+            yield "condition negated", {"test": ast.UnaryOp(ast.Not(), test)}
+        case ast.BinOp(op=op) if type(op) in _OPERATIONS:
+            other_op = _OPERATIONS[type(op)]
+            yield f"{type(op).__name__} -> {other_op.__name__}", {"op": other_op()}
+        case ast.Constant(value=bool() as flag):
+            yield f"{flag} -> {not flag}", {"value": not flag}
+        case ast.Constant(value=int() as number):
+            yield f"{number} -> {number + 1}", {"value": number + 1}
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield "return -> return None", {"value": ast.Constant(None)}
+        case ast.Expr(value=ast.Call()):
+            yield "call left out", {"value": ast.Constant(None)}
+        case ast.AugAssign(op=op) if type(op) in _OPERATIONS:
+            other_op = _OPERATIONS[type(op)]
+            yield f"{type(op).__name__}= -> {other_op.__name__}=", {"op": other_op()}
+
+
+def tested(mutant: Mutant | None, tests: tuple[str, ...], limit: float) -> str:
+    """The verdict of the tests on a copy of the source with the mutant in it; None: the source as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(PACKAGE, Path(folder) / "compact", ignore=shutil.ignore_patterns("__pycache__"))
+        if mutant:
+            (Path(folder) / "compact" / mutant.file).write_text(mutant.source, encoding="utf-8")
+        places = (folder, REPO / "tests", REPO)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, places)),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        words = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=no", *tests]
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", *words],
+                capture_output=True, cwd=REPO, env=environment, timeout=limit, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "time limit"
+    return "survived" if done.returncode == 0 else "killed"
+
+
+def run(file: str, sample: int, workers: int) -> list[Outcome]:
+    """The mutants of one file.
+
+    Raises:
+        SystemExit: its tests fail without any change.
+    """
+    tests = TESTS[file]
+    began = time.monotonic()
+    if tested(None, tests, 1_800) != "survived":
+        raise SystemExit(f"{file}: the tests fail without a mutant: {' '.join(tests)}")
+    limit = 4 * (time.monotonic() - began) + 30
+    every = mutants(file, (PACKAGE / file).read_text(encoding="utf-8"))
+    chosen = every if not sample else sorted(
+        random.Random(_SEED).sample(every, min(sample, len(every))), key=lambda mutant: mutant.line
+    )  # fmt: skip
+    with ThreadPoolExecutor(workers) as pool:
+        verdicts = pool.map(lambda mutant: tested(mutant, tests, limit), chosen)
+        outcomes = [Outcome(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True)]
+    noticed = sum(outcome.noticed for outcome in outcomes)
+    print(f"{file:<24} {noticed:>4} of {len(outcomes)} killed ({len(every)} possible)", flush=True)
+    for outcome in outcomes:
+        if not outcome.noticed:
+            print(f"  survived  {file}:{outcome.mutant.line}  {outcome.mutant.change}", flush=True)
+    return outcomes
+
+
+def main() -> int:
+    """1 if fewer mutants were killed than the target wants."""
+    asked = argparse.ArgumentParser(prog="python -m bench.mutation", description=__doc__)
+    asked.add_argument("--files", default=",".join(TESTS))
+    asked.add_argument("--sample", type=int, default=SAMPLE, help="mutants for each file; 0: all")
+    asked.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    given = asked.parse_args()
+    wanted = [file for file in TESTS if any(word in file for word in given.files.split(","))]
+    outcomes = [outcome for file in wanted for outcome in run(file, given.sample, given.workers)]
+    score = sum(outcome.noticed for outcome in outcomes) / max(1, len(outcomes))
+    print(f"{score:.0%} of {len(outcomes)} mutants killed (target {TARGET:.0%})")
+    return 0 if outcomes and score >= TARGET else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
