@@ -15,6 +15,7 @@ from compact.errors import CompactError
 from compact.events import Event
 from compact.exporters.protocol import Exporter
 from compact.follower import Follower
+from compact.threads import in_thread
 
 log = logging.getLogger("compact")
 
@@ -25,6 +26,8 @@ _PAUSE_S = 0.005
 """Events that come close together are written together."""
 _LINGER_S = 1.0
 """So long a writer without work waits for more: starting a thread is what costs an agent most."""
+_LAST_S = 0.5
+"""What exporters tell when they are closed has at least so long to be written."""
 _LIMIT = 10_000
 """Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
 
@@ -78,12 +81,29 @@ class Journal:
                 self._write(self._take())
 
     def close(self, timeout_s: float) -> None:
-        """Flushes, and gives the exporters so long, all together. May be called twice, and events may still follow."""
-        self.flush()
+        """Flushes, and closes the exporters, within so long. May be called twice, and events may still follow.
+
+        What an archive that hangs has not taken by then is written when it goes on.
+        """
         give_up = time.monotonic() + timeout_s
+        self._flush_within(timeout_s)
         for follower in self._followers:
             follower.close(max(0.0, give_up - time.monotonic()))
-        self.flush()
+        self._flush_within(max(_LAST_S, give_up - time.monotonic()))
+
+    def _flush_within(self, timeout_s: float) -> None:
+        if not self._waiting and self._writing.acquire(blocking=False):
+            self._writing.release()
+            return
+        try:
+            flushed = in_thread(self.flush, "compact-flush")
+        except RuntimeError:  # the process is ending and starts no threads any more
+            self.flush()
+            return
+        try:
+            flushed.result(timeout_s)
+        except TimeoutError:
+            log.warning("the archive did not take the last events within %g s", timeout_s)
 
     def stats(self) -> dict[str, dict[str, int]]:
         """What became of the events, by exporter."""

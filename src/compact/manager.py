@@ -17,7 +17,6 @@ from compact.archive.backend import Backend
 from compact.calling import Calling, ModelCall, Parts
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
-from compact.drivers import drive
 from compact.engine import Call, Line
 from compact.errors import ArchiveError
 from compact.events import Failure, Offload, Warned, WarningCode, session_trace
@@ -28,7 +27,7 @@ from compact.lanes import wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
 from compact.messages import to_json
-from compact.outside import Outside, Session, Summarizer, Work
+from compact.outside import Outside, Session, Summarizer
 from compact.passes import Outcome
 from compact.recovery import Learn, Learned, Request, input_tokens
 from compact.running import Conductor, Job, copied
@@ -44,6 +43,8 @@ DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
 """Below this a provider's fixed overhead says nothing about its tokenizer."""
 _MAX_CORRECTION = 3.0
+_SPOOLING_S = 1.0
+"""A bucket that used up its time leaves this much for writing to the spool."""
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
@@ -337,7 +338,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> Any:
         """A tool's result as it should go into the context: itself, or a preview with the path of the whole.
 
-        If the archive cannot take it, it stays as it is.
+        If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
         text = result if isinstance(result, str) else to_json(result)
         session = self._session(session_id or DEFAULT_SESSION)
@@ -347,15 +348,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             return result
         spans = Spans(self._outside.recorder, session.trace, root=Offload)
         try:
-            pointer = drive(
-                spans.around(offloaded(text, tool_name, tool_call_id, desk)),
-                lambda need: self._outside.serve(Work(session), need, meter),
-            )
+            asking = spans.around(offloaded(text, tool_name, tool_call_id, desk))
+            limit_s = self.config.archive.timeout_s + _SPOOLING_S
+            return wait_here(self._conductor.stored(session, asking, meter, limit_s))
         except ArchiveError as problem:
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
             self._outside.emit(session, failure)
             return result
-        return pointer
 
     def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
         """What a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from compact import dialects, turns
 from compact.drivers import drive, served
@@ -31,6 +31,8 @@ from compact.passes import Outcome
 from compact.stages.base import Asking, Begin, Emit, Load, Need, SummaryRequest
 from compact.threads import in_thread
 from compact.tokens import Meter
+
+T = TypeVar("T")
 
 _MAX_ROUNDS = 4
 """How often a list is looked at again that grew while it was worked on."""
@@ -158,6 +160,36 @@ class Conductor:
                 self._outside.emit(session, _timeout(message))
                 return (yield from self._refused(job))
             job.joined(busy)
+
+    def stored(self, session: Session, asking: Asking[T], meter: Meter, limit_s: float) -> Waiting[T]:
+        """The end of a piece of work that needs the archive and not the lane.
+
+        Raises:
+            ArchiveError: the archive failed, or did not answer in time; what still comes of the work is harmless.
+        """
+        work = Work(session)
+
+        def serve(need: Need) -> Any:
+            work.check()
+            return self._outside.serve(work, need, meter)
+
+        def fence() -> None:
+            work.fenced = True
+
+        done = in_thread(lambda: drive(asking, serve), "compact-store", stop=fence)
+        ended = False
+        try:
+            ended = yield Wait(done, time.monotonic() + limit_s)
+        finally:
+            if not ended:
+                fence()
+        if not ended:
+            raise ArchiveError(
+                f"the archive did not answer within {limit_s:g} s",
+                hint="Look at what it waits for; archive.timeout_s gives it more time",
+                reason="timeout",
+            )
+        return done.result()
 
     # --- the run
 

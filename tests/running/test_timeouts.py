@@ -106,6 +106,14 @@ class SlowArchive(Archive):
         self._wait("latest")
         return super().latest(session_id)
 
+    def put_output(self, *args: Any, **named: Any) -> Any:
+        self._wait("put_output")
+        return super().put_output(*args, **named)
+
+    def append_events(self, *args: Any) -> None:
+        self._wait("append_events")
+        super().append_events(*args)
+
     def _wait(self, operation: str) -> None:
         if operation == self.operation:
             self.hangs.set()
@@ -149,6 +157,33 @@ def test_nobody_waits_for_a_run_whose_archive_hangs(operation: str) -> None:
         return out
 
     assert_good(other, items, asyncio.run(host()))
+
+
+def test_a_tool_result_that_is_not_stored_in_time_stays_as_it_is_and_a_late_store_harms_nothing() -> None:
+    archive = SlowArchive("put_output")
+    made = CompactManager(CompactConfig(model="gpt-4o", archive={"timeout_s": 0.2}), archive=archive)
+    large = "a line of output\n" * 20_000
+    assert made.process_tool_result(large, "query", "c1", "s") is large
+    assert not archive.let_go.is_set()
+    archive.let_go.set()
+    until(lambda: not any(thread.name == "compact-store" for thread in threading.enumerate()))
+    (error,) = events(made, name="error")
+    assert error["properties"]["fallback"] == "none"
+    assert "within 1.2 s" in error["properties"]["message"]
+    assert not events(made, name="offload"), "nothing left the context"
+    assert archive.verify() == []
+    assert made.process_tool_result(large, "query", "c1", "s") != large
+
+
+def test_close_does_not_wait_longer_for_an_archive_that_hangs_than_for_an_exporter() -> None:
+    archive = SlowArchive("append_events")
+    made = CompactManager(CompactConfig(model="gpt-4o", tracing={"flush_timeout_s": 0.2}), archive=archive)
+    made.warn("s", "breaker_open", "something to write")
+    started = time.monotonic()
+    made.close()
+    assert time.monotonic() - started < WAIT_S / 2
+    archive.let_go.set()
+    assert events(made, name="warning"), "it is written once the archive goes on"
 
 
 class Stuck(dict[str, Any]):

@@ -214,7 +214,7 @@ class TracingConfig(Section):
     queue_events: Count = 10_000
     """Events that may wait for one exporter. Ariadne and OTLP read what is beyond it from the log; others drop it."""
     flush_timeout_s: Seconds = 5
-    """How long `close` waits for the exporters, all together."""
+    """How long `close` waits for the archive and the exporters, all together."""
 
 
 class GuardConfig(Section):
