@@ -24,6 +24,8 @@ class Parts:
 
     count: Callable[[Any], int]
     """Our own count of a request with these messages."""
+    step: Callable[[], int]
+    """The session's newest compaction."""
     learn: Callable[[Learn], Learned]
     emit: Callable[[Recovery], None]
     redact: Callable[[str], str]
@@ -81,7 +83,7 @@ class Calling:
 
     def _request(self, messages: Any) -> Request:
         ready = hygiene.sendable(messages, self.call.dialect)
-        return Request(ready, self.parts.count(ready))
+        return Request(ready, self.parts.count(ready), self.parts.step())
 
     async def _sent(self, messages: Any) -> Any:
         if recovery.is_coroutine_function(self.model_call):

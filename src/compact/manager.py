@@ -301,6 +301,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         parts = Parts(
             count=count,
+            step=lambda: session.state.step,
             learn=lambda step: self._learn(session, model, step),
             emit=lambda event: self._outside.emit(session, event),
             redact=lambda text: str(self._outside.redactor(session_id).redact(text)),

@@ -22,7 +22,7 @@ from compact.errors import ArchiveError, CompactError, ContextOverflow, WindowTo
 from compact.overflow import Overflow, recognise, recognise_reply
 
 Action: TypeAlias = Literal["compact", "truncate"]
-_SHARES_LEFT = (0.5, 0.7, 0.85, 0.95)
+_SHARES_LEFT = (0.1, 0.25, 0.5, 0.7, 0.85, 0.95)
 """How far the last rung goes down, lowest first: what must stay may be most of a request."""
 
 _MAX_RATIO = 4
@@ -35,6 +35,8 @@ class Request:
 
     messages: Any
     tokens: int
+    step: int = 0
+    """The session's newest compaction when it was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
         WindowTooSmall: the window that the provider named cannot hold a working session.
     """
     request = yield Prepare()
-    ladder = _Ladder(settings, redact)
+    ladder = _Ladder(settings, redact, first=request)
     while True:
         cause: Exception | None = None
         try:
@@ -122,8 +124,9 @@ def _believed(overflow: Overflow, request: Request) -> Overflow:
 class _Ladder:
     """The rungs of one call, each used once."""
 
-    def __init__(self, settings: RecoveryConfig, redact: Callable[[str], str]) -> None:
+    def __init__(self, settings: RecoveryConfig, redact: Callable[[str], str], *, first: Request) -> None:
         self._redact = redact
+        self._first_step = self._last_step = first.step
         self._share = settings.shrink_share
         self._rungs: list[Action] = ["compact"] * settings.max_compactions
         if self._rungs:
@@ -153,6 +156,7 @@ class _Ladder:
                 except Exception as problem:
                     self._problem = problem
                     continue
+                self._last_step = smaller.step
                 if smaller.tokens < request.tokens and list(smaller.messages) not in self._refused:
                     return smaller  # type: ignore[no-any-return]
             # Compacting again would fail again: what is left needs no model.
@@ -190,13 +194,17 @@ class _Ladder:
         text = f"the provider refused the request as too long ({sent}; the window is {learned.window:,}), and {why}: "
         return ContextOverflow(
             self._redact(text + overflow.message),
-            hint=f"{hint}. The session's messages are as they were",
+            hint=f"{hint}. Your list is unchanged; {self._committed()}",
             tokens=request.tokens,
             requested=overflow.requested,
             window=learned.window,
             limit=overflow.limit,
             attempts=self._attempt,
         )
+
+    def _committed(self) -> str:
+        count = self._last_step - self._first_step
+        return "1 compaction was committed" if count == 1 else f"{count or 'no'} compactions were committed"
 
 
 def _told(problem: Exception) -> str:

@@ -18,6 +18,7 @@ from compact.tokens import Meter
 from compact.triggers import Thresholds
 from compact.windows import Window, check_window
 
+_LARGER = "Use a model, or a server, with a larger context window"
 _ORIGINS = {
     "configured": "max_context_tokens",
     "windows": "windows in the configuration",
@@ -145,6 +146,9 @@ def guarded(config: CompactConfig, window: Window, model: str) -> list[Warned]:
     if verdict.block:
         raise WindowTooSmall(
             f"{verdict.reason} (model {model}, window from {_ORIGINS[window.source]})",
+            hint=_LARGER
+            if window.source == "learned"
+            else f"{_LARGER}, or correct the number: set max_context_tokens",
             tokens=verdict.tokens,
             minimum=verdict.min_tokens,
             source=window.source,

@@ -34,6 +34,8 @@ def test_a_window_below_the_hard_minimum_blocks_and_says_why(settings: Any, orig
             attempt()
         error = caught.value
         assert (error.tokens, error.minimum) == (3000, 4000)
+        assert "larger context window" in error.hint
+        assert "set max_context_tokens" in error.hint
         for part in ("3000", "4000", origin, "gpt-4o", "guard.min_context_tokens"):
             assert part in str(error)
     assert called == [], "the model was not asked"

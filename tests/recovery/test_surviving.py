@@ -129,6 +129,24 @@ def test_a_number_far_beyond_our_count_is_no_count() -> None:
     assert made._session("s").correction == 1
 
 
+def test_the_last_request_is_really_small_and_the_error_counts_what_was_committed() -> None:
+    made, model = manager(32_000), Model(10, SILENT)
+    committed: list[int] = []
+
+    def counted(messages: Any) -> Any:
+        committed.append(len(made.archive.steps("s")))
+        return model(messages)
+
+    with pytest.raises(ContextOverflow) as caught:
+        made.call("s", tool_session(60), counted)
+    assert model.sizes[-1] < model.sizes[-2] * 0.45
+    count = len(made.archive.steps("s")) - committed[0]
+    assert count > 1
+    assert f"Your list is unchanged; {count} compactions were committed" in caught.value.hint
+    with pytest.raises(ContextOverflow, match="no compactions were committed"):
+        made.call("t", [user("hi")], model)
+
+
 def test_a_limit_above_the_configured_window_does_not_widen_it() -> None:
     made = manager(16_000)
     model = Model(
