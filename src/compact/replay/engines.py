@@ -51,14 +51,15 @@ def dask(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None = 
         MissingExtra: Dask is not installed.
     """
     try:
+        import distributed
         from dask import config
-        from distributed import Client
     except ModuleNotFoundError as problem:
         raise MissingExtra.named("dask", "a replay on a Dask cluster (--engine dask)") from problem
     address = config.get("scheduler-address", None)
     # One thread for each process: a session is computed, not waited for.
     own = {"n_workers": workers or os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
-    with Client(address, set_as_default=False, **({} if address else own)) as client:
+    client_of: Any = distributed.Client  # its types come and go with its versions
+    with client_of(address, set_as_default=False, **({} if address else own)) as client:
         count = max(1, sum(client.nthreads().values()))
         # Two equal sessions are two results: `pure` would take them for one.
         yield from _in_order(lambda job: client.submit(run, job, pure=False), jobs, count)
