@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from bench.mutation import PACKAGE, TESTS, Mutant, mutants, tested
+from bench.mutation import PACKAGE, TESTS, Mutant, mutants, verdict_on
 
 SOURCE = """
 @dataclass(frozen=True)
@@ -47,5 +47,5 @@ def test_every_file_of_the_core_has_mutants_and_tests_that_are_there() -> None:
 def test_a_broken_file_is_killed_and_an_unused_change_survives() -> None:
     source = (PACKAGE / "windows.py").read_text(encoding="utf-8")
     tests = ("tests/test_windows.py",)
-    assert tested(Mutant("windows.py", 1, "broken", "raise RuntimeError\n"), tests, 100) == "killed"
-    assert tested(Mutant("windows.py", 1, "a comment", source + "\n# more\n"), tests, 100) == "survived"
+    assert verdict_on(Mutant("windows.py", 1, "broken", "raise RuntimeError\n"), tests, 100) == "killed"
+    assert verdict_on(Mutant("windows.py", 1, "a comment", source + "\n# more\n"), tests, 100) == "survived"
