@@ -77,12 +77,10 @@ class Outcome:
 def mutants(file: str, source: str) -> list[Mutant]:
     """Every mutant of a source, in the order of its lines."""
     tree = ast.parse(source)
-    annotations = {
-        id(inner) for node in ast.walk(tree) for part in _types_of(node) for inner in ast.walk(part)
-    }
+    left_out = {id(inner) for node in ast.walk(tree) for part in _not_logic(node) for inner in ast.walk(part)}
     found = []
     for place, node in enumerate(ast.walk(tree)):
-        if id(node) in annotations:
+        if id(node) in left_out:
             continue
         for number, change in enumerate(_changes(node)):
             twin = copy.deepcopy(tree)
@@ -93,8 +91,9 @@ def mutants(file: str, source: str) -> list[Mutant]:
     return sorted(found, key=lambda mutant: (mutant.line, mutant.change))
 
 
-def _types_of(node: ast.AST) -> Iterator[ast.AST]:
-    """Annotations are not run."""
+def _not_logic(node: ast.AST) -> Iterator[ast.AST]:
+    """Annotations are not run, and a decorator's flags (frozen, slots) are how a class is stored."""
+    yield from getattr(node, "decorator_list", ())
     for name in ("annotation", "returns"):
         part = getattr(node, name, None)
         if isinstance(part, ast.AST):
@@ -137,7 +136,7 @@ def _possible(node: ast.AST) -> Iterator[tuple[str, dict[str, object]]]:
             yield f"{type(op).__name__}= -> {other_op.__name__}=", {"op": other_op()}
 
 
-def tested(mutant: Mutant | None, tests: tuple[str, ...], limit: float) -> str:
+def verdict_on(mutant: Mutant | None, tests: tuple[str, ...], limit: float) -> str:
     """The verdict of the tests on a copy of the source with the mutant in it; None: the source as it is."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder) / "compact", ignore=shutil.ignore_patterns("__pycache__"))
@@ -168,7 +167,7 @@ def run(file: str, sample: int, workers: int) -> list[Outcome]:
     """
     tests = TESTS[file]
     began = time.monotonic()
-    if tested(None, tests, 1_800) != "survived":
+    if verdict_on(None, tests, 1_800) != "survived":
         raise SystemExit(f"{file}: the tests fail without a mutant: {' '.join(tests)}")
     limit = 4 * (time.monotonic() - began) + 30
     every = mutants(file, (PACKAGE / file).read_text(encoding="utf-8"))
@@ -176,7 +175,7 @@ def run(file: str, sample: int, workers: int) -> list[Outcome]:
         random.Random(_SEED).sample(every, min(sample, len(every))), key=lambda mutant: mutant.line
     )  # fmt: skip
     with ThreadPoolExecutor(workers) as pool:
-        verdicts = pool.map(lambda mutant: tested(mutant, tests, limit), chosen)
+        verdicts = pool.map(lambda mutant: verdict_on(mutant, tests, limit), chosen)
         outcomes = [Outcome(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True)]
     noticed = sum(outcome.noticed for outcome in outcomes)
     print(f"{file:<24} {noticed:>4} of {len(outcomes)} killed ({len(every)} possible)", flush=True)

@@ -19,9 +19,7 @@ class Tool(Peer):
     DISTRIBUTION = "litellm"
     IMPORT = "from litellm.utils import trim_messages"
     CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`'
-    BETTER = (
-        "one function without state or settings, for any of its hundred providers; its budget is exact tokens"
-    )
+    BETTER = "one function without state or settings, for any of its hundred providers"
 
     def below(self, native: Native) -> Callable[[Native], Any]:
         """See `Peer.below`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 _COLOURS = ("#0b6e4f", "#c8553d", "#e0a458", "#6d597a", "#2a6f97", "#8d99ae", "#b56576", "#588157")
-_WIDTH, _HEIGHT = 860, 380
+_WIDTH, _HEIGHT = 860, 400
 _LEFT, _TOP, _PLOT_W, _PLOT_H = 60, 40, 330, 250
 _FONT = 'font-family="system-ui, sans-serif" font-size="11"'
 
@@ -49,7 +49,7 @@ def _lines(cost: Mapping[str, Mapping[int, float]], colours: Mapping[str, str], 
     values = [value for points in cost.values() for value in points.values()]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     lengths = sorted({length for points in cost.values() for length in points})
-    found = [_text(left, 24, "Call before a model call that changes nothing, ms by messages", bold=True)]
+    found = [_text(left, 24, "Preflight without a change, ms by messages", bold=True)]
 
     def place(length: int, value: float) -> tuple[float, float]:
         x = left + _PLOT_W * lengths.index(length) / (len(lengths) - 1)
@@ -76,7 +76,7 @@ def _lines(cost: Mapping[str, Mapping[int, float]], colours: Mapping[str, str], 
 def _legend(names: Sequence[str], colours: Mapping[str, str]) -> list[str]:
     found = []
     for n, name in enumerate(names):
-        x, y = _LEFT + (n % 4) * 200, _TOP + _PLOT_H + 44 + (n // 4) * 20
+        x, y = _LEFT + (n % 3) * 260, _TOP + _PLOT_H + 44 + (n // 3) * 20
         found += [
             f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{colours[name]}"/>',
             _text(x + 15, y, name),

@@ -58,7 +58,7 @@ class Tool(Peer):
     def default(self, budget: int) -> Compaction:
         """See `Peer.default`."""
         clear: ClearToolResults[None] = ClearToolResults(max_tokens=1)
-        return _tiered(clear, budget, budget)
+        return _tiered(clear, budget, budget // 2)
 
     def tuned(self, budget: int) -> Iterator[Compaction]:
         """See `Peer.tuned`."""
@@ -70,7 +70,7 @@ class Tool(Peer):
 
 
 def _tiered(clear: Any, target: int, kept: int) -> Compaction:
-    window: SlidingWindowCompaction[None] = SlidingWindowCompaction(max_tokens=1, keep_tokens=kept // 2)
+    window: SlidingWindowCompaction[None] = SlidingWindowCompaction(max_tokens=1, keep_tokens=kept)
     strategy: TieredCompaction[None] = TieredCompaction(tiers=[clear, window], target_tokens=target)
     model = TestModel()
 
