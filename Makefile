@@ -29,7 +29,7 @@ view: setup
 	@$(BIN)/python -m compact.cli view --demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -96,8 +96,7 @@ def test_one(compact_session):
     assert compact_session.preflight([{"role": "user", "content": "hi"}])
 
 def test_two():
-    from compact.errors import ConfigError, MessageError
-from compact.pytest_plugin import assert_stable
+    from compact.pytest_plugin import assert_stable
     assert_stable([{"role": "user", "content": "hi " * 100}], budget=10)
 """
 
