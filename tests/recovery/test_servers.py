@@ -96,7 +96,7 @@ def test_anthropic_with_a_share_for_the_reply() -> None:
 
 
 def test_a_server_that_takes_nothing_gives_a_readable_error() -> None:
-    with enforcing(40) as server, openai.OpenAI(api_key="k", base_url=f"{server.address}/v1", max_retries=0) as client:  # fmt: skip
+    with enforcing(10) as server, openai.OpenAI(api_key="k", base_url=f"{server.address}/v1", max_retries=0) as client:  # fmt: skip
         made = manager(32_000, guard={"min_context_tokens": 0, "warn_context_tokens": 0})
 
         def send(messages: Any) -> Any:
