@@ -57,10 +57,10 @@ def test_a_list_that_changed_is_not_known_as_one(change: str) -> None:
 def test_what_cannot_be_compared_is_not_remembered() -> None:
     known = Known(10_000)
     entry = known.remember(object(), 3, 0, "chat")
-    assert (entry.raw, entry.size, len(known.entries)) == (3, 0, 0)
+    assert (entry.raw, entry.size, len(known.memo)) == (3, 0, 0)
     item = object()
     known.extend_prefix(known.recall_prefix([], "chat"), [item], [entry], [3, 0, 0])
-    assert len(known.prefixes) == 0
+    assert len(known.memo) == 0
 
 
 def test_a_snapshot_notices_a_change_at_any_depth() -> None:
@@ -91,3 +91,13 @@ def test_no_snapshot_of_very_deep_data() -> None:
 def test_a_snapshot_weighs_its_text() -> None:
     small, large = snapshot({"content": "x"})[1], snapshot({"content": "x" * 10_000})[1]
     assert large - small == 9_999
+
+
+def test_of_a_list_that_is_too_large_for_its_entries_too_the_prefix_stays() -> None:
+    items = [{"role": "user", "content": f"{n} " * 50} for n in range(40)]
+    known = Known(sum(snapshot(item)[1] for item in items) * 5 // 4)
+    for count in range(1, 41):
+        prefix = known.recall_prefix(items[:count], "chat")
+        assert len(prefix.copies) == count - 1, "only the newest message is counted"
+        entry = known.remember(items[count - 1], 1, 0, "chat")
+        known.extend_prefix(prefix, items[:count], [entry], (count, 0, 0))

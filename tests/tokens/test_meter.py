@@ -316,7 +316,7 @@ def test_memory_is_bounded() -> None:
     for number in range(1000):
         meter.estimate([{"role": "user", "content": f"{number} " * 3000}])
     assert meter._texts.bytes <= 500_000
-    assert meter._known.entries.bytes + meter._known.prefixes.bytes <= 500_000
+    assert meter._known.memo.bytes <= 500_000
 
 
 def test_a_meter_without_memory_counts_the_same() -> None:

@@ -11,8 +11,6 @@ from compact.tokens.memo import Memo
 _MAX_DEPTH = 16
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 _SMALL_BYTES = 32
-_CONTAINER_BYTES = 400
-"""A small dict with its keys; what matters is the text, and that is weighed."""
 
 
 class Entry(NamedTuple):
@@ -38,11 +36,15 @@ class Prefix(NamedTuple):
 
 
 class Known:
-    """Remembers entries by the object and prefixes by a list's first object, each within half of `limit` bytes."""
+    """Remembers entries by the object and prefixes by a list's first object, all within `limit` bytes.
+
+    A prefix is put again at each call, so the entries that it covers go before it does: of a session that is too large
+    for both, the prefix is what stays.
+    """
 
     def __init__(self, limit: int) -> None:
-        self.entries: Memo[int, Entry] = Memo(limit // 2)
-        self.prefixes: Memo[int, Prefix] = Memo(limit // 2)
+        self.memo: Memo[int, Entry | Prefix] = Memo(limit)
+        """Entries by the object's id, prefixes by the negative of it."""
 
     def recall(self, item: Any, kind: str) -> Entry | None:
         """The entry of what was counted before and is still the same.
@@ -50,21 +52,21 @@ class Known:
         An id may have been given to another object, and a message may have been changed in place: only one that
         equals its copy is known.
         """
-        entry = self.entries.get(id(item))
-        return entry if entry and entry.kind == kind and entry.copy == item else None
+        entry = self.memo.get(id(item))
+        return entry if isinstance(entry, Entry) and entry.kind == kind and entry.copy == item else None
 
     def remember(self, item: Any, raw: int, share: int, kind: str) -> Entry:
         """The entry of what was counted just now."""
         copy, size = snapshot(item)
         entry = Entry(copy, raw, share, kind, size)
         if size:
-            self.entries.put(id(item), entry, size)
+            self.memo.put(id(item), entry, size)
         return entry
 
     def recall_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
         """The longest beginning of a list that is known as one; an empty one if there is none."""
-        prefix = self.prefixes.get(id(items[0])) if items else None
-        if prefix and prefix.kind == kind and items[: len(prefix.copies)] == prefix.copies:
+        prefix = self.memo.get(-id(items[0])) if items else None
+        if isinstance(prefix, Prefix) and prefix.kind == kind and items[: len(prefix.copies)] == prefix.copies:
             return prefix
         return Prefix([], (0, 0, 0), kind, 0)
 
@@ -75,7 +77,7 @@ class Known:
         if entries and all(entry.size for entry in entries):
             copies = prefix.copies + [entry.copy for entry in entries]
             size = prefix.size + sum(entry.size for entry in entries)
-            self.prefixes.put(id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
+            self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
 
 
 def snapshot(value: Any) -> tuple[Any, int]:
@@ -117,7 +119,7 @@ def _weight(value: Any) -> int:
         return getsizeof(value)
     if type(value) not in (dict, list, tuple):
         return _SMALL_BYTES
-    size = _CONTAINER_BYTES
+    size = getsizeof(value)
     for entry in value.values() if type(value) is dict else value:
         size += getsizeof(entry) if type(entry) is str else _weight(entry)
     return size
