@@ -97,6 +97,11 @@ class Lane:
         self._run: Run | None = None
         self._generation = 0
 
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody works on the session just now."""
+        return self._run is None
+
     def enter(self, run: Run) -> Run | None:
         """The run that is under way and is now watched by the caller; None: the lane was free and is now `run`'s."""
         with self._mutex:

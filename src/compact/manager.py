@@ -19,7 +19,7 @@ from compact.config import CompactConfig
 from compact.dialects import Dialect, get
 from compact.engine import Call, Line
 from compact.errors import ArchiveError
-from compact.events import Failure, Offload, Warned, WarningCode, session_trace
+from compact.events import Failure, Offload, Warned, WarningCode
 from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.hygiene.sanitizing import valid_text
@@ -27,7 +27,8 @@ from compact.lanes import wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
 from compact.messages import to_json
-from compact.outside import Outside, Session, Summarizer
+from compact.open_sessions import OpenSessions, Session
+from compact.outside import Outside, Summarizer
 from compact.passes import Outcome
 from compact.recovery import Learn, Learned, Request, input_tokens
 from compact.running import Conductor, Job, copied
@@ -87,7 +88,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self._learned = LearnedWindows(
             reserve=self.config.policy.reserve_output_tokens, buffer=self.config.policy.hard_cap_buffer
         )
-        self._sessions: dict[str, Session] = {}
+        self._sessions = OpenSessions(policy.sessions_in_memory, self._outside.forget)
         self._lock = threading.Lock()
         # Reading the tokenizer takes a tenth of a second that no other thread can use, an event loop's neither: not later.
         self._meter(self.config.model).load()
@@ -233,7 +234,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
         line: Callable[[Session], Line] | None = None,
     ) -> Any:
-        job = Job.of(call, session=self._session(session_id), line=line or partial(self._line, model=model))
+        job = Job.of(
+            call, session=self._sessions.get(session_id), line=line or partial(self._line, model=model)
+        )
         return wait_here(self._conductor.conduct(job))
 
     async def _arun(
@@ -241,7 +244,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> Any:
         job = Job.of(
             call,
-            session=self._session(session_id),
+            session=self._sessions.get(session_id),
             line=partial(self._line, model=model),
             summarizer=summarizer,
             loop=asyncio.get_running_loop(),
@@ -293,7 +296,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         dialect: str | None,
         model: str | None,
     ) -> Calling:
-        session, meter = self._session(session_id), self._meter(model or self.config.model)
+        session, meter = self._sessions.get(session_id), self._meter(model or self.config.model)
 
         def count(request: Any) -> int:
             window = self._window_now(model).tokens
@@ -323,7 +326,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
 
     def _answered(self, session_id: str, model: str | None, reply: Any, request: Request) -> Any:
-        session = self._session(session_id)
+        session = self._sessions.get(session_id)
         session.request = request.messages
         self._learned.answered(model or self.config.model, session_id, request.tokens)
         counted = input_tokens(reply)
@@ -342,7 +345,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
         text = result if isinstance(result, str) else to_json(result)
-        session = self._session(session_id or DEFAULT_SESSION)
+        session = self._sessions.get(session_id or DEFAULT_SESSION)
         meter = self._meter(self.config.model)
         desk = self._desk(session, get("chat"), meter)
         if not is_large(text, desk):
@@ -372,7 +375,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
         whose tokenizer is not public: an exact count is never relaxed. Counts of aborted calls must not be passed.
         """
-        session = self._session(session_id)
+        session = self._sessions.get(session_id)
         self._correct(session, input_tokens, session.last_total)
 
     def _correct(self, session: Session, counted: int, ours: int) -> None:
@@ -409,7 +412,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Records a warning, the first time it applies to a session; for integrations."""
-        self._outside.warn_once(self._session(session_id), Warned(code=code, severity="low", message=message))
+        self._outside.warn_once(
+            self._sessions.get(session_id), Warned(code=code, severity="low", message=message)
+        )
 
     @property
     def archive(self) -> Archive:
@@ -417,12 +422,15 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return self._outside.archive
 
     def last_outcome(self, session_id: str) -> Outcome | None:
-        """What the newest pass over a session did; None before the first in this process."""
-        return self._session(session_id).outcome
+        """What the newest pass over a session did; None before the first, and when the session was not kept in memory."""
+        return self._sessions.get(session_id).outcome
 
     def last_request(self, session_id: str) -> Any:
-        """The messages that the newest reply of `call` answers: a host that keeps them sends less the next time."""
-        return self._session(session_id).request
+        """The messages that the newest reply of `call` answers: a host that keeps them sends less the next time.
+
+        None before the first, and when the session was not kept in memory (`policy.sessions_in_memory`).
+        """
+        return self._sessions.get(session_id).request
 
     def flush(self) -> None:
         """Waits until every event is in the archive."""
@@ -442,13 +450,6 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.close()
 
     # --- parts
-
-    def _session(self, session_id: str) -> Session:
-        with self._lock:
-            found = self._sessions.get(session_id)
-            if found is None:
-                found = self._sessions[session_id] = Session(session_id, session_trace(session_id))
-            return found
 
     def _meter(self, model: str) -> Meter:
         with self._lock:

@@ -26,7 +26,8 @@ from compact.engine import Call, Line
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
 from compact.manager import DEFAULT_SESSION, CompactManager
-from compact.outside import Session, Work
+from compact.open_sessions import Session
+from compact.outside import Work
 from compact.stages.base import Need, Store
 from compact.stages.offload import offloaded
 from compact.summarizers.agent import agent_summarizer
@@ -253,7 +254,7 @@ class _Manager(CompactManager):
 
     def offload(self, text: str, tool_name: str, tool_call_id: str) -> tuple[str, str]:
         """The path of a text in the archive, and its pointer; whatever its size."""
-        session, meter = self._session(DEFAULT_SESSION), self._meter(self.config.model)
+        session, meter = self._sessions.get(DEFAULT_SESSION), self._meter(self.config.model)
         paths: list[str] = []
 
         def serve(need: Need) -> Any:

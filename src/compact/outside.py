@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,17 +17,16 @@ from compact.breaker import Breaker
 from compact.config import CompactConfig
 from compact.dialects import Dialect, get
 from compact.errors import CompactError
-from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Trace, Warned, timestamp
+from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.exporters import Exporter, Given, as_exporter, open_exporter
 from compact.follower import Follower
 from compact.hygiene.verified import Verified
 from compact.journal import Journal
-from compact.lanes import Fenced, Lane, Run
+from compact.lanes import Fenced, Run
 from compact.log_lines import LOGGED, log_event
 from compact.messages import Message
-from compact.passes import Outcome
+from compact.open_sessions import Session
 from compact.redaction import Redactor, rules_from_config
-from compact.sessions import SessionState
 from compact.stages.base import (
     Begin,
     Begun,
@@ -44,33 +43,6 @@ from compact.stages.base import (
 from compact.tokens import Meter
 from compact.writers import Summarizer as Summarizer
 from compact.writers import Writers
-
-
-@dataclass(slots=True)
-class Session:
-    """What is kept of one session in this process. Whoever holds its lane may change it."""
-
-    id: str
-    trace: Trace
-    lane: Lane = field(default_factory=Lane)
-    state: SessionState = field(default_factory=SessionState)
-    verified: Verified = field(default_factory=Verified)
-    moved: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    outcome: Outcome | None = None
-    warned: set[str] = field(default_factory=set)
-    last_total: int = 0
-    given: Sequence[Any] = ()
-    """What the host passed with the last call."""
-    sent: Sequence[Any] = ()
-    """What the last call returned, and what it cost: the next one should begin with it."""
-    sent_tokens: int = 0
-    correction: float = 1.0
-    request: Any = None
-    """The messages that the newest reply of a model call answers."""
-
-    def ask_again(self) -> None:
-        """The archive may know more than this process: the next call asks it."""
-        self.state = replace(self.state, asked=False)
 
 
 class Work(Run):
@@ -182,6 +154,11 @@ class Outside:
         if found is None:
             found = self._session_redactors.setdefault(session_id, self._redactor.session())
         return found
+
+    def forget(self, session_id: str) -> None:
+        """A session is not kept at hand any more. Its redactor stays if it has learned what is secret there."""
+        if getattr(self._session_redactors.get(session_id), "has_learned", None) is False:
+            self._session_redactors.pop(session_id, None)
 
     # --- what the engine asks for
 

@@ -26,7 +26,8 @@ from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Started
 from compact.hygiene.verified import Verified
 from compact.lanes import Fenced, Wait, Waiting
-from compact.outside import Outside, Session, Summarizer, Work
+from compact.open_sessions import Session
+from compact.outside import Outside, Summarizer, Work
 from compact.passes import Outcome
 from compact.stages.base import Asking, Begin, Emit, Load, Need, SummaryRequest
 from compact.threads import in_thread

@@ -52,6 +52,7 @@ def test_every_default_of_the_contract() -> None:
             "reserve_output_tokens": 0,
             "timeout_s": 120,
             "rescue_timeout_s": 15,
+            "sessions_in_memory": 256,
         },
         "summary": {
             "max_tokens": 2000,

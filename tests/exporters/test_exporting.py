@@ -27,7 +27,7 @@ from compact.testing import CapturingExporter
 
 def emit(made: CompactManager, count: int, session: str = "s") -> None:
     """A burst of events, as fast as it goes."""
-    opened = made._session(session)
+    opened = made._sessions.get(session)
     for n in range(count):
         made._outside.emit(opened, Started(reason=str(n), note=None))
 

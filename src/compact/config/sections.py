@@ -110,6 +110,8 @@ class PolicyConfig(Section):
     """Time for one whole pass; past it the caller gets the messages as they were before."""
     rescue_timeout_s: Seconds = 15
     """Time for the stages that need no model, when a pass was out of time and the messages do not fit as they are."""
+    sessions_in_memory: Count = 256
+    """Sessions that a manager keeps at hand; one beyond it is read from the archive again when it comes back."""
 
 
 class SummaryConfig(Section):

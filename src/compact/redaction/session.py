@@ -46,6 +46,11 @@ class SessionRedactor(Redactor):
         """A fresh one: memories do not mix."""
         return SessionRedactor(self._engine)
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether it masks anything that a fresh one would not."""
+        return bool(self._literals)
+
     def scan(self, text: str) -> Redacted:
         """As for any redactor; what is found at the end of the text is masked at its beginning too."""
         return self._twice_if_learned(lambda: super(SessionRedactor, self).scan(text))

@@ -66,7 +66,11 @@ class Known:
     def recall_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
         """The longest beginning of a list that is known as one; an empty one if there is none."""
         prefix = self.memo.get(-id(items[0])) if items else None
-        if isinstance(prefix, Prefix) and prefix.kind == kind and items[: len(prefix.copies)] == prefix.copies:
+        if (
+            isinstance(prefix, Prefix)
+            and prefix.kind == kind
+            and items[: len(prefix.copies)] == prefix.copies
+        ):
             return prefix
         return Prefix([], (0, 0, 0), kind, 0)
 
