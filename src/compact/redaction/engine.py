@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
 from typing import Literal, TypeAlias
@@ -21,6 +22,7 @@ from compact.redaction.locate import Detector, HyperscanLocator, KeywordLocator,
 from compact.redaction.patterns import Pattern, one_byte_per_character
 from compact.redaction.rules import Rule
 from compact.redaction.validators import CHECKS
+from compact.tokens.memo import Memo
 
 LocatorName: TypeAlias = Literal["auto", "re2", "hyperscan"]
 
@@ -30,6 +32,11 @@ MAX_MATCHES = 1_000_000
 _SHORTEST_TEXT = 3
 _BYTES_BEFORE_HYPERSCAN = 16_000_000
 """Compiling its database takes a quarter of a second; for less text than this it does not pay."""
+
+
+_MEMORY_BYTES = 8_000_000
+_REMEMBERED_BYTES = 200
+"""A session passes the same texts through at every pass and at several exits. Only their digests are kept."""
 
 
 class Engine:
@@ -50,6 +57,8 @@ class Engine:
         self._places = [place for place in range(len(detectors)) if place not in exact]
         self._keywords = KeywordLocator(detectors, self._places)
         self._exact_keywords = KeywordLocator(detectors, exact)
+        self._clean: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
+        self._may_match: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
         self._fast: Locator | None = None
         self._bytes_left = _BYTES_BEFORE_HYPERSCAN if locator == "auto" else 0
         self._locator = locator
@@ -60,6 +69,15 @@ class Engine:
         """Every span to mask, by start; they may overlap."""
         if len(text) < _SHORTEST_TEXT:
             return []
+        digest = _digest(text)
+        if self._clean.get(digest):
+            return []
+        found = self._search(text)
+        if not found:
+            self._clean.put(digest, True, _REMEMBERED_BYTES)
+        return found
+
+    def _search(self, text: str) -> list[Span]:
         shadow = one_byte_per_character(text)
         found: list[Span] = []
         for place in self._worth_trying(text, shadow):
@@ -72,6 +90,14 @@ class Engine:
 
         False means that none of its leaves holds anything to mask, as long as no escape hides a character.
         """
+        digest = _digest(text)
+        known = self._may_match.get(digest)
+        if known is None:
+            known = self._has_candidate(text)
+            self._may_match.put(digest, known, _REMEMBERED_BYTES)
+        return known
+
+    def _has_candidate(self, text: str) -> bool:
         shadow = one_byte_per_character(text)
         for place in (*self._keywords.which(shadow), *self._exact_places(text)):
             detector = self.detectors[place]
@@ -189,3 +215,7 @@ def _judge_of(rule: Rule) -> Judge:
 
 def _field_detector(number: int, source: str, stems: tuple[str, ...], judge: Find) -> Detector:
     return Detector(f"field-{number}", source, Pattern(source), stems, True, judge, is_field=True)
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
