@@ -76,9 +76,13 @@ class Outcome:
 
 def mutants(file: str, source: str) -> list[Mutant]:
     """Every mutant of a source, in the order of its lines."""
+    return sorted(made_from(file, source), key=lambda mutant: (mutant.line, mutant.change))
+
+
+def made_from(file: str, source: str) -> Iterator[Mutant]:
+    """The mutants of a source one by one, each written out when it is asked for."""
     tree = ast.parse(source)
     left_out = {id(inner) for node in ast.walk(tree) for part in _not_logic(node) for inner in ast.walk(part)}
-    found = []
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in left_out:
             continue
@@ -87,8 +91,7 @@ def mutants(file: str, source: str) -> list[Mutant]:
             target = next(inner for at, inner in enumerate(ast.walk(twin)) if at == place)
             list(_changes(target, apply=number))
             changed = ast.unparse(ast.fix_missing_locations(twin))
-            found.append(Mutant(file, getattr(node, "lineno", 0), change, changed))
-    return sorted(found, key=lambda mutant: (mutant.line, mutant.change))
+            yield Mutant(file, getattr(node, "lineno", 0), change, changed)
 
 
 def _not_logic(node: ast.AST) -> Iterator[ast.AST]:

@@ -17,6 +17,9 @@ from compact import CompactConfig, CompactError, CompactManager
 from compact.archive.recovery_tools import run
 from compact.stages.base import SummaryRequest
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 LOWER_HEX = "0123456789abcdef"
 UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 KINDS: dict[str, str] = {

@@ -191,12 +191,14 @@ def test_legal_lists_have_no_violations(dialect: str, items: list[Item]) -> None
     assert violations(items, dialect, in_flight=False) == []
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
 @given(data=st.data())
 def test_any_generated_legal_session_is_legal(dialect: str, data: st.DataObject) -> None:
     assert violations(data.draw(SESSIONS[dialect]), dialect, in_flight=False) == []
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dialect", CONVERTERS)
 def test_real_sessions_are_legal_in_every_dialect(dialect: str) -> None:
     for session in all_sessions():

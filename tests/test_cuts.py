@@ -107,6 +107,7 @@ def pinned(message: Message) -> bool:
     return message.protected or message.role in ("system", "developer")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
 @given(data=st.data())
 def test_units_cover_a_session_without_gaps_and_keep_pairs_together(

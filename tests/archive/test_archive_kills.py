@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 PROGRAM = Path(__file__).resolve().parents[1] / "support_archive_kill.py"
 
 

@@ -201,6 +201,7 @@ put(_FULL, "word " * 20_000 + "\n" + "line\n" * 3_000)
 _TOOLS = recovery_tools(_FULL, "s", limits=SMALL)
 
 
+@pytest.mark.no_cover
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(list(_TOOLS)), ARGUMENTS, st.sets(st.sampled_from(["path", "pattern", "query"])))
 def test_no_call_raises_and_every_answer_is_bounded_and_marked(

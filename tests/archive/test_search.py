@@ -114,6 +114,7 @@ def test_terms_hold_nothing_that_a_query_language_could_read(text: str) -> None:
         assert not [c for c in term if c.isascii() and not c.isalnum()]
 
 
+@pytest.mark.no_cover
 def test_terms_take_time_in_proportion_to_the_text() -> None:
     def seconds(text: str) -> float:
         started = time.perf_counter()
@@ -440,6 +441,7 @@ def test_threads_share_an_index(archive: Archive) -> None:
 # --- large and strange
 
 
+@pytest.mark.no_cover
 def test_ten_megabytes_in_one_line_are_found_at_their_column(archive: Archive) -> None:
     rows: list[dict[str, Any]] = [{"id": number, "name": f"item {number % 977}"} for number in range(270_000)]
     rows[200_000]["name"] = "the zebra enclosure"

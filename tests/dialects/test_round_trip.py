@@ -16,6 +16,9 @@ from support_strategies import SESSIONS
 from compact import dialects
 from compact.messages import Text
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 
 def assert_exact(items: list[Any], dialect: str | None) -> None:
     before = copy.deepcopy(items)

@@ -198,6 +198,7 @@ def test_summary_created_event() -> None:
     assert "in short" in event["payload"]["summary"]
 
 
+@pytest.mark.no_cover
 def test_property_test_invariants() -> None:
     """100 runs with random counts and content: protected items stay, and the result is within the budget."""
     for seed in range(100):
@@ -267,6 +268,7 @@ def test_still_over_the_budget_at_one_turn_and_one_pair() -> None:
     assert events(made, name="error")[0]["properties"]["error_type"] == "InsufficientBudget"
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_soak(runs: int) -> None:
     """That many sessions past their window, against a model that refuses what is too long: it never has to."""

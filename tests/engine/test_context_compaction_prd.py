@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from support_engine import assert_good, events, manager, pair, says, turns, user
 
 from compact import CompactConfig, CompactManager
@@ -124,6 +125,7 @@ def test_reduced_token_usage_30_to_50_percent() -> None:
     assert sent <= 0.7 * plain
 
 
+@pytest.mark.no_cover
 def test_process_repeats_as_needed_during_conversation() -> None:
     made = selective(8000)
     history: list[dict[str, Any]] = []

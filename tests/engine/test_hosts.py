@@ -15,6 +15,9 @@ from compact.archive import Archive
 from compact.checks import violations
 from compact.errors import MessageError
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 Item = dict[str, Any]
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from support_quiet import no_tracing
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "offline_model")
 

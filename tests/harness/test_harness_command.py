@@ -312,6 +312,7 @@ def test_the_help_says_what_a_hit_in_a_system_artifact_does(called: Called) -> N
     assert "a hit in one fails the check" in " ".join(out.replace("│", " ").split())
 
 
+@pytest.mark.no_cover
 def test_every_shared_transcript_goes_through(called: Called) -> None:
     folder = SHARED / "data" / "transcripts"
     raw = [file for file in sorted((FIXTURES / "raw").iterdir()) if ".yaml" not in file.name]
@@ -374,6 +375,7 @@ def test_a_file_of_20_mb_is_streamed(tmp_path: Path) -> None:
     assert grown < 16, "less than the file"
 
 
+@pytest.mark.no_cover
 def test_100_000_artifacts_are_one_session(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     file.write_text("".join(f'{{"kind": "message", "content": "word {n}"}}\n' for n in range(100_000)))

@@ -13,6 +13,9 @@ from support_harness import Artifact, independent_count, message, output, real_a
 
 from compact.harness import HarnessConfig, control_changes, stabilize, validate
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 SETTINGS = HarnessConfig(budget=10_000, pii="none")
 KINDS = ("moved", "dropped", "altered", "duplicated")
 

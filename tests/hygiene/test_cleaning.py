@@ -18,6 +18,9 @@ from compact import hygiene
 from compact.checks import violations
 from compact.errors import ConfigError, MessageError
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 Item = dict[str, Any]
 USER = {"role": "user", "content": "hi"}
 SAYS = {"role": "assistant", "content": "ok"}

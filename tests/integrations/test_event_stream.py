@@ -71,9 +71,8 @@ def test_results_pass_through_on_their_way_and_the_context_before_each_call() ->
 
     with manager:
         asyncio.run(work())
-        manager.flush()
-        offloaded = [event["properties"]["file_path"] for event in seen.named("offload")]
-        stored = manager.recovery_tools()["read_file"](offloaded[0], limit=3)
+    offloaded = [event["properties"]["file_path"] for event in seen.named("offload")]
+    stored = manager.recovery_tools()["read_file"](offloaded[0], limit=3)
     assert len(offloaded) == 4
     assert "report 0" in stored
     results = [event["result"] for event in shown if event["type"] == "tool-result"]

@@ -509,6 +509,7 @@ def test_secrets_in_the_providers_words_do_not_get_out(caplog: pytest.LogCapture
     words=st.sampled_from([NAMED, SILENT]),
     factor=st.sampled_from([0.8, 1.0, 1.5, 2.5]),
 )
+@pytest.mark.no_cover
 def test_it_ends_well_or_says_why_whatever_the_window(
     limit: int, calls: int, words: str, factor: float
 ) -> None:

@@ -43,6 +43,7 @@ def _samples() -> list[str]:
     return made + found
 
 
+@pytest.mark.no_cover
 def test_hyperscan_and_re2_mask_the_same(fast: Redactor) -> None:
     samples = _samples()
     for text in [*samples, *("\n".join(samples[at : at + 40]) for at in range(0, len(samples), 40))]:
@@ -174,6 +175,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
 def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
     """Quadratic work would take sixteen times as long for four times the text."""
@@ -185,6 +187,7 @@ def test_hostile_user_pattern_is_linear(pattern: str) -> None:
     assert _growth(Redactor([Rule("hostile", pattern)]).redact, "a" * 99_999 + "!", 100_000) < 9
 
 
+@pytest.mark.no_cover
 def test_a_million_characters_of_anything_is_quick_enough_to_bear() -> None:
     chance = string.ascii_letters + string.digits + " =:\"'{}[](),.;-_/\\\n"
     text = letters("million", 1_000_000, chance)

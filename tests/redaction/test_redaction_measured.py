@@ -11,6 +11,9 @@ from support_redaction import is_found, labelled
 
 from compact.redaction import Redactor
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 REDACTOR = Redactor()
 
 

@@ -172,6 +172,7 @@ def test_the_outline_shows_the_last_request_masked() -> None:
     assert "hunter2" not in run.outline[0].begins
 
 
+@pytest.mark.no_cover
 def test_every_bundled_session_in_every_layout_is_legal_and_fits() -> None:
     layouts = [
         policy("layered", 16_000),

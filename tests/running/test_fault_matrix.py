@@ -20,6 +20,9 @@ from support_running import WAIT_S, until
 from compact.checks import violations
 from compact.errors import ArchiveError, CompactError
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 KINDS = {
     "Load",
     "KeepRemoved",

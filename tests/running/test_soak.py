@@ -9,6 +9,9 @@ import pytest
 from bench.soak import Soak, TooLong
 from compact.errors import ContextOverflow
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 
 def test_a_few_long_sessions_in_one_process_lose_nothing_and_leak_nothing(tmp_path: Path) -> None:
     done = Soak(6, 45, tmp_path).run()

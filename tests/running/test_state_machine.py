@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -20,6 +21,9 @@ from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 from compact.stages.base import SummaryRequest
+
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
 
 WINDOW = 5_000
 FAULTS = ("none", "none", "summarizer", "hang", "begin", "commit", "store")

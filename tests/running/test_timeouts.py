@@ -124,7 +124,7 @@ class SlowArchive(Archive):
 @pytest.mark.parametrize("operation", ["begin", "latest"])
 def test_an_archive_that_hangs_costs_one_timeout(operation: str, runs_async: bool) -> None:
     archive = SlowArchive(operation)
-    policy = {"timeout_s": 0.3, "rescue_timeout_s": 0.2, "hard_cap_buffer": 0}
+    policy = {"timeout_s": 1.0, "rescue_timeout_s": 0.2, "hard_cap_buffer": 0}
     config = CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy)
     made = CompactManager(config, archive=archive)
     items = long_session(50)

@@ -17,6 +17,9 @@ from compact.summarizers.llm import Endpoint, summarize
 from compact.tokens import Meter
 from compact.verification import Expected, verify
 
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
+
 COUNT = Meter("gpt-4o").count_text
 
 
