@@ -8,6 +8,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,8 +62,22 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(key, raising=False)
-    with import_module("offline_model").model(calls=1), no_tracing():
+    with import_module("offline_model").model(calls=1), no_tracing(), default_loop():
         run_blocks(page)
+
+
+@contextmanager
+def default_loop() -> Iterator[None]:
+    """The `run_sync` of some SDKs takes the thread's event loop, or makes one and leaves it behind for the next time."""
+    own = asyncio.new_event_loop()
+    asyncio.set_event_loop(own)
+    try:
+        yield
+    finally:
+        with suppress(RuntimeError):  # there is none any more
+            asyncio.get_event_loop_policy().get_event_loop().close()
+        own.close()
+        asyncio.set_event_loop(None)
 
 
 def run_blocks(page: Path) -> None:
