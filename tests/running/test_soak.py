@@ -18,8 +18,9 @@ def test_a_few_long_sessions_in_one_process_lose_nothing_and_leak_nothing(tmp_pa
     assert (done.refused, done.illegal, done.lost, done.left_behind) == (0, 0, 0, 0)
     assert done.steps >= 12, "every session was compacted, more than once"
     first, last = done.samples[len(done.samples) // 2], done.samples[-1]
-    assert last.files <= first.files
-    assert last.threads <= first.threads
+    # One or two may be in use at the moment of a sample; a leak in each of some twelve steps would be more.
+    assert last.files <= first.files + 2
+    assert last.threads <= first.threads + 2
 
 
 def test_the_provider_of_the_soak_refuses_what_is_too_long_or_illegal(tmp_path: Path) -> None:
