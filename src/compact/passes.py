@@ -188,7 +188,7 @@ def _quotable(rows: list[Row], desk: Desk, begun: Begun) -> list[Row]:
     """The rows with their masked form at hand: it was made for the archive already. What compact wrote is masked."""
     return [
         replace(row, masked=desk.dialect.read(item))
-        if row.source is not None and item is not row.message.origin
+        if row.source is not None and item is not row.message.origin and item != row.message.origin
         else row
         for row, item in zip(rows, begun.masked, strict=True)
     ]

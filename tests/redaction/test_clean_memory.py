@@ -67,3 +67,21 @@ def test_rules_do_not_share_what_is_clean() -> None:
 def test_half_characters_and_empty_texts_have_a_digest(engine: Engine) -> None:
     for text in ("", "ab", "\ud800 alone", "é" * 5, "\x00" * 9):
         assert engine.find(text) == engine.find(text) == []
+
+
+def test_json_that_was_clean_is_not_read_again_until_a_session_learns_something() -> None:
+    session, word = Redactor().session(), "Zx81kQpL0vB2"
+    text = f'{{"token_count": 7, "note": "the word {word} stands here"}}'
+    assert session.redact(text) is text
+    assert session.redact(text) is text
+    assert session._is_clean_json(text)
+    session.redact(f"password: {word}")
+    assert word not in session.redact(text)
+    assert Redactor().redact(text) is text
+
+
+def test_json_with_a_secret_is_never_taken_for_clean() -> None:
+    text = '{"password": "Zx81kQpL0vB2", "token": "abc"}'
+    for redactor in (Redactor(), Redactor().session()):
+        for _ in range(2):
+            assert "Zx81kQpL0vB2" not in redactor.redact(text)

@@ -159,8 +159,9 @@ class Scribe:
     def _event(self, event: Event) -> dict[str, Any]:
         plain = event.to_json()
         redacted = {
-            key: self._redactor.redact_value(to_wire(plain[key], f"{event.name}.{key}"))
-            for key in ("properties", "payload")
+            "properties": self._own_words(to_wire(plain["properties"], f"{event.name}.properties")),
+            "payload": plain["payload"]
+            and self._redactor.redact_value(to_wire(plain["payload"], f"{event.name}.payload")),
         }
         if isinstance(event.properties, Archival):
             # Made of the operator's root and of names that are clean already; a masked path would be no audit.
@@ -172,6 +173,16 @@ class Scribe:
             }
         ids = {key: self._id(plain[key]) for key in ("trace_id", "span_id", "parent_id")}
         return {**plain, "session_id": self.session_label, **ids, **redacted}
+
+    def _own_words(self, value: Any) -> Any:
+        """Properties of an event: their names are ours, their numbers are counts; what they say is masked."""
+        if isinstance(value, str):
+            return self._redactor.redact(value)
+        if isinstance(value, dict):
+            return {name: self._own_words(entry) for name, entry in value.items()}
+        if isinstance(value, list):
+            return [self._own_words(entry) for entry in value]
+        return value
 
     def _id(self, value: str | None) -> str | None:
         return value if value is None or _OWN_ID.fullmatch(value) else self.label(value)

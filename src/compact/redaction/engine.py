@@ -59,6 +59,7 @@ class Engine:
         self._exact_keywords = KeywordLocator(detectors, exact)
         self._clean: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
         self._may_match: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
+        self._clean_json: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
         self._fast: Locator | None = None
         self._bytes_left = _BYTES_BEFORE_HYPERSCAN if locator == "auto" else 0
         self._locator = locator
@@ -96,6 +97,14 @@ class Engine:
             known = self._has_candidate(text)
             self._may_match.put(digest, known, _REMEMBERED_BYTES)
         return known
+
+    def is_clean_json(self, text: str) -> bool:
+        """Whether this text was read as JSON before, and nothing in it was masked."""
+        return self._clean_json.get(_digest(text)) is True
+
+    def remember_clean_json(self, text: str) -> None:
+        """Nothing was masked in this text, which was read as JSON."""
+        self._clean_json.put(_digest(text), True, _REMEMBERED_BYTES)
 
     def _has_candidate(self, text: str) -> bool:
         shadow = one_byte_per_character(text)

@@ -105,6 +105,9 @@ class Redactor:
     def _may_match(self, text: str) -> bool:
         return self._engine.may_match(text)
 
+    def _is_clean_json(self, text: str) -> bool:
+        return self._engine.is_clean_json(text)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.rules,))
 
@@ -137,8 +140,12 @@ class _Pass:
             # An escape can hide a keyword; only then is a text without any worth reading.
             if "\\u" not in text and "\\/" not in text and not self._redactor._may_match(text):
                 return text, 0
+            if self._redactor._is_clean_json(text):
+                return text, 0
             walked = mask_json(text, self, depth + 1)
             if walked is not None:
+                if not depth and not walked[1]:
+                    self._redactor._engine.remember_clean_json(text)
                 return walked
         masked, count = self._mask_plain(text)
         if not count and len(text) < _SHORT and self._redactor._stateless:

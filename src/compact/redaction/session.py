@@ -129,6 +129,9 @@ class SessionRedactor(Redactor):
     def _may_match(self, text: str) -> bool:
         return bool(self._literals) or super()._may_match(text)
 
+    def _is_clean_json(self, text: str) -> bool:
+        return not self._literals and super()._is_clean_json(text)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_forgetful, (self.rules,))
 
