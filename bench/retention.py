@@ -126,8 +126,7 @@ def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
     """How much compact keeps, and how much when each of a few missed identifiers is searched for once."""
     plain, searched = Score(), Score()
     for case in cases:
-        manager = CompactManager(_config(case.budget))
-        after = _preflight(manager, case)
+        manager, after = ours_within(case)
         text = text_in(after) if tokens_in(after) <= case.budget else ""
         missed = [needed for needed in case.needed if not is_kept(needed, text)]
         share = 1 - len(missed) / len(case.needed)
@@ -138,6 +137,20 @@ def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
         searched.shares.append(share + (1 - share) * (hits / len(asked) if asked else 0))
         manager.close()
     return plain, searched
+
+
+def ours_within(case: Case) -> tuple[CompactManager, list[Item]]:
+    """The context that compact leaves of a case, and the manager that made it.
+
+    A pass goes down to a tenth below what triggers it, so the window is first set such that this is the budget, which the
+    other methods fill, too. If what must stay is more than that, the window is the budget.
+    """
+    for window in (int(case.budget / 0.9), case.budget):
+        manager = CompactManager(_config(window))
+        after = _preflight(manager, case)
+        if after and tokens_in(after) <= case.budget:
+            break
+    return manager, after
 
 
 def _preflight(manager: CompactManager, case: Case) -> list[Item]:

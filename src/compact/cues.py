@@ -34,7 +34,7 @@ CONSTRAINT = _cue(
     r"必须|必須|不能|不要|不得|禁止|只能|务必|最多|至少|てはいけ|てください|のみ|以内|반드시|금지|하지 마|최대|يجب|لا تفعل|ज़रूरी|चाहिए",
 )
 GOAL = _cue(
-    r"goal|objective|the task|we want|I want|need to|you want|asked to|success|acceptance|done when|should pass|so the plan"
+    r"goal|objective|the task|we want|I want|(?<!I )need to|you want|asked to|success|acceptance|done when|should pass|so the plan"
     r"|ziel\b|aufgabe|objectif|tâche|objetivo|tarea|tarefa|obiettivo|цель|задач|hedef|cel\b",
     r"目标|目標|任务|任務|需要|目的|タスク|목표|작업|الهدف|लक्ष्य",
 )

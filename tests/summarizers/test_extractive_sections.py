@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
-from support_summaries import session, summary, under
+from support_engine import pair, says, user
+from support_summaries import neutral, session, summary, under
 
 from compact.summarizers.extracting.sections import EXTRACTORS
 
@@ -103,3 +105,36 @@ def test_every_citation_leads_to_the_message_that_says_it() -> None:
         words = re.findall(r"\w{4,}", found[1])
         whole = " ".join(said)
         assert sum(word in whole for word in words) >= 0.8 * len(words), line
+
+
+def test_goals_are_no_intentions_of_the_next_minute() -> None:
+    items = [
+        user("Fix the totals."),
+        says("I'll start by reading the files of the cart. The goal is totals that are right to the cent."),
+        says("I need to check the imports of the module first."),
+        user("Yes."),
+    ]
+    lines = under(summary(neutral(items), "task_state", 600), "Goals")
+    assert [line.rpartition(" [")[0] for line in lines] == [
+        "- The goal is totals that are right to the cent."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "result", "is_problem"),
+    [
+        ("grep -rn raise src", 'src/a.py:7: raise ValueError("failed to open")', False),
+        ("cd src && cat a.py | head", "def failed(): ...", False),
+        ("git log --oneline", "1a2b3c4 Fix the error in totals", False),
+        ("cat gone.py", "cat: gone.py: No such file or directory", True),
+        ("grep x a.py; make test", "FAILED tests/test_a.py", True),
+        ("pytest -q", "FAILED tests/test_a.py", True),
+    ],
+)
+def test_what_a_command_only_shows_is_no_problem(command: str, result: str, is_problem: bool) -> None:
+    items = [
+        user("Go."),
+        *pair("c1", result, name="bash", arguments=json.dumps({"command": command})),
+        says("Seen."),
+    ]
+    assert bool(under(summary(neutral(items), "task_state", 600), "Outstanding")) is is_problem

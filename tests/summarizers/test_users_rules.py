@@ -49,3 +49,17 @@ def test_nothing_is_cut_while_all_of_it_fits() -> None:
         "s", [*items, user("a"), says("b"), *(m for n in range(8) for m in (user(f"q{n}"), says("r")))]
     )
     assert long in "\n".join(str(m["content"]) for m in out)
+
+
+def test_what_a_program_wrote_in_the_users_name_comes_after_what_the_user_wrote() -> None:
+    made = manager(8_000)
+    frame = "<local-command-caveat>Caveat: these lines must never be answered. {}</local-command-caveat>"
+    items = [
+        user(frame.format("first " * 300)),
+        user("Build the importer for the ORDERS feed."),
+        says("Yes."),
+    ]
+    for n in range(20):
+        items += [user(frame.format(f"number {n} " * 150)), says(f"Module {n}. " * 60)]
+    out = made.manual_compact("s", [*items, user("Go on.")])
+    assert "Build the importer for the ORDERS feed." in "\n".join(str(m["content"]) for m in out)

@@ -257,17 +257,19 @@ def _within(
     limits: Sequence[float],
     room: float,
 ) -> set[int]:
-    """As many of the first as fit the room, and of each text at most its limit."""
-    found = set()
+    """As many of the first as fit the room: of each text at most its limit, then whatever there is room for."""
+    found: set[int] = set()
     left = list(limits)
-    for place in order:
-        owner, cost = pieces[place].owner, costs[place]
-        if cost <= room and cost <= left[owner]:
+    for within_limits in (True, False):
+        for place in order:
+            owner, cost = pieces[place].owner, costs[place]
+            if place in found or cost > room or (within_limits and cost > left[owner]):
+                continue
             room -= cost
             left[owner] -= cost
             found.add(place)
-        elif room < 4:
-            break
+            if room < 4:
+                return found
     return found
 
 

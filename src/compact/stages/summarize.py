@@ -25,6 +25,8 @@ from compact.verification import Defect, Expected, Verdict, verify
 
 _STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
 INSTRUCTIONS = "## What the user asked, in their words, newest first"
+_TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
+_LONGEST_FRAMING = 8_000
 _OPENED = re.compile(rf"{re.escape(SUMMARY_OPENS)}\d+>\n{re.escape(INSTRUCTIONS)}\n")
 _INSTRUCTION_SHARE = 3
 """One part in this many of a summary is for the user's own words."""
@@ -314,12 +316,27 @@ def _listed(text: str) -> str:
 
 
 def _weightiest(texts: Sequence[str]) -> list[int]:
-    """The order in which instructions get room: the newest, what opened the session, rules, then the rest."""
-    last = len(texts) - 1
+    """The order in which instructions get room: the newest, what opened the session, rules, then the rest.
+
+    What an agent's own program wrote in the user's name comes last.
+    """
+    framing = [_is_framing(text) for text in texts]
+    own = [place for place, frame in enumerate(framing) if not frame]
+    ends = (own[:1], own[-1:])
     return sorted(
         range(len(texts)),
-        key=lambda place: (place != 0, place != last, CONSTRAINT.search(texts[place]) is None, place),
+        key=lambda place: (
+            framing[place],
+            *(place not in end for end in ends),
+            CONSTRAINT.search(texts[place]) is None,
+            place,
+        ),
     )
+
+
+def _is_framing(text: str) -> bool:
+    """Whether a message is nothing but blocks like `<local-command-caveat>...</local-command-caveat>`."""
+    return len(text) < _LONGEST_FRAMING and not _TAGGED.sub("", text).strip()
 
 
 def record(folds: Sequence[Fold], strategy: str) -> dict[str, Any]:

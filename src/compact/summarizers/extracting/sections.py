@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -33,6 +34,11 @@ _LAST_REPLIES = 2
 """Replies from the end that can say what comes next: older intentions were carried out or dropped."""
 _TODO_KEYS = ("todos", "items", "tasks", "plan")
 _OUTCOME_CHARS = 160
+_LOOKING = re.compile(
+    r"(?:cd \S+ *(?:&&|;) *)?(?:grep|rg|find|cat|head|tail|ls|tree|wc|sed -n|git (?:grep|log|show|diff|blame)) [^;&]*"
+)
+_SHELL_SAYS = re.compile(r"[\w./-]+: .{0,200}(?:No such file|Permission denied|Is a directory|not found)")
+"""How a command line tool complains: its name first."""
 _TELLING_CHARS = 24
 """A shorter first sentence is a greeting or a confirmation."""
 
@@ -57,7 +63,11 @@ def goals(reading: Reading) -> list[Fact]:
     said = [said for said in reading.said if GOAL.search(said.text)]
     named = [Fact(entry.place, entry.text) for entry in said]
     plan = [Fact(fact.place, f"Plan: {fact.text}") for fact in _todos(reading, done=None)]
-    opening = [Fact(entry.place, entry.text) for entry in reading.said if len(entry.text) > _TELLING_CHARS]
+    opening = [
+        Fact(entry.place, entry.text)
+        for entry in reading.said
+        if len(entry.text) > _TELLING_CHARS and not NEXT.search(entry.text)  # "I'll look at the files first"
+    ]
     return [*opening[:1], *named[:3], *plan, *reversed(named[3:])]
 
 
@@ -263,6 +273,8 @@ def _outcome(done: Done, limit: int = _OUTCOME_CHARS) -> str:
     lines = [line.strip() for line in (done.result or "").splitlines() if line.strip()]
     if not lines:
         return "no result" if done.result is None else "empty"
+    if _only_looks(done):
+        return flat(lines[0], limit)
     trouble = next((line for line in lines if TROUBLE.search(line)), None)
     plain = lines[-1] if done.command else lines[0]
     return flat(trouble or plain, limit)
@@ -273,7 +285,14 @@ def _failed(done: Done) -> bool:
     if done.is_error:
         return True
     head = (done.result or "")[:400]
-    return TROUBLE.match(head.lstrip("<[( ")) is not None if done.path else TROUBLE.search(head) is not None
+    if done.path or _only_looks(done):
+        return TROUBLE.match(head.lstrip("<[( ")) is not None or _SHELL_SAYS.match(head) is not None
+    return TROUBLE.search(head) is not None
+
+
+def _only_looks(done: Done) -> bool:
+    """Whether a command shows what is there: the words in it are not about how it went."""
+    return bool(done.command) and _LOOKING.fullmatch(done.command) is not None
 
 
 def _key(done: Done) -> str:
