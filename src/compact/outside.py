@@ -256,7 +256,7 @@ class Outside:
         """The request without secrets: a summarizer is an exit like any other."""
         dialect, redactor = get(request.dialect), self.redactor(session.id)
         items = [dialect.write(message) for message in request.messages]
-        masked = [dialect.read(item) for item in redactor.redact_messages(items)]
+        masked = tuple(dialect.read(item) for item in redactor.redact_messages(items))
         return replace(request, messages=masked, previous=redactor.redact(request.previous))
 
     # --- events and statistics

@@ -182,6 +182,13 @@ def test_a_host_callable_may_be_a_coroutine_or_an_object() -> None:
         assert "The login is being repaired." in summary_of(after)
 
 
+def test_a_summarizer_cannot_change_the_list_that_it_is_given() -> None:
+    summarizer = ScriptedSummarizer("I cannot assist with this.", "The login is being repaired.")
+    ran(summarizer)
+    assert [type(request.messages) for request in summarizer.requests] == [tuple, tuple]
+    assert summarizer.requests[0].messages == summarizer.requests[1].messages
+
+
 @pytest.mark.parametrize("given", ["gpt-4o", {"model": "gpt-4o"}, 7])
 def test_a_summarizer_that_cannot_be_called_is_refused_at_once(given: Any) -> None:
     with pytest.raises(ConfigError, match=f"summarizer must be callable, got a {type(given).__name__}"):
