@@ -316,7 +316,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def _learn(self, session: Session, model: str | None, step: Learn) -> Learned:
         name, tokens = model or self.config.model, step.request.tokens
         if step.overflow.input is not None:
-            self._correct(session, step.overflow.input, tokens)
+            _correct(session, step.overflow.input, tokens, self._meter(name).factor)
         self._learned.take(name, session.id, step.overflow, tokens)
         window, most = self._window_now(model), self._learned.most(name)
         return Learned(
@@ -326,13 +326,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
 
     def _answered(self, session_id: str, model: str | None, reply: Any, request: Request) -> Any:
-        session = self._sessions.get(session_id)
+        session, name = self._sessions.get(session_id), model or self.config.model
         session.request = request.messages
-        self._learned.answered(model or self.config.model, session_id, request.tokens)
+        self._learned.answered(name, session_id, request.tokens)
         counted = input_tokens(reply)
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
-            self._correct(session, counted, request.tokens)
+            _correct(session, counted, request.tokens, self._meter(name).factor)
         return reply
 
     # --- single operations
@@ -376,13 +376,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         whose tokenizer is not public: an exact count is never relaxed. Counts of aborted calls must not be passed.
         """
         session = self._sessions.get(session_id)
-        self._correct(session, input_tokens, session.last_total)
-
-    def _correct(self, session: Session, counted: int, ours: int) -> None:
-        if counted <= 0 or ours < _OBSERVABLE_TOKENS:
-            return
-        ratio = counted / ours
-        session.correction = min(max(ratio, 1 / self._meter(self.config.model).factor), _MAX_CORRECTION)
+        _correct(session, input_tokens, session.last_total, session.last_factor)
 
     def get_compaction_stats(self) -> dict[str, Any]:
         """Tokens saved in all, how many operations, how much each kind saved.
@@ -474,6 +468,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             self._outside.redactor(session.id).redact,
             lambda message: self._outside.rewritten(session, message, dialect),
         )
+
+
+def _correct(session: Session, counted: int, ours: int, factor: float) -> None:
+    """Holds our count of a request, which was rounded up by `factor`, against the provider's."""
+    if counted > 0 and ours >= _OBSERVABLE_TOKENS:
+        session.correction = min(max(counted / ours, 1 / factor), _MAX_CORRECTION)
 
 
 def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:

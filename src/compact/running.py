@@ -290,6 +290,8 @@ class Conductor:
 
     def _settle(self, job: Job, work: _Led, result: Result) -> None:
         session, outside, outcome = job.session, self._outside, result.outcome
+        assert work.line is not None
+        factor = work.line.meter.factor
         if outcome is not None and not work.fenced:
             outside.flush()  # a host that is killed with its new messages in hand leaves a log that explains them
 
@@ -298,7 +300,7 @@ class Conductor:
             session.given = job.call.messages
             committed = outcome is not None and outcome.step is not None
             tokens = result.state.tokens_after if committed else result.estimate.total
-            session.last_total = tokens
+            session.last_total, session.last_factor = tokens, factor
             outside.sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome
