@@ -23,7 +23,7 @@ from compact.events import Failure, Offload, Warned, WarningCode
 from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.hygiene.sanitizing import valid_text
-from compact.lanes import wait_here, wait_on_loop
+from compact.lanes import Waiting, wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
 from compact.messages import to_json
@@ -31,10 +31,10 @@ from compact.open_sessions import OpenSessions, Session
 from compact.outside import Outside, Summarizer
 from compact.passes import Outcome
 from compact.recovery import Learn, Learned, Request, input_tokens
-from compact.running import Conductor, Job, copied
+from compact.running import Conductor, Job, copied, is_light
 from compact.settings import corrected, desk_for, guarded, limits_for, policy_for
 from compact.spans import Spans
-from compact.stages.base import Desk
+from compact.stages.base import Asking, Desk
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
@@ -344,17 +344,31 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
-        text = result if isinstance(result, str) else to_json(result)
-        session = self._sessions.get(session_id or DEFAULT_SESSION)
-        meter = self._meter(self.config.model)
-        desk = self._desk(session, get("chat"), meter)
-        if not is_large(text, desk):
-            return result
-        spans = Spans(self._outside.recorder, session.trace, root=Offload)
+        return wait_here(self._processed(result, tool_name, tool_call_id, session_id))
+
+    async def aprocess_tool_result(
+        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None = None
+    ) -> Any:
+        """`process_tool_result` for async hosts; disk and heavy work happen off the event loop."""
+        here = is_light(result)
+        return await wait_on_loop(self._processed(result, tool_name, tool_call_id, session_id, here))
+
+    def _processed(
+        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None, here: bool = True
+    ) -> Waiting[Any]:
+        session, meter = self._sessions.get(session_id or DEFAULT_SESSION), self._meter(self.config.model)
+
+        def asking() -> Asking[Any]:
+            text = result if isinstance(result, str) else to_json(result)
+            desk = self._desk(session, get("chat"), meter)
+            if not is_large(text, desk):
+                return result
+            spans = Spans(self._outside.recorder, session.trace, root=Offload)
+            return (yield from spans.around(offloaded(text, tool_name, tool_call_id, desk)))
+
+        limit_s = self.config.archive.timeout_s + _SPOOLING_S
         try:
-            asking = spans.around(offloaded(text, tool_name, tool_call_id, desk))
-            limit_s = self.config.archive.timeout_s + _SPOOLING_S
-            return wait_here(self._conductor.stored(session, asking, meter, limit_s))
+            return (yield from self._conductor.stored(session, asking(), meter, limit_s, here=here))
         except ArchiveError as problem:
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
             self._outside.emit(session, failure)
