@@ -27,7 +27,7 @@ Item = dict[str, Any]
 class Answer:
     """One answer of the server: a chat completion unless `raw` says otherwise."""
 
-    content: str | None = ""
+    content: str | list[Any] | None = ""
     finish_reason: str = "stop"
     message: dict[str, Any] = field(default_factory=dict)
     status: int = 200

@@ -17,6 +17,7 @@ class Collector:
     def __init__(self) -> None:
         self.status = 200
         self.refused_path: str | None = None
+        self.most_spans: int | None = None
         self.refusals = 0
         self.traces: list[ExportTraceServiceRequest] = []
         self.metric_requests: list[ExportMetricsServiceRequest] = []
@@ -36,7 +37,10 @@ class Collector:
         if self.status != 200:
             return self.status
         if path == "/v1/traces":
-            self.traces.append(ExportTraceServiceRequest.FromString(body))
+            request = ExportTraceServiceRequest.FromString(body)
+            if self.most_spans is not None and len(_spans([request])) > self.most_spans:
+                return 413
+            self.traces.append(request)
         elif path == "/v1/metrics":
             self.metric_requests.append(ExportMetricsServiceRequest.FromString(body))
         else:
@@ -44,13 +48,7 @@ class Collector:
         return 200
 
     def spans(self) -> list[Any]:
-        return [
-            span
-            for request in self.traces
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
+        return _spans(self.traces)
 
     def metrics(self) -> dict[str, Any]:
         """The newest state of every metric, by name."""
@@ -61,6 +59,16 @@ class Collector:
             for scope in resource.scope_metrics
             for metric in scope.metrics
         }
+
+
+def _spans(requests: list[ExportTraceServiceRequest]) -> list[Any]:
+    return [
+        span
+        for request in requests
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
 
 
 def attributes(thing: Any) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def test_every_name_of_the_package_is_on_it() -> None:
         "manual_compact",
         "call",
         "process_tool_result",
+        "aprocess_tool_result",
         "manage_context",
         "estimate",
         "observe",

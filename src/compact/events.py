@@ -34,6 +34,7 @@ WarningCode: TypeAlias = Literal[
     "spooled",  # the object store did not answer in time; the record waits in the local spool
     "unfinished_step",  # a step is committed, but its file names could not all be set yet
     "exporter_drops",  # an exporter could not keep up and dropped events
+    "events_dropped",  # the archive took no events for a long time, and the oldest of those that waited are lost
     "state_reset",  # the session's state does not fit its messages and was started anew
     "pointer_copied",  # a pointer to an archived output stood in text that came from somewhere else
     "server_managed",  # the provider keeps the conversation; there is nothing to compact

@@ -6,7 +6,7 @@ import atexit
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 from weakref import WeakSet
@@ -15,12 +15,13 @@ from compact.errors import CompactError
 from compact.events import Event
 from compact.exporters.protocol import Exporter
 from compact.follower import Follower
-from compact.threads import in_thread
 
 log = logging.getLogger("compact")
 
 Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 """Writes events of one session into the archive."""
+Report: TypeAlias = Callable[[str, int], None]
+"""Told, once the archive takes events again, of a session and how many of its events were dropped."""
 
 _PAUSE_S = 0.005
 """Events that come close together are written together."""
@@ -28,18 +29,27 @@ _LINGER_S = 1.0
 """So long a writer without work waits for more: starting a thread is what costs an agent most."""
 _LAST_S = 0.5
 """What exporters tell when they are closed has at least so long to be written."""
-_LIMIT = 10_000
-"""Events that may wait. Beyond it the oldest are written by the caller itself, so that none is lost."""
+_AT_EXIT_S = 3.0
+"""How long a process that ends waits for an archive that does not take its last events."""
+_POLL_S = 0.002
+LIMIT = 10_000
+"""Events that may wait for an archive that hangs. Beyond it the oldest are dropped: nobody waits for tracing."""
+_MOST = 5 * LIMIT
+"""Events that may wait at all. A burst is written in a moment, if the archive takes it."""
+_BATCH = 1_000
+_HANGS_S = 5.0
+"""An archive that takes so long to write one batch hangs, until it has written it."""
 
 
 class Journal:
     """Writes events in their order, in batches, from a thread of its own that lives while there is something to do.
 
-    A process that ends writes its last events before it does.
+    A process that ends writes its last events before it does, if the archive takes them.
     """
 
-    def __init__(self, append: Append, followers: Sequence[Follower] = ()) -> None:
+    def __init__(self, append: Append, followers: Sequence[Follower], report: Report) -> None:
         self._append = append
+        self._report = report
         self._followers = tuple(followers)
         self._noticing = [
             follower.exporter.noticed
@@ -52,6 +62,11 @@ class Journal:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._complained = False
+        self._began: float | None = None
+        """When the batch was begun that is being written."""
+        self._dropping = threading.Lock()
+        self._dropped: Counter[str] = Counter()
+        """Events of each session that found no room, and are not reported yet."""
         _journals.add(self)
 
     def emit(self, event: Event) -> None:
@@ -66,8 +81,9 @@ class Journal:
                 self._start()
             except RuntimeError:  # the interpreter is shutting down and starts no threads any more
                 self.flush()
-        if len(self._waiting) >= _LIMIT:
-            self.flush()
+        waiting = len(self._waiting)
+        if waiting > LIMIT and (waiting > _MOST or self._hangs()):
+            self._drop_oldest()
 
     def heard(self, session_id: str, lines: bytes) -> None:
         """Takes event lines that the archive has just written, for the exporters."""
@@ -79,6 +95,8 @@ class Journal:
         with self._writing:
             while self._waiting:
                 self._write(self._take())
+                if self._dropped and not self._waiting and not self._complained:
+                    self._report_dropped()  # at the end: there must be room for what it says
 
     def close(self, timeout_s: float) -> None:
         """Flushes, and closes the exporters, within so long. May be called twice, and events may still follow.
@@ -92,18 +110,26 @@ class Journal:
         self._flush_within(max(_LAST_S, give_up - time.monotonic()))
 
     def _flush_within(self, timeout_s: float) -> None:
-        if not self._waiting and self._writing.acquire(blocking=False):
+        if not self._is_written_within(timeout_s):
+            log.warning("the archive did not take the last events within %g s", round(timeout_s, 2))
+
+    def _is_written_within(self, timeout_s: float) -> bool:
+        """Waits until the writer has written everything; False when that takes longer."""
+        give_up = time.monotonic() + timeout_s
+        while self._writing.acquire(timeout=max(0.0, give_up - time.monotonic())):
+            is_empty = not self._waiting
             self._writing.release()
-            return
-        try:
-            flushed = in_thread(self.flush, "compact-flush")
-        except RuntimeError:  # the process is ending and starts no threads any more
-            self.flush()
-            return
-        try:
-            flushed.result(timeout_s)
-        except TimeoutError:
-            log.warning("the archive did not take the last events within %g s", timeout_s)
+            if is_empty:
+                return True
+            self._wake.set()
+            try:
+                self._start()
+            except (
+                RuntimeError
+            ):  # the process is ending and starts no threads any more; but then none hangs, either
+                self.flush()
+            time.sleep(_POLL_S)
+        return False
 
     def stats(self) -> dict[str, dict[str, int]]:
         """What became of the events, by exporter."""
@@ -128,18 +154,45 @@ class Journal:
     def _take(self) -> list[Event]:
         """The next events of one session: a log is written in one piece."""
         batch = [self._waiting.popleft()]
-        while self._waiting and self._waiting[0].session_id == batch[0].session_id:
+        while len(batch) < _BATCH and self._waiting and self._waiting[0].session_id == batch[0].session_id:
             batch.append(self._waiting.popleft())
         return batch
 
     def _write(self, batch: list[Event]) -> None:
+        self._began = time.monotonic()
         try:
             self._append(batch[0].session_id, batch)
-            self._complained = False
         except CompactError as problem:
-            if not self._complained:
-                log.warning("events are not recorded: %s", problem)
-                self._complained = True
+            self._complain(f"events are not recorded: {problem}")
+            return
+        finally:
+            self._began = None
+        self._complained = False
+
+    def _hangs(self) -> bool:
+        began = self._began
+        return began is not None and time.monotonic() - began > _HANGS_S
+
+    def _report_dropped(self) -> None:
+        with self._dropping:
+            dropped, self._dropped = self._dropped, Counter()
+        for session_id, count in dropped.items():
+            self._report(session_id, count)
+
+    def _drop_oldest(self) -> None:
+        self._complain(f"the archive does not take events: of more than {LIMIT:,} the oldest are dropped")
+        with self._dropping:
+            while len(self._waiting) > LIMIT:
+                try:
+                    self._dropped[self._waiting.popleft().session_id] += 1
+                except IndexError:  # the writer was quicker
+                    return
+
+    def _complain(self, text: str) -> None:
+        """Says it once, until the archive takes events again."""
+        if not self._complained:
+            self._complained = True
+            log.warning(text)
 
 
 _journals: WeakSet[Journal] = WeakSet()
@@ -147,5 +200,6 @@ _journals: WeakSet[Journal] = WeakSet()
 
 @atexit.register
 def _flush_all() -> None:
+    give_up = time.monotonic() + _AT_EXIT_S
     for journal in list(_journals):
-        journal.flush()
+        journal._flush_within(max(0.0, give_up - time.monotonic()))

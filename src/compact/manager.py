@@ -23,7 +23,7 @@ from compact.events import Failure, Offload, Warned, WarningCode
 from compact.exporters import Given
 from compact.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.hygiene.sanitizing import valid_text
-from compact.lanes import wait_here, wait_on_loop
+from compact.lanes import Waiting, wait_here, wait_on_loop
 from compact.learning import LearnedWindows
 from compact.limits import Limits
 from compact.messages import to_json
@@ -31,10 +31,10 @@ from compact.open_sessions import OpenSessions, Session
 from compact.outside import Outside, Summarizer
 from compact.passes import Outcome
 from compact.recovery import Learn, Learned, Request, input_tokens
-from compact.running import Conductor, Job, copied
+from compact.running import Conductor, Job, copied, is_light
 from compact.settings import corrected, desk_for, guarded, limits_for, policy_for
 from compact.spans import Spans
-from compact.stages.base import Desk
+from compact.stages.base import Asking, Desk
 from compact.stages.offload import is_large, offloaded
 from compact.summarizers.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
@@ -316,7 +316,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def _learn(self, session: Session, model: str | None, step: Learn) -> Learned:
         name, tokens = model or self.config.model, step.request.tokens
         if step.overflow.input is not None:
-            self._correct(session, step.overflow.input, tokens)
+            _correct(session, step.overflow.input, tokens, self._meter(name).factor)
         self._learned.take(name, session.id, step.overflow, tokens)
         window, most = self._window_now(model), self._learned.most(name)
         return Learned(
@@ -326,13 +326,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
 
     def _answered(self, session_id: str, model: str | None, reply: Any, request: Request) -> Any:
-        session = self._sessions.get(session_id)
+        session, name = self._sessions.get(session_id), model or self.config.model
         session.request = request.messages
-        self._learned.answered(model or self.config.model, session_id, request.tokens)
+        self._learned.answered(name, session_id, request.tokens)
         counted = input_tokens(reply)
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
-            self._correct(session, counted, request.tokens)
+            _correct(session, counted, request.tokens, self._meter(name).factor)
         return reply
 
     # --- single operations
@@ -344,17 +344,31 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
-        text = result if isinstance(result, str) else to_json(result)
-        session = self._sessions.get(session_id or DEFAULT_SESSION)
-        meter = self._meter(self.config.model)
-        desk = self._desk(session, get("chat"), meter)
-        if not is_large(text, desk):
-            return result
-        spans = Spans(self._outside.recorder, session.trace, root=Offload)
+        return wait_here(self._processed(result, tool_name, tool_call_id, session_id))
+
+    async def aprocess_tool_result(
+        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None = None
+    ) -> Any:
+        """`process_tool_result` for async hosts; disk and heavy work happen off the event loop."""
+        here = is_light(result)
+        return await wait_on_loop(self._processed(result, tool_name, tool_call_id, session_id, here))
+
+    def _processed(
+        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None, here: bool = True
+    ) -> Waiting[Any]:
+        session, meter = self._sessions.get(session_id or DEFAULT_SESSION), self._meter(self.config.model)
+
+        def asking() -> Asking[Any]:
+            text = result if isinstance(result, str) else to_json(result)
+            desk = self._desk(session, get("chat"), meter)
+            if not is_large(text, desk):
+                return result
+            spans = Spans(self._outside.recorder, session.trace, root=Offload)
+            return (yield from spans.around(offloaded(text, tool_name, tool_call_id, desk)))
+
+        limit_s = self.config.archive.timeout_s + _SPOOLING_S
         try:
-            asking = spans.around(offloaded(text, tool_name, tool_call_id, desk))
-            limit_s = self.config.archive.timeout_s + _SPOOLING_S
-            return wait_here(self._conductor.stored(session, asking, meter, limit_s))
+            return (yield from self._conductor.stored(session, asking(), meter, limit_s, here=here))
         except ArchiveError as problem:
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
             self._outside.emit(session, failure)
@@ -376,13 +390,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         whose tokenizer is not public: an exact count is never relaxed. Counts of aborted calls must not be passed.
         """
         session = self._sessions.get(session_id)
-        self._correct(session, input_tokens, session.last_total)
-
-    def _correct(self, session: Session, counted: int, ours: int) -> None:
-        if counted <= 0 or ours < _OBSERVABLE_TOKENS:
-            return
-        ratio = counted / ours
-        session.correction = min(max(ratio, 1 / self._meter(self.config.model).factor), _MAX_CORRECTION)
+        _correct(session, input_tokens, session.last_total, session.last_factor)
 
     def get_compaction_stats(self) -> dict[str, Any]:
         """Tokens saved in all, how many operations, how much each kind saved.
@@ -474,6 +482,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             self._outside.redactor(session.id).redact,
             lambda message: self._outside.rewritten(session, message, dialect),
         )
+
+
+def _correct(session: Session, counted: int, ours: int, factor: float) -> None:
+    """Holds our count of a request, which was rounded up by `factor`, against the provider's."""
+    if counted > 0 and ours >= _OBSERVABLE_TOKENS:
+        session.correction = min(max(counted / ours, 1 / factor), _MAX_CORRECTION)
 
 
 def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:

@@ -27,6 +27,8 @@ class Session:
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     last_total: int = 0
+    last_factor: float = 1.0
+    """What the last call's request costs by our count, and by how much its model's counts are rounded up."""
     given: Sequence[Any] = ()
     """What the host passed with the last call."""
     sent: Sequence[Any] = ()

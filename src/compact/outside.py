@@ -21,7 +21,7 @@ from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, S
 from compact.exporters import Exporter, Given, as_exporter, open_exporter
 from compact.follower import Follower
 from compact.hygiene.verified import Verified
-from compact.journal import Journal
+from compact.journal import LIMIT, Journal
 from compact.lanes import Fenced, Run
 from compact.log_lines import LOGGED, log_event
 from compact.messages import Message
@@ -118,7 +118,7 @@ class Outside:
             Follower(exporter, config.tracing.queue_events, self, self._dropped)
             for exporter in _exporters_of(config, exporters)
         ]
-        self._journal = Journal(self._append, followers)
+        self._journal = Journal(self._append, followers, self._not_recorded)
         self._archive = None if archive is None else self._given(archive)
         self._opening = threading.Lock()
         self._lock = threading.Lock()
@@ -256,7 +256,7 @@ class Outside:
         """The request without secrets: a summarizer is an exit like any other."""
         dialect, redactor = get(request.dialect), self.redactor(session.id)
         items = [dialect.write(message) for message in request.messages]
-        masked = [dialect.read(item) for item in redactor.redact_messages(items)]
+        masked = tuple(dialect.read(item) for item in redactor.redact_messages(items))
         return replace(request, messages=masked, previous=redactor.redact(request.previous))
 
     # --- events and statistics
@@ -336,6 +336,11 @@ class Outside:
     def _dropped(self, session_id: str, exporter: str, count: int, total: int) -> None:
         message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"
         warning = Warned(code="exporter_drops", severity="medium", message=message)
+        self._journal.emit(self.recorder.event(warning, session_id=session_id, step=0))
+
+    def _not_recorded(self, session_id: str, count: int) -> None:
+        message = f"the archive took no events for so long that more than {LIMIT:,} waited; {count:,} of this session were dropped"
+        warning = Warned(code="events_dropped", severity="high", message=message)
         self._journal.emit(self.recorder.event(warning, session_id=session_id, step=0))
 
     # --- the log, as exporters read it

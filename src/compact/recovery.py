@@ -106,11 +106,21 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
                 raise
         else:
             overflow = recognise_reply(reply)
-            if overflow is None:
+            if overflow is None or _is_long_reply(overflow, request):
                 return reply
         overflow = _believed(overflow, request)
         learned = yield Learn(overflow, request)
-        request = yield from ladder.down(request, overflow, learned, cause)
+        try:
+            request = yield from ladder.down(request, overflow, learned, cause)
+        except ContextOverflow:
+            if overflow.in_reply:
+                return reply  # the beginning of an answer is better than none
+            raise
+
+
+def _is_long_reply(overflow: Overflow, request: Request) -> bool:
+    """Whether a reply filled the window by its own length: it would fill the room that a smaller request leaves, too."""
+    return overflow.in_reply and (overflow.output or 0) > request.tokens
 
 
 def _believed(overflow: Overflow, request: Request) -> Overflow:

@@ -115,7 +115,7 @@ class Job:
         for seen in (self.session.sent, self.session.given):
             count = len(seen)
             if count and len(messages) >= count and messages[count - 1] is seen[count - 1]:
-                return chars_in(messages[count:], _LIGHT_CHARS) <= _LIGHT_CHARS
+                return is_light(messages[count:])
         return False
 
 
@@ -162,22 +162,35 @@ class Conductor:
                 return (yield from self._refused(job))
             job.joined(busy)
 
-    def stored(self, session: Session, asking: Asking[T], meter: Meter, limit_s: float) -> Waiting[T]:
+    def stored(
+        self, session: Session, asking: Asking[T], meter: Meter, limit_s: float, *, here: bool = True
+    ) -> Waiting[T]:
         """The end of a piece of work that needs the archive and not the lane.
+
+        It begins on the caller's thread; without `here` all of it happens elsewhere.
 
         Raises:
             ArchiveError: the archive failed, or did not answer in time; what still comes of the work is harmless.
         """
         work = Work(session)
+        try:
+            need = next(asking) if here else None
+        except StopIteration as end:
+            done_already: T = end.value
+            return done_already
 
-        def serve(need: Need) -> Any:
-            work.check()
-            return self._outside.serve(work, need, meter)
+        def run() -> T:
+            if not here:
+                turns.join()
+            try:
+                return drive(asking, partial(self._served, work, meter), need)
+            finally:
+                turns.leave()
 
         def fence() -> None:
             work.fenced = True
 
-        done = in_thread(lambda: drive(asking, serve), "compact-store", stop=fence)
+        done = in_thread(run, "compact-store", stop=fence)
         ended = False
         try:
             ended = yield Wait(done, time.monotonic() + limit_s)
@@ -191,6 +204,19 @@ class Conductor:
                 reason="timeout",
             )
         return done.result()
+
+    def _served(self, work: Work, meter: Meter, need: Need) -> Any:
+        """The answer to a need, in a thread that may take turns."""
+        work.check()
+        if not isinstance(need, Emit | SummaryRequest):
+            turns.rest()  # an archive may hang anywhere
+        try:
+            if isinstance(need, Load | Begin):
+                assert isinstance(work, _Led)
+                return self._unless_away(work, lambda: self._outside.serve(work, need, meter))
+            return self._outside.serve(work, need, meter)
+        finally:
+            turns.take()
 
     # --- the run
 
@@ -238,22 +264,10 @@ class Conductor:
     ) -> None:
         """The rest of the line, in a thread of its own."""
         lane = job.session.lane
-
-        def serve(wanted: Need) -> Any:
-            work.check()
-            if not isinstance(wanted, Emit | SummaryRequest):
-                turns.rest()  # an archive may hang anywhere
-            try:
-                if isinstance(wanted, Load | Begin):
-                    return self._unless_away(work, lambda: self._outside.serve(work, wanted, meter))
-                return self._outside.serve(work, wanted, meter)
-            finally:
-                turns.take()
-
         if job.loop is not None:
             work.turn = turns.join()
         try:
-            work.result = drive(asking, serve, need)
+            work.result = drive(asking, partial(self._served, work, meter), need)
         except Fenced:
             pass
         except BaseException as problem:
@@ -290,6 +304,8 @@ class Conductor:
 
     def _settle(self, job: Job, work: _Led, result: Result) -> None:
         session, outside, outcome = job.session, self._outside, result.outcome
+        assert work.line is not None
+        factor = work.line.meter.factor
         if outcome is not None and not work.fenced:
             outside.flush()  # a host that is killed with its new messages in hand leaves a log that explains them
 
@@ -298,7 +314,7 @@ class Conductor:
             session.given = job.call.messages
             committed = outcome is not None and outcome.step is not None
             tokens = result.state.tokens_after if committed else result.estimate.total
-            session.last_total = tokens
+            session.last_total, session.last_factor = tokens, factor
             outside.sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome
@@ -431,6 +447,11 @@ def _timeout(message: str) -> Failure:
 
 def _snapshot_id(work: _Led, before: Result) -> str:
     return f"snapshot-{before.state.step:03d}-{work.generation}"
+
+
+def is_light(value: Any) -> bool:
+    """Whether there is so little text in it that an event loop may count it."""
+    return chars_in(value, _LIGHT_CHARS) <= _LIGHT_CHARS
 
 
 def chars_in(value: Any, limit: int) -> int:

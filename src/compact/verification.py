@@ -66,6 +66,29 @@ _REFUSAL = re.compile(
     r"(?:this|your|the) (?:request|content|prompt|conversation).{0,60}(?:violates|(?:is|goes) against|is not allowed|(?:was|is|been) (?:flagged|filtered)))",
     re.IGNORECASE | re.DOTALL,
 )
+_REFUSAL_ELSEWHERE = re.compile(
+    # German, French, Spanish, Chinese, Japanese. Without an excuse, what cannot be done has to be the summary itself.
+    r"(?:(?:es )?tut mir (?:sehr |wirklich )?leid|entschuldigung|entschuldigen sie|als (?:ki|sprachmodell)\b).{0,80}"
+    r"\b(?:kann|darf|möchte|werde|könnte)\b.{0,80}\bnicht\b|"
+    r"(?:leider )?(?:ich )?(?:kann|darf|werde)(?: ich)?\b.{0,80}\bnicht (?:weiter)?(?:helfen|zusammenfassen|unterstützen|erfüllen|"
+    r"bearbeiten|nachkommen|bereitstellen|beantworten)|"
+    r"(?:(?:je suis )?(?:vraiment )?désolée?|je m[’']excuse|(?:toutes )?mes excuses|en tant qu[’'](?:ia|intelligence|assistant)|"
+    r"en tant que modèle).{0,80}\b(?:ne (?:peux|puis|pourrai)|pas en mesure)\b|"
+    r"(?:malheureusement,? )?je ne (?:peux|puis) (?:malheureusement )?(?:pas )?(?:vous |t[’'])?(?:aider|assister|résumer|fournir|"
+    r"répondre|traiter|accéder à (?:cette|votre) demande|donner suite)|(?:malheureusement,? )?je ne suis pas en mesure d|"
+    r"(?:lo siento|lo lamento|disculp[ae]|perdón|me temo que|como (?:ia|modelo|asistente|inteligencia)\b).{0,80}"
+    r"\bno (?:puedo|me es posible|podré)\b|"
+    r"(?:lamentablemente,? |desafortunadamente,? )?no puedo (?:ayudar|asistir|resumir|proporcionar|cumplir|responder|procesar|"
+    r"atender)|"
+    r"(?:很|非常|十分)?(?:抱歉|对不起|對不起|遗憾|遺憾|不好意思).{0,40}(?:无法|無法|不能|不便)|"
+    r"作[为為].{0,16}(?:ai|人工智[能慧]|语言模型|語言模型|助手).{0,40}(?:无法|無法|不能)|"
+    r"我?(?:无法|無法|不能)(?:为您|為您|为你|為你|对此|對此)?(?:提供|帮助|幫助|协助|協助|回答|总结|總結|满足|滿足|处理|處理)(?:您|你|此|该|該|这|這|任何|相关|相關|摘要|总结|總結)|"
+    r"(?:(?:大変|誠に)?申し訳|すみません|ごめんなさい|恐れ入りますが|残念ながら).{0,60}"
+    r"(?:できません|出来ません|できかねます|いたしかねます|応じられません|お断り)|"
+    r"(?:.{0,30}(?:お手伝い|お応え|お答え)|(?:この|その)(?:会話|内容|依頼|リクエスト).{0,6}(?:対応|要約))"
+    r"(?:することは|することが|は|を|が)?(?:でき|出来)(?:ません|かねます)",
+    re.IGNORECASE | re.DOTALL,
+)
 _ERROR_TEXT = re.compile(
     r"\{\s*[\"']?(?:error|detail)[\"']?\s*:|(?:http )?error(?: code)?\s*[:\d]|(?:http )?[45]\d\d (?:[A-Z]|error)|"
     r"internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests|"
@@ -93,6 +116,12 @@ _TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>")
 _LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 _STEM = 5
 _PLAIN_WORD = re.compile(r"\w+")
+_SIGNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Scripts that put no spaces between words: Thai and its neighbours, Japanese, Chinese."""
+_UNSPACED = re.compile(f"[{_SIGNS}]")
+_SIGN_OR_WORD = re.compile(f"[{_SIGNS}]|[^\\s{_SIGNS}]+")
+_WORD_SIGNS = 2
+"""So many signs of such a script stand for a word, about."""
 _SMALL_WORDS = frozenset(
     {"and", "or", "the", "of", "to", "in", "a", "an", "taken", "key", "current", "so", "far"}
 )
@@ -172,10 +201,11 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
         return "refusal", "the model said so"
     if not body:
         return ("reasoning_only", "nothing but reasoning") if text.strip() else ("empty", "no text")
-    short = len(body.split()) <= _SHORT_WORDS
+    words = _words_in(body)
+    short = words <= _SHORT_WORDS
     if _HTML.match(body):
         return "html", f"it begins {body[:40]!r}"
-    if short and _REFUSAL.match(body):
+    if short and (_REFUSAL.match(body) or _REFUSAL_ELSEWHERE.match(body)):
         return "refusal", f"it begins {body[:80]!r}"
     if short and _ERROR_TEXT.match(body):
         return "error_text", f"it begins {body[:80]!r}"
@@ -189,26 +219,39 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
         return "empty", "a sign or two are no summary"
     if _TOOL_CALL.match(body):
         return "tool_call", f"it begins {body[:40]!r}"
-    if expected.sections is not None and len(body.split()) < _LEAST_WORDS:
-        return "empty", f"{len(body.split())} words are no summary"
+    if expected.sections is not None and words < _LEAST_WORDS:
+        return "empty", f"{words} words are no summary"
     return _unrelated(body, expected) or _echo(body, expected)
 
 
 def _loop(body: str) -> str:
     """What a text says again and again; empty when it does not."""
-    lines = Counter(" ".join(line.split()) for line in body.splitlines() if len(line.split()) > 2)
+    lines = Counter(" ".join(line.split()) for line in body.splitlines() if _words_in(line) > 2)
     line, times = lines.most_common(1)[0] if lines else ("", 0)
     if times >= _LOOP_LINES:
         return line
-    words = body.lower().split()
-    if len(words) >= _LOOP_WORDS:
-        runs = _runs(words, _LOOP_RUN)
-        if len(set(runs)) < _DISTINCT_RUNS * len(runs):
-            return " ".join(Counter(runs).most_common(1)[0][0])
+    lower = body.lower()
+    repeated = _repeated_run(lower.split(), 1) or _repeated_run(_SIGN_OR_WORD.findall(lower), _WORD_SIGNS)
+    if repeated:
+        return " ".join(repeated)
     packed = body.encode("utf-8", "replace")
     if len(packed) >= _LOOP_CHARS and len(zlib.compress(packed)) < _LOOP_DEFLATED * len(packed):
         return body[:80]
     return ""
+
+
+def _repeated_run(parts: Sequence[str], parts_in_word: int) -> tuple[str, ...]:
+    """The most frequent run of a text that consists of repeated ones for the most part."""
+    if len(parts) < _LOOP_WORDS * parts_in_word:
+        return ()
+    runs = _runs(parts, _LOOP_RUN * parts_in_word)
+    return Counter(runs).most_common(1)[0][0] if len(set(runs)) < _DISTINCT_RUNS * len(runs) else ()
+
+
+def _words_in(text: str) -> int:
+    """How many words a text has, about: where no spaces part them, so many signs are one."""
+    rest, signs = _UNSPACED.subn(" ", text)
+    return len(rest.split()) + signs // _WORD_SIGNS
 
 
 def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:

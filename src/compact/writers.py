@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from compact.config import CompactConfig
+from compact.errors import ConfigError
 from compact.events import Warned
 from compact.lanes import Run
 from compact.stages.base import Reply, SummaryRequest
@@ -41,10 +42,17 @@ class Writers:
     """The summarizers of one manager.
 
     Raises:
-        ConfigError: `summary.prompt` is not a template.
+        ConfigError: `summary.prompt` is not a template, or the summarizer cannot be called.
     """
 
     def __init__(self, config: CompactConfig, summarizer: Summarizer | None) -> None:
+        if summarizer is not None and not callable(summarizer):
+            raise ConfigError(
+                f"summarizer must be callable, got a {type(summarizer).__name__}",
+                hint="Pass a function that takes a SummaryRequest and returns a text; summary.model names a model, and "
+                "compact.summarizers.agent.agent_summarizer makes a summarizer of an agent",
+                path="summarizer",
+            )
         self._config = config
         self._given = summarizer
         self._prompt = templates.load(config.summary.prompt) if config.summary.prompt else None

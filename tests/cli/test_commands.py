@@ -284,6 +284,7 @@ def test_config_show_says_where_every_value_came_from(
     file = tmp_path / "c.yaml"
     file.write_text("model: o3\nsummary: {base_url: 'https://me:hunter2@host/v1'}\n")
     monkeypatch.setenv("COMPACT_TRIGGER_PCT", "0.9")
+    monkeypatch.setenv("COMPACT_TRACING__ARIADNE_TOKEN", "hunter2-token")
     monkeypatch.setenv("COMPACT_DISC", "x")
     code, out, _ = called("config", "show", file)
     rows = [line.split() for line in out.splitlines()]
@@ -295,7 +296,9 @@ def test_config_show_says_where_every_value_came_from(
     assert "https://***@host/v1" in out
     assert "hunter2" not in out
 
-    report = json.loads(called("config", "show", file, "--json")[1])
+    out = called("config", "show", file, "--json")[1]
+    assert "hunter2" not in out
+    report = json.loads(out)
     assert report["settings"]["model"] == {"value": "o3", "source": f"file {file}"}
     assert report["settings"]["policy.hard_cap_buffer"] == {"value": 1500, "source": "default"}
     assert report["ignored_variables"] == ["COMPACT_DISC"]

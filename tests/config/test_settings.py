@@ -90,6 +90,7 @@ def test_every_default_of_the_contract() -> None:
         "tracing": {
             "exporters": ["jsonl"],
             "ariadne_url": None,
+            "ariadne_token": None,
             "otlp_endpoint": None,
             "queue_events": 10_000,
             "flush_timeout_s": 5,
@@ -231,6 +232,38 @@ def test_a_section_alone_raises_the_same_error() -> None:
         ConfigError, match=r"^summary\.max_token is not a setting; did you mean summary\.max_tokens\?$"
     ):
         SummaryConfig(max_token=1)  # type: ignore[call-arg]
+
+
+TOKEN = "a-token-of-some-length"
+
+
+@pytest.mark.parametrize("source", ["argument", "environment", "file"])
+def test_a_token_is_read_from_anywhere_and_never_shown(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if source == "argument":
+        config = CompactConfig(tracing={"ariadne_token": TOKEN})
+    elif source == "environment":
+        monkeypatch.setenv("COMPACT_TRACING__ARIADNE_TOKEN", TOKEN)
+        config = CompactConfig()
+    else:
+        (tmp_path / "compact.yaml").write_text(f"tracing: {{ariadne_token: {TOKEN}}}")
+        config = CompactConfig.load(tmp_path / "compact.yaml")
+    assert config.tracing.ariadne_token is not None
+    assert config.tracing.ariadne_token.get_secret_value() == TOKEN
+    assert config == CompactConfig(tracing=config.tracing)
+    for shown in (repr(config), str(config), repr(config.explain()), config.model_dump_json(), f"{config!r}"):
+        assert TOKEN not in shown
+    monkeypatch.delenv("COMPACT_TRACING__ARIADNE_TOKEN", raising=False)
+    assert config != CompactConfig()
+
+
+@pytest.mark.parametrize("token", ["", "two words", "a\nline", "schlüssel", 12345678901234567890, ["a"]])
+def test_a_token_that_no_header_can_carry_is_refused_without_being_shown(token: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        CompactConfig(tracing={"ariadne_token": token})
+    assert "tracing.ariadne_token must be a text of visible ASCII without spaces or null" in str(caught.value)
+    assert not token or str(token) not in str(caught.value)
 
 
 def test_a_long_value_is_shortened_and_an_address_is_not_echoed() -> None:

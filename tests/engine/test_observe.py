@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from support_engine import manager, of_size, turns
 
 from compact import CompactConfig, CompactManager
+from compact.tokens import Meter
 
 
 def test_a_larger_count_makes_the_session_act_earlier() -> None:
@@ -45,3 +47,19 @@ def test_nonsense_is_ignored() -> None:
     made.observe("s", input_tokens=0)
     made.observe("s", input_tokens=10**9)
     assert made.preflight("s", items) is items
+
+
+@pytest.mark.parametrize("entry", ["preflight", "call"])
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gpt-4o"])
+def test_the_margin_is_that_of_the_model_that_was_called(entry: str, model: str) -> None:
+    """Whatever the manager is configured for: only a model without a public tokenizer has a margin to take back."""
+    other = "gpt-4o" if model.startswith("claude") else "claude-sonnet-4-5"
+    made = CompactManager(CompactConfig(model=other, archive={"adapter": "memory"}))
+    items = turns(20)
+    if entry == "call":
+        made.call("s", items, lambda _: {"usage": {"input_tokens": 100}}, model=model)
+    else:
+        made.preflight("s", items, model=model)
+        made.observe("s", input_tokens=100)
+    assert made._sessions.get("s").correction == pytest.approx(1 / Meter(model).factor)
+    assert Meter("claude-sonnet-4-5").factor > Meter("gpt-4o").factor == 1

@@ -115,10 +115,11 @@ def test_an_error_is_a_span_with_error_status(collector: Collector) -> None:
     assert "what must stay" in failed.status.message
 
 
+@pytest.mark.parametrize("status", [429, 408, 500, 503])
 def test_spans_wait_for_a_collector_that_is_away(
-    collector: Collector, caplog: pytest.LogCaptureFixture
+    collector: Collector, caplog: pytest.LogCaptureFixture, status: int
 ) -> None:
-    collector.status = 400
+    collector.status = status
     made = traced(collector)
     with caplog.at_level(logging.CRITICAL, "opentelemetry"):
         made.preflight("s", turns(1))
@@ -129,6 +130,44 @@ def test_spans_wait_for_a_collector_that_is_away(
         wait_until(lambda: len(collector.spans()) == 2)
     made.close()
     assert made.get_compaction_stats()["exporters"]["otlp"]["delivered"] == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_spans_that_a_collector_refuses_for_good_are_given_up_and_that_is_said_once(
+    collector: Collector, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    collector.status = status
+    made = traced(collector)
+    with caplog.at_level(logging.CRITICAL, "opentelemetry"), caplog.at_level(logging.WARNING, "compact"):
+        for n in range(3):
+            made.preflight("s", turns(n + 1))
+            made.close()
+        stats = made.get_compaction_stats()["exporters"]["otlp"]
+        assert stats == {"delivered": 0, "refused": 6, "dropped": 0, "waiting": 0}
+        (said,) = [record.getMessage() for record in caplog.records if "refuses spans" in record.message]
+        assert f"with status {status}" in said
+        collector.status = 200
+        made.preflight("s", turns(4))
+        made.close()
+    assert len(collector.spans()) == 2, "what comes later is sent again"
+
+
+def test_a_batch_that_is_too_large_is_sent_in_parts(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = manager()
+    for n in range(8):
+        made.preflight("s", turns(n + 1))
+    told = events(made)
+    collector.most_spans = 3
+    exporter = OtlpExporter(collector.url)
+    with caplog.at_level(logging.CRITICAL, "opentelemetry"):
+        left = list(told)
+        while left:
+            sent = exporter.export(left)
+            assert sent.refused == 0
+            left = left[sent.taken :]
+    assert [span.span_id.hex() for span in collector.spans()] == [event["span_id"] for event in told]
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1/traces"])

@@ -231,7 +231,8 @@ def test_replies_that_are_none() -> None:
         None,
         {"choices": [{"finish_reason": "length", "message": {"role": "assistant", "content": spoken}}]},
         {"role": "assistant", "stop_reason": "max_tokens", "content": [{"type": "text", "text": spoken}]},
-        {"role": "assistant", "stop_reason": "model_context_window_exceeded", "content": []},
+        {"role": "assistant", "stop_reason": "end_turn", "content": "model_context_window_exceeded"},
+        {"choices": [{"finish_reason": "stop", "message": {"content": "model_context_window_exceeded"}}]},
         {"error": None, "output": [{"type": "message", "content": spoken}]},
         {"error": {"code": "rate_limit_exceeded", "message": "slow down"}},
         {"type": "message", "message": spoken},
@@ -240,6 +241,27 @@ def test_replies_that_are_none() -> None:
         [],
     ):
         assert recognise_reply(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "took"),
+    [
+        ({"stop_reason": "model_context_window_exceeded", "content": [], "usage": {"output_tokens": 9}}, 9),
+        ({"stopReason": "model_context_window_exceeded", "output": {}, "usage": {"outputTokens": 7}}, 7),
+        ({"choices": [{"finish_reason": "model_context_window_exceeded", "message": {"content": ""}}]}, None),
+        ({"choices": [{"finish_reason": "model_length"}], "usage": {"completion_tokens": 3}}, 3),
+        (SimpleNamespace(stop_reason="model_context_window_exceeded", usage=SimpleNamespace(output_tokens=5)), 5),
+    ],
+)  # fmt: skip
+def test_a_reply_that_ran_into_the_end_of_the_window_is_an_overflow(reply: Any, took: int | None) -> None:
+    overflow = recognise_reply(reply)
+    assert overflow is not None
+    assert (overflow.limit, overflow.requested, overflow.output, overflow.in_reply) == (
+        None,
+        None,
+        took,
+        True,
+    )
 
 
 def test_a_reply_longer_than_the_window_is_not_the_prompts_fault() -> None:

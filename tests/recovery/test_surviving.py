@@ -71,6 +71,70 @@ def test_the_limit_that_was_named_is_used_from_then_on() -> None:
     assert event["properties"] == {"attempt": 1, "action": "compact", "learned_limit": 9000}
 
 
+@pytest.mark.parametrize("calls", [50, 400])
+def test_a_list_of_too_many_messages_is_compacted_until_it_is_taken(calls: int) -> None:
+    """No token limit is learned of it: the size of the refused request is the session's until one as large is answered."""
+    items, lengths = tool_session(calls, words=10), list[int]()
+
+    def model(messages: Any) -> Item:
+        lengths.append(len(messages))
+        if len(messages) > 100:
+            raise Refused(
+                "Error code: 400 - {'error': {'message': \"Invalid 'messages': array too long. Expected an array with "
+                f"maximum length 100, but got an array with length {len(messages)} instead.\", 'type': "
+                "'invalid_request_error', 'param': 'messages', 'code': 'array_above_max_length'}}"
+            )
+        return {"role": "assistant", "content": "ok"}
+
+    made = manager(128_000)
+    assert made.call("s", items, model)["content"] == "ok"
+    assert lengths[0] == len(items)
+    assert lengths[-1] <= 100
+    assert {event["properties"]["learned_limit"] for event in events(made, name="recovery")} == {None}
+    assert made.estimate(items).max_tokens == 128_000
+
+
+@pytest.mark.parametrize("runs_async", [False, True])
+def test_a_reply_that_ran_into_the_end_of_the_window_is_asked_for_again_with_more_room(
+    runs_async: bool,
+) -> None:
+    made, items, sizes = manager(32_000), tool_session(90), list[int]()
+
+    def model(messages: Any) -> Item:
+        sizes.append(made.estimate(messages).total)
+        cut = sizes[-1] > 9000
+        reason = "model_context_window_exceeded" if cut else "end_turn"
+        text = [{"type": "text", "text": "The totals are" if cut else "The totals are right."}]
+        usage = {"input_tokens": sizes[-1], "output_tokens": 40}
+        return {"role": "assistant", "content": text, "stop_reason": reason, "usage": usage}
+
+    reply = asyncio.run(made.acall("s", items, model)) if runs_async else made.call("s", items, model)
+    assert reply["stop_reason"] == "end_turn"
+    assert sizes[0] > 9000 >= sizes[-1]
+    assert actions(made) == ["compact"] * (len(sizes) - 1)
+
+
+def test_a_cut_reply_is_returned_when_nothing_smaller_is_left_or_the_reply_itself_is_too_long() -> None:
+    def model(messages: Any, took: int) -> Item:
+        asked.append(messages)
+        return {
+            "content": "so far",
+            "stop_reason": "model_context_window_exceeded",
+            "usage": {"output_tokens": took},
+        }
+
+    asked: list[Any] = []
+    made = manager(32_000)
+    assert made.call("s", tool_session(60), lambda messages: model(messages, 40))["content"] == "so far"
+    assert len(asked) > 1
+    assert actions(made)[-1] == "give_up"
+    asked.clear()
+    made, items = manager(32_000), tool_session(10)
+    assert made.call("s", items, lambda messages: model(messages, 20_000))["content"] == "so far"
+    assert asked == [items], "a smaller request would be answered at the same length"
+    assert actions(made) == []
+
+
 def test_a_refused_size_is_of_its_model_and_session_until_it_is_answered() -> None:
     learned = LearnedWindows(reserve=0, buffer=0)
     window = Window(100_000, "configured", known=True)

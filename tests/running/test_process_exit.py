@@ -51,6 +51,29 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+HANGS = """
+import logging, threading
+from support_engine import manager, turns
+
+logging.basicConfig()
+made = manager()
+made.preflight("s", turns(2))
+made.flush()
+made.archive.append_events = lambda *_: threading.Event().wait()  # a disk that went away
+made.preflight("s", turns(3))
+"""
+
+
+LEAVES = """
+import sys
+from pathlib import Path
+from support_engine import turns
+from support_faults import manager_at
+
+manager_at(Path(sys.argv[1])).preflight("s", turns(2))
+"""
+
+
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     tests = Path(__file__).parents[1]
     return subprocess.run(
@@ -66,6 +89,19 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_process_ends_cleanly_while_compactions_run() -> None:
     done = run(PROGRAM)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_process_ends_though_its_archive_hangs() -> None:
+    done = run(HANGS)
+    assert done.returncode == 0
+    assert "the archive did not take the last events within 3 s" in done.stderr
+
+
+def test_a_process_that_ends_without_closing_writes_its_last_events(tmp_path: Path) -> None:
+    done = run(LEAVES, str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    told = [event.name for event in manager_at(tmp_path).archive.events("s")]
+    assert told == ["compact.token_estimate", "compact.trigger_decision"]
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])

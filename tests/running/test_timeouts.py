@@ -20,6 +20,7 @@ from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 from compact.running import Snapshot
 from compact.stages.base import SummaryRequest
+from compact.tokens import Meter
 
 WINDOW = 20_000
 SHORT: dict[str, Any] = {"timeout_s": 0.6}
@@ -173,6 +174,70 @@ def test_a_tool_result_that_is_not_stored_in_time_stays_as_it_is_and_a_late_stor
     assert not events(made, name="offload"), "nothing left the context"
     assert archive.verify() == []
     assert made.process_tool_result(large, "query", "c1", "s") != large
+
+
+class Answer:
+    """A tool's result that is written out when the event loop says so: it would wait for itself on the loop."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.let_go = threading.Event()
+
+    def __str__(self) -> str:
+        self.asked.set()
+        assert self.let_go.wait(WAIT_S)
+        return "a line of output\n" * 20_000
+
+
+def test_an_event_loop_goes_on_while_a_tool_result_is_read_counted_and_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counting: set[int] = set()
+    count = Meter.count_text
+
+    def noted(meter: Meter, text: str) -> int:
+        counting.add(threading.get_ident())
+        return count(meter, text)
+
+    monkeypatch.setattr(Meter, "count_text", noted)
+    archive, answer = SlowArchive("put_output"), Answer()
+    made = CompactManager(CompactConfig(model="gpt-4o", archive={"timeout_s": WAIT_S}), archive=archive)
+
+    async def host() -> Any:
+        waiting = asyncio.create_task(made.aprocess_tool_result(answer, "query", "c1", "s"))
+        await auntil(answer.asked.is_set)
+        answer.let_go.set()
+        await auntil(archive.hangs.is_set)
+        assert turns._turn.holder is None, "nobody waits for a disk with its turn"
+        assert not waiting.done()
+        archive.let_go.set()
+        return await waiting
+
+    shown = asyncio.run(host())
+    assert "the output of query is in /tool_outputs/" in shown
+    assert counting
+    assert threading.get_ident() not in counting
+    (offload,) = events(made, name="offload")
+    assert offload["properties"]["tool_call_id"] == "c1"
+
+
+def test_a_tool_result_is_the_same_for_a_thread_and_an_event_loop() -> None:
+    for result in ("small", {"rows": [1, 2]}, "a line of output\n" * 20_000, {"rows": list(range(60_000))}):
+        here, there = manager(), manager()
+        expected = here.process_tool_result(result, "query", "c1", "s")
+        assert asyncio.run(there.aprocess_tool_result(result, "query", "c1", "s")) == expected
+        assert events(here) == events(there)
+        assert (expected is result) is (len(str(result)) < 100)
+
+
+def test_a_tool_result_that_is_not_stored_in_time_stays_as_it_is_on_an_event_loop_too() -> None:
+    archive = SlowArchive("put_output")
+    made = CompactManager(CompactConfig(model="gpt-4o", archive={"timeout_s": 0.2}), archive=archive)
+    large = "a line of output\n" * 20_000
+    assert asyncio.run(made.aprocess_tool_result(large, "query", "c1", "s")) is large
+    archive.let_go.set()
+    (error,) = events(made, name="error")
+    assert error["properties"]["fallback"] == "none"
 
 
 def test_close_does_not_wait_longer_for_an_archive_that_hangs_than_for_an_exporter() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from support_summaries import session, summary
@@ -50,8 +51,57 @@ def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("## ") == 1
 
 
-def test_a_section_without_an_extractor_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"names the extractor 'magic'.*next_steps"):
-        strategies.register(Strategy(name="x", sections=(Section("## X", ("magic",), 1.0),), prompt=""))
-    with pytest.raises(ConfigError, match="no sections"):
-        strategies.register(Strategy(name="x", sections=(), prompt=""))
+SECTION = Section("## Ran", ("commands",), 1.0)
+
+
+def made_of(**parts: Any) -> Any:
+    return Strategy(**{"name": "x", "sections": (SECTION,), "prompt": "List what ran.", **parts})
+
+
+def with_section(heading: Any = "## X", extractors: Any = ("commands",), share: Any = 1.0) -> Any:
+    return made_of(sections=(Section(heading, extractors, share),))
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("incident", "must be a Strategy, got str"),
+        (made_of(name="two words"), "name must be letters, digits, _ and -, got 'two words'"),
+        (made_of(name=None), "name must be letters, digits, _ and -, got None"),
+        (made_of(name="brief"), "'brief' is a built-in strategy.*replace_built_in=True"),
+        (made_of(prompt=None), "prompt that is no text but a NoneType"),
+        (made_of(prompt=["a"]), "prompt that is no text but a list"),
+        (made_of(sections=()), "no sections"),
+        (made_of(sections=SECTION), "no tuple of Section"),
+        (made_of(sections=("## Ran",)), "no tuple of Section"),
+        (made_of(sections=(SECTION, SECTION)), "a heading twice"),
+        (made_of(required="Ran"), "requires 'Ran', which is no tuple"),
+        (made_of(required=("Won",)), "requires 'Won', with which no heading begins.*## Ran"),
+        (with_section(heading="Ran"), "heading is no line like ## Words"),
+        (with_section(heading="## Ran\n## Won"), "heading is no line like ## Words"),
+        (with_section(heading=None), "heading is no line like ## Words"),
+        (with_section(share="all"), "share is 'all'"),
+        (with_section(share=0), "share is 0"),
+        (with_section(share=float("nan")), "share is nan"),
+        (with_section(extractors=("magic",)), "names the extractor 'magic'.*next_steps"),
+        (with_section(extractors=("commands")), "no tuple of names: 'commands'"),
+        (with_section(extractors=()), "no tuple of names"),
+        (with_section(extractors=("commands", "details")), "mixes 'details' with other extractors"),
+    ],
+)
+def test_a_strategy_that_could_not_work_is_refused_with_what_is_wrong(given: Any, problem: str) -> None:
+    known = dict(strategies._known)
+    with pytest.raises(ConfigError, match=problem):
+        strategies.register(given)
+    assert strategies._known == known
+
+
+def test_a_built_in_strategy_is_replaced_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
+    own = made_of(name="brief", required=("Ran",))
+    strategies.register(own, replace_built_in=True)
+    assert strategies.get("brief") is own
+    own = made_of(name="mine")
+    strategies.register(made_of(name="mine", prompt="An older one."))
+    strategies.register(own)
+    assert strategies.get("mine") is own

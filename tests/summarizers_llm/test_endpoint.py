@@ -152,6 +152,22 @@ def test_a_good_answer_stands_in_the_context(runs_async: bool) -> None:
         assert record["transcript"].startswith("/conversation_history/")
 
 
+def test_an_answer_in_parts_is_read_as_their_text() -> None:
+    """Thinking and whatever else a server puts beside its texts is not the summary."""
+    whole = str(good_summary().content)
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "They want a summary."}]},
+        {"type": "text", "text": whole[:100]},
+        {"type": "reasoning", "text": "The rest is about the failing test."},
+        {"type": "text", "text": whole[100:]},
+    ]
+    with serving(good_summary) as endpoint, llm_manager(endpoint.base_url) as made:
+        expected = summary_of(made.manual_compact("s", work()))
+    with serving(Answer(parts)) as endpoint, llm_manager(endpoint.base_url) as made:
+        assert summary_of(made.manual_compact("s", work())) == expected
+        assert failures(made) == []
+
+
 def request_of(endpoint: Endpoint) -> dict[str, Any]:
     (request,) = endpoint.requests
     return request

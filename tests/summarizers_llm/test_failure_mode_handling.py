@@ -14,6 +14,7 @@ from support_llm import good_summary, llm_manager, serving, work
 from compact import CompactManager
 from compact.dialects import get
 from compact.drivers import drive
+from compact.errors import ConfigError
 from compact.settings import desk_for
 from compact.stages.base import Reply, Row, SummaryRequest
 from compact.stages.summarize import fold
@@ -179,6 +180,19 @@ def test_a_host_callable_may_be_a_coroutine_or_an_object() -> None:
     for runs_async in (False, True):
         _, after = ran(Later(), runs_async=runs_async)
         assert "The login is being repaired." in summary_of(after)
+
+
+def test_a_summarizer_cannot_change_the_list_that_it_is_given() -> None:
+    summarizer = ScriptedSummarizer("I cannot assist with this.", "The login is being repaired.")
+    ran(summarizer)
+    assert [type(request.messages) for request in summarizer.requests] == [tuple, tuple]
+    assert summarizer.requests[0].messages == summarizer.requests[1].messages
+
+
+@pytest.mark.parametrize("given", ["gpt-4o", {"model": "gpt-4o"}, 7])
+def test_a_summarizer_that_cannot_be_called_is_refused_at_once(given: Any) -> None:
+    with pytest.raises(ConfigError, match=f"summarizer must be callable, got a {type(given).__name__}"):
+        manager(summarizer=given)
 
 
 def test_an_agent_that_never_answers_is_left_at_the_timeout() -> None:

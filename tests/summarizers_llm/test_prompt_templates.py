@@ -66,6 +66,16 @@ def test_a_template_that_includes_itself_is_refused(tmp_path: Path) -> None:
         templates.load(str(tmp_path / "loop.hbs"))
 
 
+@pytest.mark.parametrize("bad", ["mine.hbs", "tone.hbs"], ids=["template", "partial"])
+def test_a_file_that_is_not_utf8_is_refused_by_its_path(bad: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.hbs").write_text("{{> tone.hbs}}")
+    (tmp_path / "tone.hbs").write_text("Be dry.")
+    (tmp_path / bad).write_bytes("Schön kurz.".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"^summary\.prompt .* not UTF-8 at byte 3: ") as caught:
+        templates.load(str(tmp_path / "mine.hbs"))
+    assert str(tmp_path / bad) in str(caught.value)
+
+
 def test_a_prompt_of_the_hosts_own_asks_for_no_sections() -> None:
     said = "The login in src/auth/login.py is repaired next, and the database is left alone."
     with (

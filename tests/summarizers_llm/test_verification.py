@@ -155,6 +155,102 @@ def test_a_summary_about_errors_is_no_error(said: str) -> None:
     assert (verdict.defect, verdict.struck) == (None, ())
 
 
+def of_a_model(text: str) -> str | None:
+    return verify(
+        text, Expected(source=Source(["src/auth/login.py"]), limit=2000, count=COUNT, sections=())
+    ).defect
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Es tut mir leid, aber ich kann dir dabei nicht helfen.",
+        "Tut mir leid, diese Anfrage kann ich nicht bearbeiten.",
+        "Leider kann ich dieses Gespräch nicht zusammenfassen.",
+        "Ich kann Ihnen bei dieser Anfrage nicht weiterhelfen, da sie gegen die Richtlinien verstößt.",
+        "Als KI-Sprachmodell kann ich personenbezogene Daten nicht verarbeiten.",
+        "Je suis désolé, mais je ne peux pas vous aider avec cette demande.",
+        "Désolée, je ne peux pas résumer cette conversation.",
+        "Je ne peux pas vous aider à ce sujet.",
+        "Je ne suis pas en mesure de fournir un résumé de ce contenu.",
+        "En tant que modèle de langage, je ne peux pas traiter ces données personnelles.",
+        "Lo siento, pero no puedo ayudarte con eso.",
+        "No puedo proporcionar un resumen de esta conversación porque contiene datos personales.",
+        "Lamentablemente, no puedo resumir este contenido.",
+        "Como modelo de lenguaje, no puedo procesar datos personales.",
+        "很抱歉，我无法协助处理这个请求。",
+        "对不起，我不能提供这段对话的摘要。",
+        "抱歉，無法為您總結此內容。",
+        "作为一个人工智能语言模型，我无法处理个人信息。",
+        "我无法提供此内容的总结，因为它可能违反使用政策。",
+        "申し訳ありませんが、そのリクエストにはお応えできません。",
+        "申し訳ございませんが、この会話を要約することはできません。",
+        "すみません、それについてはお手伝いできません。",
+        "この内容にはお答えできません。",
+    ],
+)
+def test_a_refusal_is_known_in_other_languages(said: str) -> None:
+    assert of_a_model(said) == "refusal"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ich kann den Fehler noch nicht reproduzieren, deshalb lese ich als Nächstes das Log und die Tests.",
+        "Leider kann ich den Server nachts nicht erreichen; der Test bleibt offen, das Log wird gelesen.",
+        "Als Nächstes: die Anmeldung kann abgelaufene Token nicht erkennen, das wird in login.py ergänzt.",
+        "Je ne peux pas encore reproduire le bug, donc je lis le journal et je lance les tests ensuite.",
+        "Malheureusement, le test échoue encore : je ne peux pas joindre le serveur de recette la nuit.",
+        "Je suis passé aux tests du module de connexion, car je ne peux pas joindre le serveur la nuit.",
+        "サーバーは期限切れのトークンに対応できません。次にログインの処理へ確認を追加し、テストを再実行する。",
+        "No puedo reproducir el error todavía, así que leo el registro y ejecuto las pruebas después.",
+        "Lo siguiente: el servidor no puede validar los tokens caducados; se corrige en login.py ahora.",
+        "无法重现该错误，因此接下来阅读日志并再次运行测试，然后修复登录模块。",
+        "我无法处理过期的令牌，所以在登录模块中添加检查，然后再次运行测试。",
+        "为用户处理登录：服务器不能验证过期令牌，下一步是在 login.py 中添加检查并运行测试。",
+        "次はログを読んでテストを再実行する。期限切れのトークンを検証できない問題はまだ残っている。",
+        "申し込み画面の不具合を修正した。サーバーは夜間に接続できませんと表示されるので、次に調べる。",
+    ],
+)
+def test_a_summary_in_another_language_that_tells_of_failures_is_no_refusal(said: str) -> None:
+    assert of_a_model(said) is None
+
+
+def test_a_long_summary_without_spaces_is_not_taken_for_a_short_text() -> None:
+    """Signs count as words do: what opens with an apology and goes on for a page is about one."""
+    told = "".join(
+        f"第{n}步在模块{n}里读取了函数{n}，测试{n}失败后修复了第{n * 7}行的检查。" for n in range(40)
+    )
+    assert of_a_model(f"抱歉的提示：用户看到“无法登录”。{told}") is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "我将继续处理登录功能的下一个函数。" * 8,
+        "次の関数のログイン処理を続けて確認します。" * 7,
+        "接下来继续检查。" * 20,
+        "ログイン処理を確認します。\n" * 4,
+        "ผมจะตรวจสอบฟังก์ชันเข้าสู่ระบบถัดไปต่อไป" * 6,
+        "## 目标\n修复登录。\n" + "用户要求修改 login.py 的检查，然后用户要求修改 login.py 的检查，" * 5,
+    ],
+)
+def test_a_loop_is_noticed_in_text_without_spaces(said: str) -> None:
+    assert of_a_model(said) == "loop"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "".join(f"在 src/auth/module_{n}.py 中添加了单元测试以验证登录流程。\n" for n in range(12)),
+        "".join(f"- src/auth/module_{n}.py のログイン処理に期限の確認を追加した。\n" for n in range(12)),
+        "## 状态\n- 完成\n## 测试\n- 完成\n## 文档\n- 完成\n## 部署\n- 完成\n以上四项均已完成，接下来发布新版本。",
+    ],
+)
+def test_a_list_in_text_without_spaces_is_no_loop(said: str) -> None:
+    assert of_a_model(said) != "loop"
+
+
 def test_thinking_in_front_of_an_answer_is_taken_off() -> None:
     assert without_reasoning("<think>hm</think>\n## Goals\nx") == "## Goals\nx"
     assert without_reasoning("<think>hm, never ends") == ""

@@ -12,6 +12,7 @@ import pytest
 from support_exporters import wait_until
 from support_viewer import ask, manager_on, opened, serving, span
 
+from compact import CompactConfig, CompactManager
 from compact.errors import CompactError, ConfigError, MissingExtra
 from compact.events import Finished, Started
 from compact.viewer.guarding import check_address
@@ -230,3 +231,21 @@ def test_half_a_character_in_an_archive_is_served(tmp_path: Path) -> None:
         warning = answer.json()["events"][-1]
         assert warning["properties"]["message"] == "half \udfff of it"
         assert ask(server, f"/api/sessions/{row['key']}/events/{warning['n']}").status == 200
+
+
+def test_an_exporter_that_knows_the_token_is_let_in_and_another_waits(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(None, token=TOKEN) as server:
+        for token, left in ((None, "waiting"), ("another-of-some-length", "waiting"), (TOKEN, "delivered")):
+            tracing = {"exporters": ["ariadne"], "ariadne_url": server.url, "ariadne_token": token}
+            config = CompactConfig(model="gpt-4o", archive={"adapter": "memory"}, tracing=tracing)
+            with CompactManager(config) as made:
+                made.preflight("s", [{"role": "user", "content": "Hello."}])
+            stats = made.get_compaction_stats()["exporters"]["ariadne"]
+            assert (stats[left], stats["refused"]) == (2, 0)
+            said = capsys.readouterr().err + caplog.text
+            assert ("status 401" in said) is (left == "waiting")
+            assert token is None or token not in said
+        answer = ask(server, "/api/sessions", authorization=f"Bearer {TOKEN}")
+        assert len(answer.json()["sessions"]) == 1

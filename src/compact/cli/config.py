@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import SecretStr
 
 from compact.cli.shared import JsonOption, console, counted, label, print_json, print_table, prose, table
 from compact.config import CompactConfig, Setting
@@ -73,5 +74,7 @@ def check(
 
 
 def _masked(value: Any) -> Any:
-    """A value without the password of an address."""
+    """A value without the password of an address, and asterisks for a token."""
+    if isinstance(value, SecretStr):
+        return str(value)
     return _PASSWORD.sub("***@", value) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr
 
 from compact.messages import to_json
 
@@ -35,6 +35,13 @@ def _path_text(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
+def _visible(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not text or not all("!" <= sign <= "~" for sign in text):
+        raise ValueError("not a token")  # whoever sends it would fail, and show it
+    return value
+
+
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Allowed("0.0-1.0")]
 Count: TypeAlias = Annotated[int, Field(ge=1), Allowed("a whole number >= 1")]
 Amount: TypeAlias = Annotated[int, Field(ge=0), Allowed("a whole number >= 0")]
@@ -49,6 +56,10 @@ Folder: TypeAlias = Annotated[str, BeforeValidator(_path_text), Field(min_length
 Address: TypeAlias = Annotated[
     str, Field(pattern=r"^https?://\S+$"), Allowed("an http:// or https:// address", echo=False)
 ]
+Token: TypeAlias = Annotated[
+    SecretStr, AfterValidator(_visible), Allowed("a text of visible ASCII without spaces", echo=False)
+]
+"""Never shown: printing one gives asterisks."""
 Names: TypeAlias = Annotated[list[str], Allowed("a list of names")]
 
 
@@ -102,7 +113,13 @@ def _base(hint: Any) -> tuple[type, str]:
         return list, "a list, each " + _base(get_args(hint)[0])[1]
     if origin is dict:
         return dict, "a mapping"
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    names = {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+        str: "a text",
+        SecretStr: "a text",
+    }
     return hint, names[hint]
 
 

@@ -21,6 +21,7 @@ from compact.config.kinds import (
     Number,
     Seconds,
     Share,
+    Token,
     Words,
 )
 from compact.config.problems import config_error, field_problems
@@ -211,6 +212,8 @@ class TracingConfig(Section):
     """Who gets the events. jsonl is the archive's own events file."""
     ariadne_url: Address | None = None
     """Address of the Ariadne trace viewer; null: its default on this machine."""
+    ariadne_token: Token | None = None
+    """Sent to it as a bearer token, as `compact view` with a token asks for; better in the variable. Never shown."""
     otlp_endpoint: Address | None = None
     """Address of an OpenTelemetry collector; null: as OpenTelemetry's own variables say."""
     queue_events: Count = 10_000

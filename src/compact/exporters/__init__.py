@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Protocol
 
+from pydantic import SecretStr
+
 from compact.errors import ConfigError
 from compact.exporters.protocol import Calling, Exporter, Given, Sent, Told, Unavailable, as_exporter
 
@@ -30,6 +32,11 @@ class Settings(Protocol):
     @property
     def ariadne_url(self) -> str | None:
         """Where Ariadne listens."""
+        ...
+
+    @property
+    def ariadne_token(self) -> SecretStr | None:
+        """What it asks of everybody who connects."""
         ...
 
     @property

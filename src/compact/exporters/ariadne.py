@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
 
 DEFAULT_URL = "http://localhost:5175"
@@ -33,25 +35,33 @@ class Settings(Protocol):
         """Where Ariadne listens; None: its default on this machine."""
         ...
 
+    @property
+    def ariadne_token(self) -> SecretStr | None:
+        """What it asks of everybody who connects; None: nothing."""
+        ...
+
 
 def from_settings(settings: Settings) -> AriadneExporter:
     """The exporter that the configuration describes."""
-    return AriadneExporter(settings.ariadne_url or DEFAULT_URL, TIMEOUT_S)
+    return AriadneExporter(settings.ariadne_url or DEFAULT_URL, TIMEOUT_S, settings.ariadne_token)
 
 
 class AriadneExporter(Exporter):
-    """Sends events to Ariadne. Follows no redirect and uses no proxy."""
+    """Sends events to Ariadne, with a bearer `token` if there is one. Follows no redirect and uses no proxy."""
 
     name = "ariadne"
     resumes = True
 
-    def __init__(self, url: str = DEFAULT_URL, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, url: str = DEFAULT_URL, timeout_s: float = TIMEOUT_S, token: SecretStr | None = None
+    ) -> None:
         parts = urlsplit(url)
         self._secure = parts.scheme == "https"
         self._host = parts.hostname or "localhost"
         self._port = parts.port
         self._path = f"{parts.path.rstrip('/')}/ingest"
         self._timeout_s = timeout_s
+        self._token = token
         self._traces: dict[str, dict[str, Any]] = {}
         """The traces that Ariadne knows, with the time of their newest span."""
         self._is_down = False
@@ -123,11 +133,17 @@ class AriadneExporter(Exporter):
         try:
             connection.connect()
             connection.sock.settimeout(max(0.001, give_up - time.monotonic()))
-            connection.request("POST", self._path, body, {"Content-Type": "application/json"})
+            connection.request("POST", self._path, body, self._headers())
             connection.sock.settimeout(max(0.001, give_up - time.monotonic()))
             return connection.getresponse().status
         finally:
             connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
+        return headers
 
     def _failed(self, why: str) -> None:
         """Told once for each outage. Who comes back may have forgotten the traces, so they are told again."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Protocol
 
 from compact.errors import MissingExtra
 from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
+
+log = logging.getLogger("compact")
 
 _TIMEOUT_S = 2.0
 _METRICS_S = 10.0
@@ -20,6 +24,9 @@ _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 """Where histograms are divided. OpenTelemetry's own bounds begin at 5: nearly all of ours would lie in the first part."""
 _SAMPLED = 1
+_PASSING = (408, 425, 429)
+"""Refusals by which a collector says `not now`. Any other from 400 to 499 would come again with the same spans."""
+_TOO_LARGE = 413
 
 
 class Settings(Protocol):
@@ -56,15 +63,22 @@ class OtlpExporter(Exporter):
         timed = any("OTLP" in name and name.endswith("TIMEOUT") for name in os.environ)
         timeout = None if timed else _TIMEOUT_S
         self._resource = _resource()
-        self._spans: Any = OTLPSpanExporter(endpoint=base and f"{base}/v1/traces", timeout=timeout)
+        self._status: int | None = None
+        """What the collector answered last; None: nothing, or nobody knows."""
+        self._refuses = False
+        self._spans: Any = OTLPSpanExporter(
+            endpoint=base and f"{base}/v1/traces", timeout=timeout, session=self._session()
+        )
         self._success = SpanExportResult.SUCCESS
         self._metrics = _Metrics(base and f"{base}/v1/metrics", timeout, self._resource)
 
     def export(self, events: Sequence[Told]) -> Sent:
         """See `Exporter.export`."""
+        self._status = None
         result = self._spans.export([_span(event, self._resource) for event in events])
         if result is not self._success:
-            raise Unavailable("the collector did not take the spans")
+            return self._not_taken(events)
+        self._refuses = False
         for event in events:
             self._metrics.count(event)
         self._metrics.send(_METRICS_S)
@@ -73,6 +87,32 @@ class OtlpExporter(Exporter):
     def close(self) -> None:
         """Sends the metrics of what was exported."""
         self._metrics.send(0)
+
+    def _not_taken(self, events: Sequence[Told]) -> Sent:
+        status = self._status
+        if status is None or not 400 <= status < 500 or status in _PASSING:
+            raise Unavailable("the collector did not take the spans")
+        if status == _TOO_LARGE and len(events) > 1:
+            return self.export(events[: len(events) // 2])
+        if not self._refuses:
+            self._refuses = True
+            log.warning(
+                "the OpenTelemetry collector refuses spans with status %s: they are dropped, and events.jsonl has them; "
+                "look at tracing.otlp_endpoint and at what the collector asks for",
+                status,
+            )
+        return Sent(len(events), refused=len(events))
+
+    def _session(self) -> Any:
+        """A client that notes what the collector answers: the SDK tells only that it failed."""
+        if any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ):
+            return None  # the SDK makes one of its own, with the host's credentials
+        session: Any = import_module("requests").Session()  # the SDK's own client
+        session.hooks["response"].append(self._noted)
+        return session
+
+    def _noted(self, response: Any, **_: Any) -> None:
+        self._status = response.status_code
 
 
 class _Metrics:

@@ -29,9 +29,11 @@ class Overflow:
     requested: int | None
     """What the request would have taken, output included where the provider counts it."""
     output: int | None
-    """The part of `requested` that was reserved for the reply."""
+    """The part of `requested` that was reserved for the reply; of a reply that was cut, what it took."""
     message: str
     """What it said, in one line."""
+    in_reply: bool = False
+    """The request was taken, and its reply ran into the end of the window: it is there, and not whole."""
 
     @property
     def input(self) -> int | None:
@@ -60,9 +62,17 @@ def recognise(problem: Any) -> Overflow | None:
 
 
 def recognise_reply(reply: Any) -> Overflow | None:
-    """The overflow that a reply reports instead of an answer; None for every real reply, however it ended."""
+    """The overflow that a reply reports instead of an answer, or that cut it; None for every other reply.
+
+    A reply that was cut at its own limit (`max_tokens`) is an answer: a smaller request would not make it longer.
+    """
     reported = evidence.reported_error(reply)
-    return None if reported is None else recognise(reported)
+    if reported is not None:
+        return recognise(reported)
+    if evidence.stop_reasons(reply) & wording.WINDOW_ENDED:
+        said = "the reply ran into the end of the context window"
+        return Overflow(None, None, evidence.reply_tokens(reply), said, in_reply=True)
+    return None
 
 
 def _verdict(layer: Evidence) -> bool | None:

@@ -108,6 +108,23 @@ def reported_error(reply: Any) -> Any:
     return None
 
 
+def stop_reasons(reply: Any) -> set[str]:
+    """Why a reply ended, in its provider's words."""
+    choices = _part(reply, "choices")
+    said = [_part(reply, "stop_reason"), _part(reply, "stopReason")]
+    said += (
+        [_part(choice, "finish_reason") for choice in choices] if isinstance(choices, list | tuple) else []
+    )
+    return {reason for reason in said if isinstance(reason, str)}
+
+
+def reply_tokens(reply: Any) -> int | None:
+    """What a reply says that it took by itself."""
+    usage = _part(reply, "usage")
+    counts = (_part(usage, name) for name in ("output_tokens", "outputTokens", "completion_tokens"))
+    return next((count for count in counts if isinstance(count, int)), None)
+
+
 def _is_aws_error(reply: Any) -> bool:
     return isinstance(reply, Mapping) and isinstance(reply.get("__type"), str)
 

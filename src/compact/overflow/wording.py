@@ -11,6 +11,9 @@ import re
 TOO_LARGE_STATUS = 413
 OTHER_STATUSES = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 415, 429, 451))
 
+WINDOW_ENDED = frozenset(("model_context_window_exceeded", "model_length"))
+"""Why a reply ended that had no more room in the window: Anthropic, Bedrock and GLM; Mistral."""
+
 # --- names
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -144,6 +147,8 @@ _OVERFLOW = tuple(
         rf"\b(?:not|cannot|can't|doesn't|don't|won't) fit\b{_SPAN}\b(?:context|window)\b",
         # The same in Chinese.
         r"(?:输入|上下文|提示|prompt|tokens?|请求|消息|长度)[^。]{0,20}(?:超出|超过|超长|过长|超限)",
+        # The reply found the window full.
+        r"\bcontext[ -]shift is disabled\b",
         # A gateway's own answer, without a body.
         r"\b413\b.{0,30}(?:too large|payload|entity|status|no body)|(?:status|code|http)[: ]{1,3}413\b",
         r"^\W*4(?:00|13)(?: status code)? \(no body\)",
@@ -152,6 +157,10 @@ _OVERFLOW = tuple(
 _TOO_LONG_FIELD = re.compile(
     r"invalid (?P<path>[\w.\[\]]+) ?: ?(?P<kind>string|array) too long.{0,60}?maximum length (?P<limit>\d+)"
 )
+_NO_ROOM_LEFT = re.compile(r"max_(?:completion_)?tokens must be at least 1, got -(?!1\b)\d")
+"""What vLLM makes of the window minus a prompt that is longer. Minus one is what hosts send for `no limit`."""
+_LISTS = frozenset(("messages", "input"))
+"""Fewer messages make them shorter; a single message's own lists stay as long as they are."""
 _TEXT_FIELDS = frozenset(("messages", "input", "prompt", "content", "text", "output", "arguments"))
 _TEXT_LIMIT = 10_000
 """No name and no id may be this long: a field with such a limit holds text."""
@@ -160,10 +169,14 @@ _TEXT_LIMIT = 10_000
 def says_overflow(text: str) -> bool:
     """Whether a sentence says that what was sent does not fit."""
     said = plain(text)
-    field = _TOO_LONG_FIELD.search(said)
+    field = _TOO_LONG_FIELD.search(_QUOTES.sub(" ", text.lower()))
     if field is not None:
+        if field["kind"] == "array":
+            return field["path"] in _LISTS
         leaf = re.sub(r"\[\d*\]", "", field["path"]).split(".")[-1]
-        return leaf in _TEXT_FIELDS and (field["kind"] == "array" or int(field["limit"]) >= _TEXT_LIMIT)
+        return leaf in _TEXT_FIELDS and int(field["limit"]) >= _TEXT_LIMIT
+    if _NO_ROOM_LEFT.search(said):
+        return True
     if _OUTPUT.search(said) and not _INPUT.search(said):
         return False  # the reply's own limit
     return any(pattern.search(said) for pattern in _OVERFLOW)

@@ -101,7 +101,7 @@ def fold(
     if carry_instructions:
         kept = _instructions(rows, previous, room // _INSTRUCTION_SHARE, desk)
     request = SummaryRequest(
-        messages=[row.quotable for row in rows],
+        messages=tuple(row.quotable for row in rows),
         dialect=desk.dialect.NAME,
         strategy=strategy,
         max_tokens=max(1, room - desk.count_text(kept)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -157,16 +157,26 @@ def _reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply
     choice = choices[0]
     message = choice.message
     refusal = getattr(message, "refusal", None)
-    if message.tool_calls and not message.content:
+    content = _text_of(message.content)
+    if message.tool_calls and not content:
         raise CompactError("the summarizer called a tool instead of writing; it was given none")
     thought = getattr(message, "reasoning_content", None)
-    text = message.content or refusal or (f"<think>{thought}</think>" if thought else "")
+    text = content or refusal or (f"<think>{thought}</think>" if thought else "")
     return Reply(
         inside_tag(text, tag),
         sections,
         cut_off=choice.finish_reason == "length",
         refused=bool(refusal) or choice.finish_reason == "content_filter",
     )
+
+
+def _text_of(content: Any) -> str:
+    """What was written. Some servers answer in parts; those that are no text, such as thinking, are left out."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text")
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def inside_tag(text: str, tag: str) -> str:

@@ -8,7 +8,10 @@ brief          the next step, the state, the decisions: for people
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from compact.errors import ConfigError
 from compact.summarizers import prompts
@@ -109,7 +112,11 @@ BRIEF = Strategy(
     prompt=prompts.BRIEF,
 )
 
-_known: dict[str, Strategy] = {s.name: s for s in (TASK_STATE, DECISION_LOG, CODE_DELTA, BRIEF)}
+_BUILT_IN = {s.name: s for s in (TASK_STATE, DECISION_LOG, CODE_DELTA, BRIEF)}
+_known: dict[str, Strategy] = dict(_BUILT_IN)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+"""What `policy.strategy` takes."""
+_HEADING = re.compile(r"#{1,6} \S(?:.*\S)?")
 
 
 def get(name: str) -> Strategy:
@@ -129,20 +136,83 @@ def get(name: str) -> Strategy:
     return found
 
 
-def register(strategy: Strategy) -> None:
-    """Makes a strategy known under its name; one of the same name is replaced.
+def register(strategy: Strategy, *, replace_built_in: bool = False) -> None:
+    """Makes a strategy known under its name. One that was registered under the same name is replaced.
+
+    A built-in one is replaced only with `replace_built_in`.
 
     Raises:
-        ConfigError: it has no sections, or a section names an extractor that does not exist.
+        ConfigError: it is no `Strategy`, its name is taken or no name, or a part of it is of the wrong kind; says which.
     """
-    if not strategy.sections:
-        raise ConfigError(f"strategy {strategy.name!r} has no sections", hint="Give it at least one Section")
-    for section in strategy.sections:
-        for name in section.extractors:
-            if name != DETAILS and name not in EXTRACTORS:
-                choices = ", ".join([*EXTRACTORS, DETAILS])
-                raise ConfigError(
-                    f"strategy {strategy.name!r}: section {section.heading!r} names the extractor {name!r}",
-                    hint=f"Name one of {choices}",
-                )
+    given: Any = strategy  # a dataclass checks nothing
+    if not isinstance(given, Strategy):
+        raise ConfigError(
+            f"a strategy must be a Strategy, got {type(given).__name__}",
+            hint="Make one with Strategy(name=..., sections=(Section(...),), prompt=...)",
+        )
+    if not _is_name(strategy.name):
+        raise ConfigError(
+            f"a strategy's name must be letters, digits, _ and -, got {strategy.name!r:.60}",
+            hint="policy.strategy names it, and takes no other names",
+        )
+    if strategy.name in _BUILT_IN and not replace_built_in:
+        raise ConfigError(
+            f"{strategy.name!r} is a built-in strategy",
+            hint="Choose another name, or pass replace_built_in=True",
+        )
+    wrong = next(_wrong_in(strategy), None)
+    if wrong is not None:
+        raise ConfigError(f"strategy {strategy.name!r} {wrong[0]}", hint=wrong[1])
     _known[strategy.name] = strategy
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _wrong_in(strategy: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with the parts of a strategy, and what to do about it."""
+    sections = strategy.sections
+    if not isinstance(strategy.prompt, str):
+        yield (
+            f"has a prompt that is no text but a {type(strategy.prompt).__name__}",
+            "Write what a model is told",
+        )
+    if not isinstance(sections, tuple) or not all(isinstance(section, Section) for section in sections):
+        yield f"has sections that are no tuple of Section: {sections!r:.80}", "Write (Section(...), )"
+        return
+    if not sections:
+        yield "has no sections", "Give it at least one Section"
+    for section in sections:
+        for what, hint in _wrong_in_section(section):
+            yield f"has a section {section.heading!r:.60} {what}", hint
+    headings = strategy.headings
+    if len(set(headings)) < len(headings):
+        yield f"has a heading twice: {', '.join(headings)}", "Give each section a heading of its own"
+    required = strategy.required
+    if not isinstance(required, tuple) or not all(isinstance(words, str) for words in required):
+        yield f"requires {required!r:.80}, which is no tuple of texts", 'Write ("First words", )'
+        return
+    for words in required:
+        if not any(heading.lstrip("# ").startswith(words) for heading in headings):
+            yield f"requires {words!r:.60}, with which no heading begins", f"They are {', '.join(headings)}"
+
+
+def _wrong_in_section(section: Any) -> Iterator[tuple[str, str]]:
+    heading, names, share = section.heading, section.extractors, section.share
+    if not isinstance(heading, str) or not _HEADING.fullmatch(heading):
+        yield "whose heading is no line like ## Words", "It is printed as it is"
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        yield f"whose share is {share!r:.40}", "Give it a number above 0, up to 1"
+    choices = ", ".join([*EXTRACTORS, DETAILS])
+    if not isinstance(names, tuple) or not names:
+        yield (
+            f"whose extractors are no tuple of names: {names!r:.60}",
+            f'Write ("name", ); names are {choices}',
+        )
+        return
+    for name in names:
+        if not isinstance(name, str) or name not in (*EXTRACTORS, DETAILS):
+            yield f"that names the extractor {name!r:.60}", f"Name one of {choices}"
+    if DETAILS in names and len(names) > 1:
+        yield f"that mixes {DETAILS!r} with other extractors", "It takes a section of its own"

@@ -43,14 +43,15 @@ def load(prompt: str) -> Prompt:
     """The prompt of a setting: text, or the path of a file with it; partials lie beside that file or come with compact.
 
     Raises:
-        ConfigError: a partial is unknown or includes itself, or the template has logic or an unknown name.
+        ConfigError: a file is missing or cannot be read as text, a partial is unknown or includes itself, or the template
+            has logic or an unknown name.
     """
     folder = None
     if prompt.strip().endswith(_SUFFIXES) and "\n" not in prompt:
         path = Path(prompt.strip()).expanduser()
         if not path.is_file():
             raise _refused(f"names a file that is not there: {path}")
-        folder, prompt = path.parent, path.read_text(encoding="utf-8")
+        folder, prompt = path.parent, _read(path)
     text = _expanded(prompt, folder, 0)
     wants = frozenset(match.group(1).strip() for match in _BRACES.finditer(text))
     return Prompt(text, wants)
@@ -75,11 +76,20 @@ def _expanded(text: str, folder: Path | None, depth: int) -> str:
 
 def _partial(name: str, folder: Path | None) -> str:
     if folder is not None and (folder / name).is_file():
-        return (folder / name).read_text(encoding="utf-8")
+        return _read(folder / name)
     shipped = files("compact.summarizers").joinpath("templates", name)
     if name.startswith(".") or not shipped.is_file():
         raise _refused(f"includes an unknown partial {name!r}")
     return shipped.read_text(encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        raise _refused(f"names a file that is not UTF-8 at byte {problem.start:,}: {path}") from None
+    except OSError as problem:
+        raise _refused(f"names a file that cannot be read ({problem.strerror}): {path}") from None
 
 
 def _refused(what: str) -> ConfigError:
