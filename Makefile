@@ -37,10 +37,11 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
-	$(BIN)/python -m bench
-
 PEERS := .venv-peers
+
+bench: setup
+	$(BIN)/python -m bench; missed=$$?; \
+		test ! -e $(PEERS)/.installed || $(PEERS)/bin/python -m bench.peers || exit 1; exit $$missed
 
 $(PEERS)/.installed: pyproject.toml bench/peers/constraints.txt
 	$(PYTHON) -m venv $(PEERS)

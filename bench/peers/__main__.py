@@ -1,4 +1,4 @@
-"""`python -m bench.peers [--tasks a,b] [--peers a,b]`: measures, then writes docs/BENCHMARKS.md and its plot.
+"""`python -m bench.peers [--tasks a,b] [--peers a,b]`: measures, prints the tables, and writes docs/BENCHMARKS.md and its plot.
 
 Runs in the environment of the peers (`make bench-peers` makes it). Each tool and task has a process of its own; a finished
 measurement is kept in docs/benchmarks.json, so a run can be stopped and continued (`--again` measures anew).
@@ -68,7 +68,8 @@ def main() -> int:
         for name, task in wanted:
             if given.again or task not in results.get(name, {}):
                 _measure(name, task, file, results)
-    write_report(results, _DOCS)
+    page = write_report(results, _DOCS)
+    print(page[page.index("## Results") : page.index("## What was called")])
     return 0
 
 

@@ -37,9 +37,10 @@ the same transcripts. Every number is in [benchmarks.json](benchmarks.json). Not
 """
 
 
-def write_report(results: Results, docs: Path) -> None:
-    """The page and the plot."""
-    (docs / "BENCHMARKS.md").write_text("\n".join(_page(results)) + "\n", encoding="utf-8")
+def write_report(results: Results, docs: Path) -> str:
+    """Writes the page and the plot; returns the page."""
+    page = "\n".join(_page(results)) + "\n"
+    (docs / "BENCHMARKS.md").write_text(page, encoding="utf-8")
     measured = [found for found in _in_order(results) if "outputs" in found and "preflight" in found]
     if measured:
         kept = {
@@ -54,6 +55,7 @@ def write_report(results: Results, docs: Path) -> None:
             for found in measured
         }
         (docs / "images" / "benchmarks.svg").write_text(plot(kept, cost), encoding="utf-8")
+    return page
 
 
 def _page(results: Results) -> Iterator[str]:
