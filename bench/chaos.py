@@ -97,25 +97,30 @@ def _raced(processes: int, steps: int) -> Result:
     total = processes * steps
     whole = found["steps"] == found["won"] == list(range(1, total + 1))
     wrong = [*found["overwritten"], *found["problems"], *found["left"]]
+    if not whole:
+        wrong.append("steps are missing, or were won twice")
     counts = {
         "processes": processes,
         "steps": total,
         "lost races": found["lost"],
         "overwritten or torn": len(wrong),
     }
-    return Result(whole and not wrong, counts, time.monotonic() - began, str(wrong)[:600])
+    said = "; ".join(map(str, wrong))[:600]
+    return Result(not wrong, counts, time.monotonic() - began, said)
 
 
 def _tested(path: str) -> Result:
     began = time.monotonic()
     done = _program(
-        "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--timeout=3000",
+        "-m", "pytest", "-q", "-rP", "-n", "2", "-p", "no:cacheprovider", "--timeout=3000",
         "-o", "addopts=--strict-markers --strict-config --import-mode=importlib", path,
     )  # fmt: skip
-    found = {
-        word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)\b", done.stdout)
-    }
+    last = (done.stdout.splitlines() or [""])[-1]
+    found = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)\b", last)}
     counts = {"tests": sum(found.values()), "failed": sum(found.values()) - found.get("passed", 0)}
+    faults = sum(map(int, re.findall(r"\d+ system calls (\d+) failures", done.stdout)))
+    if faults:
+        counts["faults"] = faults
     good = done.returncode == 0 and bool(counts["tests"])
     return Result(good, counts, time.monotonic() - began, "" if good else done.stdout[-600:])
 
