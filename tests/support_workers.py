@@ -74,10 +74,10 @@ class Worker:
     def __init__(self, place: Place, name: str) -> None:
         self.made = place.manager(name)
 
-    def ask(self, method: str, *arguments: Any) -> Answer:
-        before = self.made.last_outcome(SESSION)
-        result = getattr(self.made, method)(*arguments)
-        outcome = self.made.last_outcome(SESSION)
+    def ask(self, method: str, session: str, *arguments: Any) -> Answer:
+        before = self.made.last_outcome(session)
+        result = getattr(self.made, method)(session, *arguments)
+        outcome = self.made.last_outcome(session)
         made_one = outcome is not None and outcome is not before
         return Answer(result, outcome.step if outcome and made_one else None)
 
@@ -162,15 +162,17 @@ def assert_fine(made: CompactManager, sent: list[Item]) -> None:
     assert made.estimate(sent).total <= budget
 
 
-def assert_nothing_lost(archive: Archive, turns: int, sent: list[Item], won: dict[int, list[Item]]) -> None:
+def assert_nothing_lost(
+    archive: Archive, turns: int, sent: list[Item], won: dict[int, list[Item]], session: str = SESSION
+) -> None:
     """Every step is there once, as the worker that made it returned it; every message is archived or stands."""
-    steps = archive.steps(SESSION)
+    steps = archive.steps(session)
     assert steps == list(range(1, len(steps) + 1)) == sorted(won), "a step is missing, or was won twice"
     for step, result in won.items():
-        assert archive.step(SESSION, step).fingerprints["standing"] == fingerprint(result), "overwritten"
-    assert archive.verify(SESSION) == []
-    kept = json.dumps([archive.restore(SESSION, step).messages for step in steps])
-    kept += "".join(archive.read_text(SESSION, file.path) for file in archive.files(SESSION))
+        assert archive.step(session, step).fingerprints["standing"] == fingerprint(result), "overwritten"
+    assert archive.verify(session) == []
+    kept = json.dumps([archive.restore(session, step).messages for step in steps])
+    kept += "".join(archive.read_text(session, file.path) for file in archive.files(session))
     assert KEY not in kept
     there = kept + json.dumps(sent)
     assert [mark for mark in marks_of(turns) if mark not in there] == []

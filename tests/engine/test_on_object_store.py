@@ -92,11 +92,13 @@ def together(workers: list[Worker], method: str, *arguments: Any) -> list[Answer
         return list(pool.map(call, workers))
 
 
-def check(place: Place, sent: list[Item], won: dict[int, list[Item]], count: int = TURNS) -> None:
-    """Read by a third worker, who only knows the bucket; it can go on with either list."""
+def check(
+    place: Place, sent: list[Item], won: dict[int, list[Item]], count: int = TURNS, session: str = SESSION
+) -> None:
+    """Read by a third worker, who only knows the bucket; it can go on with the list."""
     with place.manager("reader") as reader:
-        assert_nothing_lost(reader.archive, count, sent, won)
-        after = reader.preflight(SESSION, [*sent, *turn_of(count)])
+        assert_nothing_lost(reader.archive, count, sent, won, session)
+        after = reader.preflight(session, [*sent, *turn_of(count)])
         assert_fine(reader, after)
         assert after[-1] == turn_of(count)[-1]
 
@@ -126,32 +128,35 @@ def test_workers_that_take_turns_send_what_one_process_would(
     check(where, over_the_wire(answer.result), won)
 
 
-@pytest.mark.parametrize("keeps_result", [True, False])
 def test_processes_that_race_and_are_killed_between_turns_send_what_one_process_would(
-    place: Callable[..., Place], opened: ExitStack, keeps_result: bool
+    place: Callable[..., Place], opened: ExitStack
 ) -> None:
+    """Two sessions: the host of one keeps the list that it gets back, that of the other passes its full history."""
     where = place()
-    expected, steps = alone(LAYERED, keeps_result)
+    expected = {"keeps": alone(LAYERED, True), "passes-all": alone(LAYERED, False)}
+    history: dict[str, list[Item]] = {name: [] for name in expected}
+    sent: dict[str, list[Item]] = {}
+    won: dict[str, dict[int, list[Item]]] = {name: {} for name in expected}
     workers = [opened.enter_context(WorkerProcess(where)) for _ in range(2)]
-    history: list[Item] = []
-    won: dict[int, list[Item]] = {}
-    for number in range(TURNS):
-        history += turn_of(number)
+    for number, name in itertools.product(range(TURNS), expected):
+        history[name] += turn_of(number)
         for worker in workers:
-            worker.send("preflight", SESSION, history)
+            worker.send("preflight", name, history[name])
         answers = [worker.answer() for worker in workers]
-        assert [answer.result for answer in answers] == [expected[number]] * 2, number
+        sent[name] = expected[name][0][number]
         for answer in answers:
+            assert answer.result == sent[name], number
             if answer.step:
-                assert answer.step not in won, "two workers made the same step"
-                won[answer.step] = answer.result
-        if keeps_result:
-            history = list(answers[number % 2].result)
-        if number == TURNS // 2:
+                assert answer.step not in won[name], "two workers made the same step"
+                won[name][answer.step] = sent[name]
+        if name == "keeps":
+            history[name] = list(answers[number % 2].result)
+        elif number == TURNS // 2:
             workers[0].kill()
             workers[0] = opened.enter_context(WorkerProcess(where))
-    assert len(won) == steps > 2
-    check(where, answers[0].result, won)
+    for name, (_, steps) in expected.items():
+        assert len(won[name]) == steps > 2
+        check(where, sent[name], won[name], session=name)
 
 
 # --- racing
