@@ -97,25 +97,30 @@ def _raced(processes: int, steps: int) -> Result:
     total = processes * steps
     whole = found["steps"] == found["won"] == list(range(1, total + 1))
     wrong = [*found["overwritten"], *found["problems"], *found["left"]]
+    if not whole:
+        wrong.append("steps are missing, or were won twice")
     counts = {
         "processes": processes,
         "steps": total,
         "lost races": found["lost"],
         "overwritten or torn": len(wrong),
     }
-    return Result(whole and not wrong, counts, time.monotonic() - began, str(wrong)[:600])
+    said = "; ".join(map(str, wrong))[:600]
+    return Result(not wrong, counts, time.monotonic() - began, said)
 
 
 def _tested(path: str) -> Result:
     began = time.monotonic()
     done = _program(
-        "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--timeout=3000",
+        "-m", "pytest", "-q", "-rP", "-n", "2", "-p", "no:cacheprovider", "--timeout=3000",
         "-o", "addopts=--strict-markers --strict-config --import-mode=importlib", path,
     )  # fmt: skip
-    found = {
-        word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)\b", done.stdout)
-    }
+    last = (done.stdout.splitlines() or [""])[-1]
+    found = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?)\b", last)}
     counts = {"tests": sum(found.values()), "failed": sum(found.values()) - found.get("passed", 0)}
+    faults = sum(map(int, re.findall(r"\d+ system calls (\d+) failures", done.stdout)))
+    if faults:
+        counts["faults"] = faults
     good = done.returncode == 0 and bool(counts["tests"])
     return Result(good, counts, time.monotonic() - began, "" if good else done.stdout[-600:])
 
@@ -141,17 +146,17 @@ def source() -> str:
     return found.hexdigest()[:16]
 
 
-def _known(again: bool) -> dict[str, Any]:
+def _known(again: bool, tested: str) -> dict[str, Any]:
     if again or not DONE.exists():
         return {}
     found: dict[str, Any] = json.loads(DONE.read_text(encoding="utf-8"))
-    return dict(found["done"]) if found["source"] == source() else {}
+    return dict(found["done"]) if found["source"] == tested else {}
 
 
-def _keep(done: dict[str, Any]) -> None:
+def _keep(done: dict[str, Any], tested: str) -> None:
     DONE.parent.mkdir(exist_ok=True)
     partial = DONE.with_suffix(".part")
-    partial.write_text(json.dumps({"source": source(), "done": done}), encoding="utf-8")
+    partial.write_text(json.dumps({"source": tested, "done": done}), encoding="utf-8")
     partial.rename(DONE)
 
 
@@ -172,14 +177,15 @@ def main() -> int:
     asked.add_argument("--kills", type=int, default=KILLS)
     asked.add_argument("--again", action="store_true")
     given = asked.parse_args()
-    done = _known(given.again)
+    tested = source()  # as it is now: what is edited during the run was not tested
+    done = _known(given.again, tested)
     lines: dict[str, list[Result]] = {}
     for part in parts(given.kills):
         if part.name not in done:
             result = part.run()
             if result.passed:  # what failed is run again
                 done[part.name] = asdict(result)
-                _keep(done)
+                _keep(done, tested)
         else:
             result = Result(**done[part.name])
         if lines and part.line not in lines:

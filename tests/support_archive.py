@@ -119,10 +119,10 @@ AWS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret", "
 
 
 @contextmanager
-def moto_server() -> Iterator[str]:
-    """A real HTTP server with S3's semantics; gives its address."""
+def moto_server(*options: str) -> Iterator[str]:
+    """A real HTTP server with S3's semantics (see `support_moto`); gives its address."""
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, str(Path(__file__).with_name("support_moto.py")), str(port), *options]
     with _server(command, f"http://127.0.0.1:{port}") as address:
         yield address
 

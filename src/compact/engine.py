@@ -131,21 +131,22 @@ class Line:
         dialects.require_list(call.messages)
         if call.fit is not None:
             self.limits = self.limits.fitting(call.fit)
-        working, state = yield from self._resolved(call, state)
+        known, (working, state) = state, (yield from self._resolved(call, state))
         arrivals = Arrivals(self.meter, self.desk, self.verified, self.moved, self.policy.max_turns)
-        seen, known = arrivals.dialect(call.dialect, working.items)
-        working = yield from arrivals.cleaned(working, known, seen)
-        working = yield from arrivals.offloaded(working, known, seen)
+        seen, dialect = arrivals.dialect(call.dialect, working.items)
+        working = yield from arrivals.cleaned(working, dialect, seen)
+        working = yield from arrivals.offloaded(working, dialect, seen)
         estimate = self.meter.estimate(
-            working.items, call.tools, system=call.system, dialect=known, max_tokens=self.limits.window
+            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.limits.window
         )
         yield Emit(_estimated(estimate))
-        yield from self._require_room(working, known, estimate)
-        decision = self._decide(call, state, working, known, estimate)
+        yield from self._require_room(working, dialect, estimate)
+        decision = self._decide(call, state, working, dialect, estimate)
         if not decision.triggered:
             yield Emit(self._not_now(decision, call))
             return Result(self._given(call, working), state, estimate)
-        return (yield from self._pass(call, state, working, known, estimate, decision))
+        at_hand = state is known and state.asked
+        return (yield from self._pass(call, state, working, dialect, estimate, decision, at_hand))
 
     # --- before the trigger
 
@@ -227,6 +228,7 @@ class Line:
         dialect: Dialect,
         estimate: Estimate,
         decision: Decision,
+        at_hand: bool,
     ) -> Asking[Result]:
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
@@ -252,7 +254,10 @@ class Line:
             )
 
         try:
-            outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
+            if at_hand and (yield from self._overtaken(state)):
+                outcome = Outcome(rows, estimate.total, estimate.total, overtaken=True)
+            else:
+                outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
         except ArchiveError as problem:
             yield Emit(Failure.of(problem, "snapshot"))
             yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
@@ -265,9 +270,16 @@ class Line:
             raise
         result = yield from self._concluded(call, state, working, dialect, estimate, outcome)
         after = result.state.tokens_after if outcome.step is not None else estimate.total
-        ended = "adopted" if outcome.lost_race else "unchanged" if outcome.step is None else "compacted"
+        ended = "unchanged" if outcome.step is None else "compacted"
+        if outcome.lost_race or outcome.overtaken:
+            ended = "adopted"
         yield Emit(self._finished(call, decision, ended, started, estimate.total, after))
         return result
+
+    def _overtaken(self, state: SessionState) -> Asking[bool]:
+        """Whether another worker made steps since this state was at hand: the pass, and its summary, would be in vain."""
+        newest = yield Load()
+        return newest is not None and newest.step > state.step
 
     def _finished(
         self, call: Call, decision: Decision, outcome: str, started: float, before: int, after: int
@@ -290,13 +302,15 @@ class Line:
         estimate: Estimate,
         outcome: Outcome,
     ) -> Asking[Result]:
-        if outcome.lost_race:
+        if outcome.lost_race or outcome.overtaken:
             # The winner's state is the session's now; seen through it, the list is mostly compacted already.
             if call.races >= _MAX_RACES:
                 if estimate.total <= self.limits.budget:
                     return Result(self._given(call, working), state, estimate)
                 raise ArchiveError(f"other workers were faster {call.races + 1} times", reason="taken")
-            return (yield from self._line(replace(call, manual=False, races=call.races + 1), SessionState()))
+            # Who asked for a compaction while another one was made has got it; a step of long ago is no answer.
+            manual = call.manual and outcome.overtaken
+            return (yield from self._line(replace(call, manual=manual, races=call.races + 1), SessionState()))
         if outcome.step is None:
             stuck = replace(state, tokens_after=estimate.total, ineffective=self.policy.ineffective_passes)
             yield from self._warn_ineffective(state, estimate, estimate.total)

@@ -49,6 +49,8 @@ class Outcome:
     """Hashes of the summaries that now stand in the context."""
     lost_race: bool = False
     """Another worker committed this step first: its state is the session's."""
+    overtaken: bool = False
+    """Another worker had made newer steps before this pass began; it did nothing."""
 
 
 Remember = Callable[[Sequence[Row], frozenset[str]], tuple[dict[str, Any], dict[str, str]]]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support_archive import AWS, make_bucket, moto_server
+from support_archive import make_bucket
 
 from compact.archive import MemoryStore, Store
 from compact.archive.fs import FsStore
@@ -13,20 +13,6 @@ from compact.archive.object_store import open_s3
 from compact.archive.spool import SpooledStore
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def moto() -> Iterator[str]:
-    with moto_server() as address:
-        yield address
-
-
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in AWS.items():
-        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(params=["fs", "memory", "s3"])

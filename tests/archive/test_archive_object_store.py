@@ -20,6 +20,7 @@ from support_archive import (
     commit,
     conversation,
     make_bucket,
+    moto_server,
     rclone_server,
     recorder,
     unsigned,
@@ -307,6 +308,28 @@ def test_a_profile_that_does_not_exist_is_a_config_error(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="AWS_PROFILE cannot be used"):
         open_s3(bucket="b")
+
+
+def test_of_many_puts_of_a_new_key_the_server_takes_one() -> None:
+    """What the tests of races rely on: the server itself is as strict as S3 is."""
+    with moto_server("0.000001") as address:
+        make_bucket(address, "strict")
+        store = open_s3(bucket="strict", endpoint_url=address)
+        gate = threading.Barrier(4)
+        outcomes: list[tuple[int, str]] = []
+
+        def put(worker: int) -> None:
+            for number in range(80):
+                gate.wait(20)
+                outcomes.append((number, store.create(f"s/{number}", record(f"of {worker}"))))
+
+        workers = [threading.Thread(target=put, args=(n,)) for n in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        store.close()
+    assert sorted(number for number, outcome in outcomes if outcome == "created") == list(range(80))
 
 
 def test_the_settings_choose_the_adapter(tmp_path: Path, moto: str, bucket: str) -> None:

@@ -55,3 +55,13 @@ def test_real_kills_are_counted(tmp_path: Path) -> None:
     assert result.passed
     assert result.counts["kills"] == 4
     assert result.counts["lost or torn"] == 0
+
+
+def test_source_that_is_edited_during_a_run_counts_as_not_tested(
+    few_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = iter(["begun with", *["edited"] * 100])
+    monkeypatch.setattr(chaos, "source", lambda: next(versions))
+    chaos.main()
+    chaos.main()
+    assert few_parts == ["a", "b", "c"] * 2
