@@ -44,7 +44,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "hygiene/repair.py": ("tests/hygiene",),
     "hygiene/sanitizing.py": ("tests/hygiene",),
     "hygiene/turns.py": ("tests/hygiene",),
-    "sessions.py": ("tests/engine/test_hosts.py",),
+    "sessions.py": ("tests/test_sessions.py",),
     "layouts.py": _PROMISES,
     "passes.py": (*_PROMISES, "tests/engine/test_hosts.py"),
     "engine.py": (
