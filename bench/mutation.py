@@ -45,7 +45,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "hygiene/sanitizing.py": ("tests/hygiene",),
     "hygiene/turns.py": ("tests/hygiene",),
     "sessions.py": ("tests/test_sessions.py",),
-    "layouts.py": _PROMISES,
+    "layouts.py": ("tests/test_layouts.py", "tests/engine/test_compaction_specification.py"),
     "passes.py": (*_PROMISES, "tests/engine/test_hosts.py"),
     "engine.py": (
         *_PROMISES,

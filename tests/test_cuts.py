@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from support_cuts import built
 from support_data import FIXTURES
 from support_strategies import SESSIONS
 
@@ -17,26 +18,6 @@ from compact.messages import Message
 from compact.triggers import Decision, Thresholds, decide
 
 CASES = yaml.safe_load((FIXTURES / "cases" / "forge.yaml").read_text())["cases"]
-
-
-def built(pattern: str) -> list[dict[str, Any]]:
-    """s system, u user, a assistant, t assistant with a call, r the result of the oldest open call."""
-    found: list[dict[str, Any]] = []
-    waiting: list[str] = []
-    for number, kind in enumerate(pattern):
-        match kind:
-            case "t":
-                function = {"name": "read", "arguments": "{}"}
-                call = {"id": f"c{number}", "type": "function", "function": function}
-                found.append({"role": "assistant", "content": None, "tool_calls": [call]})
-                waiting.append(f"c{number}")
-            case "r":
-                call_id = waiting.pop(0) if waiting else "nobody"
-                found.append({"role": "tool", "tool_call_id": call_id, "content": "x"})
-            case _:
-                role = {"s": "system", "u": "user", "a": "assistant"}[kind]
-                found.append({"role": role, "content": f"{kind}{number}"})
-    return found
 
 
 def items_of(pattern: str) -> list[dict[str, Any]]:

@@ -126,7 +126,7 @@ def test_the_record_of_a_step_says_how_to_make_its_context() -> None:
 
 @pytest.mark.parametrize("more", [[], [says("four")]])
 def test_both_kinds_of_list_are_recognised_by_the_record(more: list[Any]) -> None:
-    common = {
+    common: dict[str, Any] = {
         "step": 7,
         "summaries": frozenset({"a", "b"}),
         "tokens_after": 5,
