@@ -51,16 +51,24 @@ TESTS: dict[str, tuple[str, ...]] = {
         *_PROMISES,
         "tests/engine/test_hosts.py",
         "tests/engine/test_observe.py",
-        "tests/engine/test_spans.py",
-        "tests/engine/test_progressive_addendum.py",
         "tests/engine/test_faults.py",
+        "tests/engine/test_progressive_addendum.py",
     ),
 }
 """The files of the core, and the tests that are to notice a change in them."""
 
 _PLUGINS = ("pytest_timeout", "pytest_cov", "_hypothesis_pytestplugin")
 """Those that the settings and marks of the suite name; loading every plugin there is takes longer than most tests."""
-_SWEEPS = ("real_session", "soak", "property_test", "repeats_as_needed", "both_kinds_of_host", "at_any_point")
+_SWEEPS = (
+    "real_session",
+    "soak",
+    "property_test",
+    "repeats_as_needed",
+    "both_kinds_of_host",
+    "at_any_point",
+    "dir_shows",
+    "pictures_never_cost",
+)
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -202,15 +210,16 @@ def run(file: str, sample: int, workers: int, seed: int = SEED) -> list[Outcome]
     chosen = every if not sample else sorted(
         random.Random(seed).sample(every, min(sample, len(every))), key=lambda mutant: mutant.line
     )  # fmt: skip
+    outcomes: list[Outcome] = []
     with ThreadPoolExecutor(workers) as pool:
         verdicts = pool.map(lambda mutant: verdict_on(mutant, tests, limit), chosen)
-        outcomes = [Outcome(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True)]
+        for mutant, verdict in zip(chosen, verdicts, strict=True):
+            outcomes.append(Outcome(mutant, verdict))
+            if not outcomes[-1].noticed:
+                line = source.splitlines()[mutant.line - 1].strip()
+                print(f"  survived  {file}:{mutant.line}  {mutant.change}  | {line}", flush=True)
     noticed = sum(outcome.noticed for outcome in outcomes)
     print(f"{file:<24} {noticed:>4} of {len(outcomes)} killed ({len(every)} possible)", flush=True)
-    for outcome in outcomes:
-        if not outcome.noticed:
-            line = source.splitlines()[outcome.mutant.line - 1].strip()
-            print(f"  survived  {file}:{outcome.mutant.line}  {outcome.mutant.change}  | {line}", flush=True)
     return outcomes
 
 

@@ -146,6 +146,23 @@ def test_orphan_after_compaction_is_dropped() -> None:
     assert (repair.dropped_orphans, len(repair.removed)) == (1, 1)
 
 
+def test_a_result_of_nobody_among_the_results_of_a_reply_is_dropped_and_counted() -> None:
+    repair = hygiene.repair_tool_pairs([USER, call("a"), result("a"), result("gone"), SAYS])
+    assert repair.messages == [USER, call("a"), result("a"), SAYS]
+    assert (repair.dropped_orphans, repair.dropped_duplicates, repair.moved) == (1, 0, 0)
+
+
+def test_a_message_of_two_results_stays_the_same_object_beside_one_that_is_mended() -> None:
+    use = {"type": "tool_use", "name": "read", "input": {}}
+    asks = {"role": "assistant", "content": [{**use, "id": "a"}, {**use, "id": "b"}]}
+    results = [{"type": "tool_result", "tool_use_id": i, "content": "x"} for i in ("a", "b")]
+    answers = {"role": "user", "content": results}
+    stale = {"role": "assistant", "content": [{**use, "id": "c"}]}
+    after = hygiene.repair_tool_pairs([USER, asks, answers, stale, USER], "anthropic").messages
+    assert after[2] is answers
+    assert [block["type"] for block in after[4]["content"]] == ["tool_result", "text"]
+
+
 def test_late_result_of_the_newest_batch_stays_open() -> None:
     """Field failure: compaction fires between a call and its late result."""
     items = [USER, call("a", "b"), result("a")]
@@ -244,6 +261,26 @@ def test_an_anthropic_list_that_lost_its_first_user_message_gets_a_marker() -> N
     after = hygiene.clean([{"role": "system", "content": "s"}, SAYS, USER], dialect="anthropic")
     assert [item["role"] for item in after] == ["system", "user", "assistant", "user"]
     assert "not shown" in after[1]["content"]
+
+
+def test_a_harness_list_has_no_pairs_to_repair() -> None:
+    items = [{"kind": "tool_output", "content": "x"}, {"kind": "system", "content": "late"}]
+    assert hygiene.repair_tool_pairs(items, "harness").messages is items
+
+
+@pytest.mark.parametrize(("pattern", "counts"), [("xcuko", (1, 1, 0, 0)), ("cxuko", (0, 0, 0, 1))])
+def test_a_repair_in_two_rounds_counts_both(pattern: str, counts: tuple[int, ...]) -> None:
+    """Lonely reasoning goes in the first round: then the output behind it belongs to the call before it."""
+    kinds: dict[str, Item] = {
+        "x": {"type": "item_reference", "id": "x"},
+        "c": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        "u": USER,
+        "k": {"type": "reasoning", "id": "rs", "summary": []},
+        "o": {"type": "function_call_output", "call_id": "c", "output": "1"},
+    }
+    repair = hygiene.repair_tool_pairs([kinds[letter] for letter in pattern], "responses")
+    assert violations(repair.messages, "responses") == []
+    assert (repair.added, repair.dropped_duplicates, repair.dropped_orphans, repair.moved) == counts
 
 
 def test_what_is_no_message_is_an_error_not_a_repair() -> None:
