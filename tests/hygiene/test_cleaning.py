@@ -17,6 +17,7 @@ from support_strategies import SESSIONS
 from compact import hygiene
 from compact.checks import violations
 from compact.errors import ConfigError, MessageError
+from compact.hygiene.sanitizing import safe_id
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
@@ -212,6 +213,25 @@ def test_over_long_ids_are_made_safe_on_both_sides() -> None:
     assert violations(after) == []
 
 
+def test_a_safe_id_is_the_same_in_every_version_and_fits_every_provider() -> None:
+    """A list that was mended before, and archived, has these ids."""
+    assert safe_id("a b") == "call_f1d8955dd564fb7c662a1c59"
+    assert safe_id("a b", 2) == "call_2e1cbfe5715de03db77dc3bf"
+    assert len(safe_id("x" * 500)) <= 40
+
+
+def test_a_role_that_the_dialect_does_not_have_becomes_the_users() -> None:
+    assert hygiene.sanitize([{"role": "critic", "content": "x"}], "chat") == [
+        {"role": "user", "content": "x"}
+    ]
+
+
+def test_the_system_prompt_moves_to_the_front_only_where_it_must_stand_there() -> None:
+    late = [USER, SAYS, {"role": "system", "content": "rules"}, USER]
+    assert hygiene.sanitize(late, "chat") is late
+    assert hygiene.sanitize(late, "anthropic") == [late[2], USER, SAYS, USER]
+
+
 def test_calls_of_an_aborted_reply_are_stripped_and_its_words_stay() -> None:
     items = [USER, call("a", content="Let me look", stop_reason="aborted"), result("a"), USER]
     repair = hygiene.repair_tool_pairs(items)
@@ -236,6 +256,20 @@ def test_arguments_of_a_tool_without_parameters_become_an_empty_object() -> None
     assert hygiene.sanitize([USER, broken])[1]["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
+def test_what_was_taken_out_or_changed_is_reported_with_its_reason() -> None:
+    old, empty = {"role": "user", "content": "old"}, {"role": "assistant", "content": ""}
+    spoiled, orphan = {"role": "user", "content": "a\x00b"}, result("gone")
+    report = hygiene.clean_report([old, empty, spoiled, orphan, SAYS], max_turns=1)
+    assert [item["content"] for item in report.messages] == ["a\ufffdb", "ok"]
+    assert [(removed.message, removed.reason) for removed in report.removed] == [
+        (empty, "empty, or nothing in it could be sent"),
+        (spoiled, "parts of it could not be sent"),
+        (old, "older than the turn limit"),
+        (orphan, "its tool calls and results did not fit together"),
+    ]
+    assert report.removed[0].message is empty, "the host's own object"
+
+
 def test_thinking_never_stays_behind_without_its_call() -> None:
     thinking = {"type": "thinking", "thinking": "t", "signature": "s"}
     bad = {"type": "tool_use", "id": "a", "name": "no good", "input": {}}
@@ -255,6 +289,16 @@ def test_anthropic_results_are_merged_into_the_next_user_message() -> None:
     assert [block["type"] for block in after[2]["content"]] == ["tool_result", "text"]
     assert after[2]["content"][0]["is_error"] is True
     assert after[0] is USER
+
+
+def test_what_a_person_wrote_is_not_merged_into_a_message_of_results() -> None:
+    use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
+    answers = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}
+    items = [USER, {"role": "assistant", "content": [use]}, answers, {"role": "user", "content": "stop"}]
+    after = hygiene.clean(items, dialect="anthropic")
+    assert [item["role"] for item in after] == ["user", "assistant", "user", "assistant", "user"]
+    assert after[2] is items[2]
+    assert after[4] is items[3]
 
 
 def test_an_anthropic_list_that_lost_its_first_user_message_gets_a_marker() -> None:
