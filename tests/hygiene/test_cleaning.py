@@ -129,6 +129,12 @@ def test_system_developer_and_protected_messages_outlive_the_turn_limit() -> Non
     assert violations(after) == []
 
 
+def test_as_many_turns_as_allowed_come_back_as_the_same_object() -> None:
+    items = [SAYS, USER, SAYS, USER]
+    assert hygiene.limit_turns(items, 2) is items
+    assert hygiene.limit_turns(items, 1) == [USER]
+
+
 def test_a_negative_turn_limit_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_turns must be 0 or more, got -1"):
         hygiene.limit_turns([USER], -1)
@@ -248,6 +254,19 @@ def test_lone_surrogates_and_nuls_are_replaced_everywhere() -> None:
     assert after == [
         {"role": "user", "content": [{"type": "text", "text": "a\ufffdb", "x": ["\ufffd", {"\ufffd": 1}]}]}
     ]
+
+
+def test_text_is_mended_deep_inside_of_a_message() -> None:
+    nested: Any = "\x00"
+    for _ in range(150):
+        nested = {"more": nested}
+    (after,) = hygiene.sanitize(
+        [{"role": "user", "content": [{"type": "text", "text": "\x00", "x": nested}]}]
+    )
+    found = after["content"][0]["x"]
+    while isinstance(found, dict):
+        found = found["more"]
+    assert found == "\ufffd"
 
 
 def test_arguments_of_a_tool_without_parameters_become_an_empty_object() -> None:
