@@ -60,7 +60,7 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 _PLUGINS = ("pytest_timeout", "pytest_cov", "_hypothesis_pytestplugin")
 """Those that the settings and marks of the suite name; loading every plugin there is takes longer than most tests."""
-_SWEEPS = (
+SWEEPS = (
     "real_session",
     "soak",
     "property_test",
@@ -183,7 +183,7 @@ def verdict_on(mutant: Mutant | None, tests: tuple[str, ...], limit: float) -> s
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         plugins = [word for name in (*_PLUGINS, "no:cacheprovider") for word in ("-p", name)]
-        chosen = ["-m", "not slow and not hypothesis", "-k", " and ".join(f"not {name}" for name in _SWEEPS)]
+        chosen = ["-m", "not slow and not hypothesis", "-k", " and ".join(f"not {name}" for name in SWEEPS)]
         words = ["-q", "-x", "--no-header", "--tb=no", *plugins, *chosen, *tests]
         try:
             done = subprocess.run(

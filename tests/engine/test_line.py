@@ -10,7 +10,7 @@ from support_engine import Item, assert_good, events, manager, of_size, says, tu
 
 from compact import CompactManager
 from compact.engine import Line
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, InsufficientBudget
 from compact.stages.base import Begin, Commit, Load, Need
 from compact.tokens import Meter
 
@@ -72,6 +72,21 @@ def test_who_loses_every_race_fails_if_it_does_not_fit() -> None:
         made.preflight("s", of_size(made, turns(10), 6501))
     assert caught.value.reason == "taken"
     assert kinds(needs, Begin) == 4
+
+
+@pytest.mark.parametrize(("tokens", "refused"), [(6330, False), (6350, True), (6490, True)])
+def test_a_fixed_part_that_leaves_no_room_to_work_is_refused(tokens: int, refused: bool) -> None:
+    """A fiftieth of the window, 160 tokens, must be left of the budget of 6,500."""
+    made = manager(8000)
+    items = of_size(made, [], tokens)
+    items[0]["meta"] = {"protected": True}
+    if not refused:
+        assert made.preflight("s", items) is items
+        return
+    with pytest.raises(InsufficientBudget, match="the fixed part of the request takes") as caught:
+        made.preflight("s", items)
+    assert caught.value.shares["protected messages"] <= tokens
+    assert [e["properties"]["fallback"] for e in events(made, name="error")] == ["none"]
 
 
 def test_sizes_are_told_with_tools_and_a_system_prompt_outside_the_list() -> None:
