@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,10 +92,13 @@ def test_what_is_no_message_is_the_same_only_if_it_is_equal() -> None:
     assert resolve(beginning("a"), ["b"]) is None
 
 
-def test_deep_nesting_is_compared_without_deep_recursion() -> None:
+@pytest.mark.parametrize(
+    "nest", [lambda inner: [inner], lambda inner: {"more": inner}], ids=["lists", "objects"]
+)
+def test_deep_nesting_is_compared_without_deep_recursion(nest: Callable[[Any], Any]) -> None:
     deep: Any = "leaf"
     for _ in range(600):
-        deep = [deep]
+        deep = nest(deep)
     one, other = {"role": "user", "content": deep}, {"role": "user", "content": deep, "cache_control": {}}
     assert resolve(beginning(one), [other]) is not None
 
