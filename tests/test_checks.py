@@ -11,7 +11,8 @@ from support_data import all_sessions, responses_lists
 from support_dialects import CONVERTERS
 from support_strategies import SESSIONS
 
-from compact.checks import violations
+from compact.checks import structure_violations, violations, violations_in
+from compact.dialects import read
 
 Item = dict[str, Any]
 
@@ -53,6 +54,7 @@ ILLEGAL: list[tuple[str, str, list[Item], int]] = [
     ("chat", "missing_result", [USER, call("a"), USER], 1),
     ("chat", "missing_result", [USER, call("a", "b"), result("a"), SAYS], 1),
     ("chat", "orphan_result", [USER, result("a")], 1),
+    ("chat", "orphan_result", [result("a"), USER], 0),
     ("chat", "orphan_result", [USER, call("a"), result("a"), result("b"), SAYS], 3),
     ("chat", "duplicate_result", [USER, call("a"), result("a"), result("a")], 3),
     ("chat", "duplicate_result", [USER, call("a"), result("a"), SAYS, result("a")], 4),
@@ -90,6 +92,7 @@ ILLEGAL: list[tuple[str, str, list[Item], int]] = [
     ("anthropic", "first_not_user", [SAYS, USER], 0),
     ("anthropic", "system_not_first", [USER, {"role": "system", "content": "x"}], 1),
     ("anthropic", "orphan_result", [USER, SAYS, answers("a")], 2),
+    ("anthropic", "result_not_adjacent", [USER, use("a", "b"), answers("a"), answers("b")], 1),
     ("anthropic", "result_order", [USER, use("a", "b"), answers("b", "a")], 1),
     (
         "anthropic",
@@ -221,6 +224,8 @@ def test_recorded_responses_requests_are_legal() -> None:
 )
 def test_only_the_newest_open_batch_is_in_flight(dialect: str, items: list[Item]) -> None:
     assert violations(items, dialect) == []
+    known, neutral = read(items, dialect)
+    assert violations_in(neutral, known) == structure_violations(neutral, known) == []
     assert {violation.rule for violation in violations(items, dialect, in_flight=False)} == {"missing_result"}
     assert "missing_result" in {violation.rule for violation in violations([*items, USER], dialect)}
 
@@ -228,3 +233,14 @@ def test_only_the_newest_open_batch_is_in_flight(dialect: str, items: list[Item]
 def test_an_aborted_call_is_not_in_flight() -> None:
     found = violations([USER, call("a", stop_reason="aborted")])
     assert [violation.rule for violation in found] == ["missing_result"]
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [call("x" * 500), call("x" * 500, name=""), call("a", name="x" * 500)],
+    ids=["bad_id", "call_without_name", "bad_name"],
+)
+def test_a_long_id_or_name_is_shown_by_its_beginning(asks: Item) -> None:
+    shown = violations([USER, asks])[-1].message
+    assert "x" * 80 in shown
+    assert "x" * 81 not in shown

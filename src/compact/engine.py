@@ -161,15 +161,16 @@ class Line:
             # Without the archive nothing can be compacted; counting goes on, and a session that fits is not held up.
             yield Emit(Failure.of(problem, "none"))
             return Working(call.messages, range(len(call.messages))), state
-        found = recalled(loaded, call.messages) if loaded is not None else SessionState(asked=True)
+        if loaded is None:
+            return Working(call.messages, range(len(call.messages))), SessionState(asked=True)
+        found = recalled(loaded, call.messages)
         if found is not None:
             working = resolve(found, call.messages)
             assert working is not None
             return working, found
-        step = loaded.step if loaded is not None else 0
-        message = f"the list does not continue what step {step} left: history was edited, branched or rewound"
+        message = f"the list does not continue what step {loaded.step} left: history was edited, branched or rewound"
         yield Emit(Warned(code="state_reset", severity="low", message=message))
-        return Working(call.messages, range(len(call.messages))), SessionState(step=step, asked=True)
+        return Working(call.messages, range(len(call.messages))), SessionState(step=loaded.step, asked=True)
 
     def _require_room(self, working: Working, dialect: Dialect, estimate: Estimate) -> Asking[None]:
         """Refuses a request whose fixed part fits, but leaves nothing to work in. One that does not fit fails its pass."""
@@ -381,11 +382,8 @@ class Line:
         )
 
     def _raw(self, tokens: int) -> int:
-        """The most raw tokens of messages that cost at most this many, reply and rounding of the shares included."""
-        raw = max(0, int((tokens - 4) / self.meter.factor))
-        while raw and self.meter.scale(raw) > tokens - 4:
-            raw -= 1
-        return raw
+        """Raw tokens of messages that cost at most this many, reply and rounding of the shares included."""
+        return max(0, int((tokens - 4) / self.meter.factor))
 
 
 def _estimated(estimate: Estimate) -> TokenEstimate:

@@ -17,6 +17,7 @@ from support_strategies import SESSIONS
 from compact import hygiene
 from compact.checks import violations
 from compact.errors import ConfigError, MessageError
+from compact.hygiene.sanitizing import safe_id
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
@@ -128,6 +129,12 @@ def test_system_developer_and_protected_messages_outlive_the_turn_limit() -> Non
     assert violations(after) == []
 
 
+def test_as_many_turns_as_allowed_come_back_as_the_same_object() -> None:
+    items = [SAYS, USER, SAYS, USER]
+    assert hygiene.limit_turns(items, 2) is items
+    assert hygiene.limit_turns(items, 1) == [USER]
+
+
 def test_a_negative_turn_limit_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_turns must be 0 or more, got -1"):
         hygiene.limit_turns([USER], -1)
@@ -144,6 +151,23 @@ def test_orphan_after_compaction_is_dropped() -> None:
     repair = hygiene.repair_tool_pairs([USER, result("gone"), SAYS])
     assert repair.messages == [USER, SAYS]
     assert (repair.dropped_orphans, len(repair.removed)) == (1, 1)
+
+
+def test_a_result_of_nobody_among_the_results_of_a_reply_is_dropped_and_counted() -> None:
+    repair = hygiene.repair_tool_pairs([USER, call("a"), result("a"), result("gone"), SAYS])
+    assert repair.messages == [USER, call("a"), result("a"), SAYS]
+    assert (repair.dropped_orphans, repair.dropped_duplicates, repair.moved) == (1, 0, 0)
+
+
+def test_a_message_of_two_results_stays_the_same_object_beside_one_that_is_mended() -> None:
+    use = {"type": "tool_use", "name": "read", "input": {}}
+    asks = {"role": "assistant", "content": [{**use, "id": "a"}, {**use, "id": "b"}]}
+    results = [{"type": "tool_result", "tool_use_id": i, "content": "x"} for i in ("a", "b")]
+    answers = {"role": "user", "content": results}
+    stale = {"role": "assistant", "content": [{**use, "id": "c"}]}
+    after = hygiene.repair_tool_pairs([USER, asks, answers, stale, USER], "anthropic").messages
+    assert after[2] is answers
+    assert [block["type"] for block in after[4]["content"]] == ["tool_result", "text"]
 
 
 def test_late_result_of_the_newest_batch_stays_open() -> None:
@@ -195,6 +219,25 @@ def test_over_long_ids_are_made_safe_on_both_sides() -> None:
     assert violations(after) == []
 
 
+def test_a_safe_id_is_the_same_in_every_version_and_fits_every_provider() -> None:
+    """A list that was mended before, and archived, has these ids."""
+    assert safe_id("a b") == "call_f1d8955dd564fb7c662a1c59"
+    assert safe_id("a b", 2) == "call_2e1cbfe5715de03db77dc3bf"
+    assert len(safe_id("x" * 500)) <= 40
+
+
+def test_a_role_that_the_dialect_does_not_have_becomes_the_users() -> None:
+    assert hygiene.sanitize([{"role": "critic", "content": "x"}], "chat") == [
+        {"role": "user", "content": "x"}
+    ]
+
+
+def test_the_system_prompt_moves_to_the_front_only_where_it_must_stand_there() -> None:
+    late = [USER, SAYS, {"role": "system", "content": "rules"}, USER]
+    assert hygiene.sanitize(late, "chat") is late
+    assert hygiene.sanitize(late, "anthropic") == [late[2], USER, SAYS, USER]
+
+
 def test_calls_of_an_aborted_reply_are_stripped_and_its_words_stay() -> None:
     items = [USER, call("a", content="Let me look", stop_reason="aborted"), result("a"), USER]
     repair = hygiene.repair_tool_pairs(items)
@@ -213,10 +256,37 @@ def test_lone_surrogates_and_nuls_are_replaced_everywhere() -> None:
     ]
 
 
+def test_text_is_mended_deep_inside_of_a_message() -> None:
+    nested: Any = "\x00"
+    for _ in range(150):
+        nested = {"more": nested}
+    (after,) = hygiene.sanitize(
+        [{"role": "user", "content": [{"type": "text", "text": "\x00", "x": nested}]}]
+    )
+    found = after["content"][0]["x"]
+    while isinstance(found, dict):
+        found = found["more"]
+    assert found == "\ufffd"
+
+
 def test_arguments_of_a_tool_without_parameters_become_an_empty_object() -> None:
     broken = call("a")
     broken["tool_calls"][0]["function"]["arguments"] = ""
     assert hygiene.sanitize([USER, broken])[1]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+def test_what_was_taken_out_or_changed_is_reported_with_its_reason() -> None:
+    old, empty = {"role": "user", "content": "old"}, {"role": "assistant", "content": ""}
+    spoiled, orphan = {"role": "user", "content": "a\x00b"}, result("gone")
+    report = hygiene.clean_report([old, empty, spoiled, orphan, SAYS], max_turns=1)
+    assert [item["content"] for item in report.messages] == ["a\ufffdb", "ok"]
+    assert [(removed.message, removed.reason) for removed in report.removed] == [
+        (empty, "empty, or nothing in it could be sent"),
+        (spoiled, "parts of it could not be sent"),
+        (old, "older than the turn limit"),
+        (orphan, "its tool calls and results did not fit together"),
+    ]
+    assert report.removed[0].message is empty, "the host's own object"
 
 
 def test_thinking_never_stays_behind_without_its_call() -> None:
@@ -240,10 +310,40 @@ def test_anthropic_results_are_merged_into_the_next_user_message() -> None:
     assert after[0] is USER
 
 
+def test_what_a_person_wrote_is_not_merged_into_a_message_of_results() -> None:
+    use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
+    answers = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}
+    items = [USER, {"role": "assistant", "content": [use]}, answers, {"role": "user", "content": "stop"}]
+    after = hygiene.clean(items, dialect="anthropic")
+    assert [item["role"] for item in after] == ["user", "assistant", "user", "assistant", "user"]
+    assert after[2] is items[2]
+    assert after[4] is items[3]
+
+
 def test_an_anthropic_list_that_lost_its_first_user_message_gets_a_marker() -> None:
     after = hygiene.clean([{"role": "system", "content": "s"}, SAYS, USER], dialect="anthropic")
     assert [item["role"] for item in after] == ["system", "user", "assistant", "user"]
     assert "not shown" in after[1]["content"]
+
+
+def test_a_harness_list_has_no_pairs_to_repair() -> None:
+    items = [{"kind": "tool_output", "content": "x"}, {"kind": "system", "content": "late"}]
+    assert hygiene.repair_tool_pairs(items, "harness").messages is items
+
+
+@pytest.mark.parametrize(("pattern", "counts"), [("xcuko", (1, 1, 0, 0)), ("cxuko", (0, 0, 0, 1))])
+def test_a_repair_in_two_rounds_counts_both(pattern: str, counts: tuple[int, ...]) -> None:
+    """Lonely reasoning goes in the first round: then the output behind it belongs to the call before it."""
+    kinds: dict[str, Item] = {
+        "x": {"type": "item_reference", "id": "x"},
+        "c": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        "u": USER,
+        "k": {"type": "reasoning", "id": "rs", "summary": []},
+        "o": {"type": "function_call_output", "call_id": "c", "output": "1"},
+    }
+    repair = hygiene.repair_tool_pairs([kinds[letter] for letter in pattern], "responses")
+    assert violations(repair.messages, "responses") == []
+    assert (repair.added, repair.dropped_duplicates, repair.dropped_orphans, repair.moved) == counts
 
 
 def test_what_is_no_message_is_an_error_not_a_repair() -> None:
