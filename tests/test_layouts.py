@@ -277,7 +277,7 @@ def test_run_after_run_is_folded_while_it_is_too_much() -> None:
     pattern = "uaauaauaau"
     assert made(selective, pattern, rules(goal=1000))[0] == pattern
     assert made(selective, pattern, rules(goal=820))[0] == "u*uaauaau"
-    left, folded, requests = made(selective, pattern, rules(goal=819))
+    left, folded, requests = made(selective, pattern, rules(goal=819, summary_tokens=400))
     assert left == "u*u*uaau"
     assert [request.numbers for request in requests] == [(2, 3), (5, 6)]
     assert [request.max_tokens for request in requests] == [98, 98], "half of what it replaces"

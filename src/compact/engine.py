@@ -168,9 +168,11 @@ class Line:
             working = resolve(found, call.messages)
             assert working is not None
             return working, found
-        message = f"the list does not continue what step {loaded.step} left: history was edited, branched or rewound"
-        yield Emit(Warned(code="state_reset", severity="low", message=message))
-        return Working(call.messages, range(len(call.messages))), SessionState(step=loaded.step, asked=True)
+        reset = SessionState(step=loaded.step, asked=True)
+        if state != reset:  # told once, not at every call until the next step
+            message = f"the list does not continue what step {loaded.step} left: history was edited, branched or rewound"
+            yield Emit(Warned(code="state_reset", severity="low", message=message))
+        return Working(call.messages, range(len(call.messages))), reset
 
     def _require_room(self, working: Working, dialect: Dialect, estimate: Estimate) -> Asking[None]:
         """Refuses a request whose fixed part fits, but leaves nothing to work in. One that does not fit fails its pass."""

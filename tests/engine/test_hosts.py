@@ -139,6 +139,8 @@ def test_a_history_that_was_edited_branched_or_rewound_starts_again_and_loses_no
     assert [e["properties"]["code"] for e in events(made, name="warning")] == ["state_reset"]
     if change == "rewound":
         assert out is history
+        assert made.preflight("s", history) is history
+        assert len(events(made, name="warning")) == 1, "it is told once"
 
 
 def test_the_loser_of_a_race_adopts_the_winners_step() -> None:
