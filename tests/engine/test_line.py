@@ -38,7 +38,7 @@ def reasons(made: CompactManager) -> list[str]:
     return [event["properties"]["reason"] for event in events(made, name="trigger_decision")]
 
 
-def test_the_archive_is_asked_for_a_sessions_state_once() -> None:
+def test_the_archive_is_asked_for_a_sessions_state_at_first_and_before_a_pass() -> None:
     made = manager(8000)
     needs = noting(made)
     history = turns(3)
@@ -47,7 +47,7 @@ def test_the_archive_is_asked_for_a_sessions_state_once() -> None:
     history = [*made.preflight("s", [*history, *turns(40)]), user("and on")]
     made.preflight("s", history)
     assert made.archive.steps("s") == [1]
-    assert kinds(needs, Load) == 1
+    assert kinds(needs, Load) == 2, "another worker may have been faster since"
 
 
 def test_a_lost_race_is_run_again_and_gives_the_same() -> None:

@@ -225,12 +225,13 @@ def _fitted(
     for _ in range(_TRIES):
         shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, wanted), desk)
         spent = sum(desk.count_text(shown[bulk]) - desk.count_text(text) for bulk, text in bare.items())
-        if spent <= room:
+        over = spent - room
+        if over <= 0:
             fuller = _applied(rows, shown, desk)
-            spent += max(0, total(fuller) - goal)
-            if spent <= room:
+            over = total(fuller) - goal  # quoted in JSON, a text costs more than alone
+            if over <= 0:
                 return fuller, shown
-        wanted -= (spent - room) * 1.2 + 8
+        wanted -= over * 1.2 + 8
     return found, bare
 
 
