@@ -2,14 +2,35 @@
 
 A benchmark is a function `bench_*` in a module of this folder; its docstring is one line that says what is timed, and it
 returns one `Figure` or several. A new module is found by itself.
+
+Some claims need many recorded sessions, which are no part of the repo: `COMPACT_BENCH_DATA` names a folder with them. Without
+it these benchmarks are skipped, and say so.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+_REPO = Path(__file__).resolve().parents[1]
+_TRANSCRIPTS = "transcripts/*.jsonl.gz"
+"""A session in each line: `id` and `messages`, in the form of chat completions."""
+
+
+class Skipped(Exception):
+    """A benchmark cannot show what it claims with what is on this machine."""
+
+    @classmethod
+    def for_want_of_data(cls, found: str) -> Skipped:
+        """`found`: what there is instead, such as `8 cuts are too few`."""
+        return cls(
+            f"needs recorded data ({found}): set COMPACT_BENCH_DATA to a folder with {_TRANSCRIPTS} (id and messages in "
+            "each line) and redaction/*.jsonl.gz (text and secrets in each line)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +53,24 @@ class Figure:
         sign = ">=" if self.at_least else "<="
         verdict = "PASS" if self.passed else "FAIL"
         return f"{verdict}  {self.label:<58} {self.value:>9.3g} {self.unit:<3} (target {sign} {self.limit:g})"
+
+
+def data_folder() -> Path | None:
+    """The folder that `COMPACT_BENCH_DATA` names, else the one beside the repo; None: there is none."""
+    named = os.environ.get("COMPACT_BENCH_DATA")
+    folder = Path(named) if named else _REPO.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def recorded(pattern: str = _TRANSCRIPTS) -> list[Path]:
+    """The recorded files with such a name, in order; none where there is no folder with them."""
+    folder = data_folder()
+    return sorted(folder.glob(pattern)) if folder else []
+
+
+def transcripts() -> list[Path]:
+    """The recorded sessions, else the few that are part of the repo."""
+    return recorded() or sorted((_REPO / "tests" / "fixtures").glob(_TRANSCRIPTS))
 
 
 def best_of(repeats: int, call: Callable[[], Any]) -> float:
