@@ -3,8 +3,10 @@
 A benchmark is a function `bench_*` in a module of this folder; its docstring is one line that says what is timed, and it
 returns one `Figure` or several. A new module is found by itself.
 
-Some claims need many recorded sessions, which are no part of the repo: `COMPACT_BENCH_DATA` names a folder with them. Without
-it these benchmarks are skipped, and say so.
+Some claims need many recorded sessions, which are no part of the repo: the environment variable COMPACT_BENCH_DATA names a
+folder with them, transcripts/*.jsonl.gz (in each line `id` and `messages` of chat completions) and redaction/gitleaks.jsonl.gz,
+detect_secrets, secretlint and pii (in each line `text`, `secrets` and `rule` or `types`). Without it such a benchmark is
+skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from typing import Any
 
 _REPO = Path(__file__).resolve().parents[1]
 _TRANSCRIPTS = "transcripts/*.jsonl.gz"
-"""A session in each line: `id` and `messages`, in the form of chat completions."""
 
 
 class Skipped(Exception):
@@ -28,8 +29,8 @@ class Skipped(Exception):
     def for_want_of_data(cls, found: str) -> Skipped:
         """`found`: what there is instead, such as `8 cuts are too few`."""
         return cls(
-            f"needs recorded data ({found}): set COMPACT_BENCH_DATA to a folder with {_TRANSCRIPTS} (id and messages in "
-            "each line) and redaction/*.jsonl.gz (text and secrets in each line)"
+            f"needs recorded data ({found}): set COMPACT_BENCH_DATA to a folder with {_TRANSCRIPTS} and "
+            "redaction/*.jsonl.gz"
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any
 
-from bench import Figure, recorded, transcripts
+from bench import Figure, Skipped, recorded, transcripts
 from compact import CompactConfig
 from compact.harness import HarnessConfig, as_artifacts, stabilize
 from compact.replay import Job, Played, Policy, play
@@ -38,7 +38,9 @@ def bench_replay_on_one_core() -> Iterator[Figure]:
 def bench_replay_on_two_cores() -> Iterator[Figure]:
     """Three times as many, on two cores against one: how many times faster, starting the processes included."""
     if (os.cpu_count() or 1) < 2:
-        return
+        raise Skipped("needs two cores")
+    if not recorded():
+        raise Skipped.for_want_of_data("the few bundled sessions take less time than two processes to start")
     jobs = _jobs(_EVERY // 3)
     play(jobs[0])
     one, two = (_wall_seconds(partial(_played_by, workers, jobs)) for workers in (1, 2))
