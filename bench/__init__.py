@@ -12,13 +12,17 @@ skipped.
 from __future__ import annotations
 
 import os
+import sys
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from textwrap import fill
+from typing import Any, NoReturn
 
 _REPO = Path(__file__).resolve().parents[1]
+_WIDTH = 116
 _TRANSCRIPTS = "transcripts/*.jsonl.gz"
 
 
@@ -53,7 +57,38 @@ class Figure:
     def __str__(self) -> str:
         sign = ">=" if self.at_least else "<="
         verdict = "PASS" if self.passed else "FAIL"
-        return f"{verdict}  {self.label:<58} {self.value:>9.3g} {self.unit:<3} (target {sign} {self.limit:g})"
+        target = f"(target {sign} {self.limit:g})"
+        columns = f"{verdict}  {self.value:>8.3g} {self.unit:<4} {target:<17}  "
+        return wrapped(f"{columns}{self.label}", len(columns))
+
+
+def wrapped(text: str, hang: int) -> str:
+    """A text in lines that fit the page, all but the first set in by `hang`."""
+    return fill(text, _WIDTH, subsequent_indent=" " * hang, break_on_hyphens=False)
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """For argparse: a number that is not below `least`."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise ArgumentTypeError(f"{text} is no whole number from {least} up")
+        return number
+
+    return read
+
+
+def run_to_end(main: Callable[[], int]) -> NoReturn:
+    """Run a command and exit with its code; Ctrl-C ends it with one line and 130, as a shell counts it."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        sys.exit(130)
 
 
 def data_folder() -> Path | None:

@@ -12,7 +12,7 @@ from textwrap import indent
 from types import ModuleType
 
 import bench
-from bench import Figure, Skipped
+from bench import Figure, Skipped, run_to_end, wrapped
 from compact.errors import MissingExtra
 
 Benchmark = Callable[[], Figure | Iterable[Figure]]
@@ -29,14 +29,14 @@ def main(words: list[str]) -> int:
     missed: list[str] = []
     skipped = 0
     for name, function in chosen.items():
-        print(f"{name}: {(function.__doc__ or '').strip()}", flush=True)
+        print(wrapped(f"{name}: {(function.__doc__ or '').strip()}", 6), flush=True)
         try:
             for figure in _figures(function()):
                 print(indent(str(figure), "  "), flush=True)
                 if not figure.passed:
                     missed.append(f"{name}: {figure.label}")
         except (MissingExtra, Skipped) as problem:
-            print(f"  SKIP  {problem}")
+            print(indent(wrapped(f"SKIP  {problem}", 6), "  "))
             skipped += 1
         except Exception as problem:
             said = f"{name}: {type(problem).__name__}: {problem}"
@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
             missed.append(said)
     print(f"\n{len(chosen)} benchmarks, {skipped} skipped, {len(missed)} targets missed")
     for line in missed:
-        print(f"  {line}")
+        print(indent(wrapped(line, 6), "  "))
     return 1 if missed else 0
 
 
@@ -82,4 +82,4 @@ def _figures(made: Figure | Iterable[Figure]) -> Iterable[Figure]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_to_end(lambda: main(sys.argv[1:]))
