@@ -2,14 +2,40 @@
 
 A benchmark is a function `bench_*` in a module of this folder; its docstring is one line that says what is timed, and it
 returns one `Figure` or several. A new module is found by itself.
+
+Some claims need many recorded sessions, which are no part of the repo: the environment variable COMPACT_BENCH_DATA names a
+folder with them, transcripts/*.jsonl.gz (in each line `id` and `messages` of chat completions) and redaction/gitleaks.jsonl.gz,
+detect_secrets, secretlint and pii (in each line `text`, `secrets` and `rule` or `types`). Without it such a benchmark is
+skipped.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from textwrap import fill
+from typing import Any, NoReturn
+
+_REPO = Path(__file__).resolve().parents[1]
+_WIDTH = 116
+_TRANSCRIPTS = "transcripts/*.jsonl.gz"
+
+
+class Skipped(Exception):
+    """A benchmark cannot show what it claims with what is on this machine."""
+
+    @classmethod
+    def for_want_of_data(cls, found: str) -> Skipped:
+        """`found`: what there is instead, such as `8 cuts are too few`."""
+        return cls(
+            f"needs recorded data ({found}): set COMPACT_BENCH_DATA to a folder with {_TRANSCRIPTS} and "
+            "redaction/*.jsonl.gz"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +57,56 @@ class Figure:
     def __str__(self) -> str:
         sign = ">=" if self.at_least else "<="
         verdict = "PASS" if self.passed else "FAIL"
-        return f"{verdict}  {self.label:<58} {self.value:>9.3g} {self.unit:<3} (target {sign} {self.limit:g})"
+        target = f"(target {sign} {self.limit:g})"
+        columns = f"{verdict}  {self.value:>8.3g} {self.unit:<4} {target:<17}  "
+        return wrapped(f"{columns}{self.label}", len(columns))
+
+
+def wrapped(text: str, hang: int) -> str:
+    """A text in lines that fit the page, all but the first set in by `hang`."""
+    return fill(text, _WIDTH, subsequent_indent=" " * hang, break_on_hyphens=False)
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """For argparse: a number that is not below `least`."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise ArgumentTypeError(f"{text} is no whole number from {least} up")
+        return number
+
+    return read
+
+
+def run_to_end(main: Callable[[], int]) -> NoReturn:
+    """Run a command and exit with its code; Ctrl-C ends it with one line and 130, as a shell counts it."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def data_folder() -> Path | None:
+    """The folder that `COMPACT_BENCH_DATA` names, else the one beside the repo; None: there is none."""
+    named = os.environ.get("COMPACT_BENCH_DATA")
+    folder = Path(named) if named else _REPO.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def recorded(pattern: str = _TRANSCRIPTS) -> list[Path]:
+    """The recorded files with such a name, in order; none where there is no folder with them."""
+    folder = data_folder()
+    return sorted(folder.glob(pattern)) if folder else []
+
+
+def transcripts() -> list[Path]:
+    """The recorded sessions, else the few that are part of the repo."""
+    return recorded() or sorted((_REPO / "tests" / "fixtures").glob(_TRANSCRIPTS))
 
 
 def best_of(repeats: int, call: Callable[[], Any]) -> float:

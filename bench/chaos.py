@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench import run_to_end, whole_number
+
 REPO = Path(__file__).resolve().parents[1]
 DONE = REPO / ".chaos" / "done.json"
 KILLS = 10_000
@@ -147,10 +149,13 @@ def source() -> str:
 
 
 def _known(again: bool, tested: str) -> dict[str, Any]:
-    if again or not DONE.exists():
+    if again:
         return {}
-    found: dict[str, Any] = json.loads(DONE.read_text(encoding="utf-8"))
-    return dict(found["done"]) if found["source"] == tested else {}
+    try:
+        found = json.loads(DONE.read_text(encoding="utf-8"))
+        return dict(found["done"]) if found["source"] == tested else {}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # none yet, or torn
+        return {}
 
 
 def _keep(done: dict[str, Any], tested: str) -> None:
@@ -174,7 +179,7 @@ def _line(title: str, results: list[Result]) -> str:
 def main() -> int:
     """1 if anything failed."""
     asked = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
-    asked.add_argument("--kills", type=int, default=KILLS)
+    asked.add_argument("--kills", type=whole_number(1), default=KILLS)
     asked.add_argument("--again", action="store_true")
     given = asked.parse_args()
     tested = source()  # as it is now: what is edited during the run was not tested
@@ -198,4 +203,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_to_end(main)

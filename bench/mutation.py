@@ -25,6 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import run_to_end, whole_number
+
 REPO = Path(__file__).resolve().parents[1]
 PACKAGE = REPO / "src" / "compact"
 TARGET = 0.80
@@ -228,11 +230,15 @@ def main() -> int:
     """1 if fewer mutants were killed than the target wants."""
     asked = argparse.ArgumentParser(prog="python -m bench.mutation", description=__doc__)
     asked.add_argument("--files", default=",".join(TESTS))
-    asked.add_argument("--sample", type=int, default=SAMPLE, help="mutants for each file; 0: all")
+    asked.add_argument("--sample", type=whole_number(0), default=SAMPLE, help="mutants for each file; 0: all")
     asked.add_argument("--seed", type=int, default=SEED, help="another seed tries other mutants")
-    asked.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked.add_argument("--workers", type=whole_number(1), default=os.cpu_count() or 1)
     given = asked.parse_args()
-    wanted = [file for file in TESTS if any(word in file for word in given.files.split(","))]
+    words = given.files.split(",")
+    unknown = [word for word in words if not word or not any(word in file for file in TESTS)]
+    if unknown:
+        asked.error(f"no such file: {', '.join(unknown)}; known: {', '.join(TESTS)}")
+    wanted = [file for file in TESTS if any(word in file for word in words)]
     outcomes = [outcome for file in wanted for outcome in run(file, given.sample, given.workers, given.seed)]
     score = sum(outcome.noticed for outcome in outcomes) / max(1, len(outcomes))
     print(f"{score:.0%} of {len(outcomes)} mutants killed (target {TARGET:.0%})")
@@ -240,4 +246,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_to_end(main)

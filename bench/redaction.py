@@ -13,15 +13,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bench import Figure, best_of
+from bench import Figure, Skipped, best_of, recorded, transcripts
 from bench.engine import real_session
 from compact.redaction import Redactor
 from compact.redaction.candidates import Candidate, Span, merged
 from compact.redaction.engine import LocatorName, engine_for
 from compact.redaction.sets import rules_of
 
-_ROOT = Path(__file__).resolve().parents[1]
-_DATA = _ROOT.parent / "shared" / "data"
 _SECRETS = ("gitleaks", "detect_secrets", "secretlint")
 _PERSONAL = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "EMAIL_ADDRESS"}
 
@@ -100,15 +98,20 @@ def bench_found() -> Iterator[Figure]:
 
 
 def bench_spoiled() -> Iterator[Figure]:
-    """Masks per megabyte in ordinary text: agent sessions, and the source of the standard library."""
+    """Masks per megabyte in ordinary text: the source of the standard library, and agent sessions."""
+    yield _masks("Python's own library", _library())
+    if not recorded():
+        raise Skipped.for_want_of_data("the few bundled sessions say little")
+    yield _masks("agent sessions", _sessions())
+
+
+def _masks(label: str, texts: Iterable[str]) -> Figure:
     redactor = Redactor()
-    for label, texts in (("agent sessions", _sessions()), ("Python's own library", _library())):
-        size = count = 0
-        for text in texts:
-            size += len(text)
-            count += redactor.scan(text).count
-        if size:
-            yield Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 3)
+    size = count = 0
+    for text in texts:
+        size += len(text)
+        count += redactor.scan(text).count
+    return Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 3)
 
 
 def _one_by_one(text: str) -> list[Span]:
@@ -161,19 +164,19 @@ def _half(name: str) -> int:
 
 
 def _labelled(name: str) -> list[dict[str, Any]]:
-    return _lines(_DATA / "redaction" / f"{name}.jsonl.gz")
+    files = recorded(f"redaction/{name}.jsonl.gz")
+    if not files:
+        raise Skipped.for_want_of_data(f"there is no redaction/{name}.jsonl.gz")
+    return _lines(files[0])
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def _sessions() -> Iterator[str]:
-    paths = sorted((_DATA / "transcripts").glob("*.jsonl.gz"))
-    for path in paths or [_ROOT / "tests" / "fixtures" / "transcripts" / "sessions.jsonl.gz"]:
+    for path in transcripts():
         for session in _lines(path):
             for message in session["messages"]:
                 yield from _strings(message)

@@ -6,10 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-from bench import Figure
+from bench import Figure, Skipped, recorded, transcripts
 from compact import CompactConfig
 from compact.harness import HarnessConfig, as_artifacts, stabilize
 from compact.replay import Job, Played, Policy, play
@@ -21,7 +20,7 @@ from compact.transcripts import read_sessions
 WINDOW = 32_000
 SCALING = 1.6
 _EVERY = 6
-"""Of the shared sessions every sixth is played: enough work to measure, short enough to wait for."""
+"""Of the recorded sessions every sixth is played: enough work to measure, short enough to wait for."""
 
 
 def bench_replay_on_one_core() -> Iterator[Figure]:
@@ -39,7 +38,9 @@ def bench_replay_on_one_core() -> Iterator[Figure]:
 def bench_replay_on_two_cores() -> Iterator[Figure]:
     """Three times as many, on two cores against one: how many times faster, starting the processes included."""
     if (os.cpu_count() or 1) < 2:
-        return
+        raise Skipped("needs two cores")
+    if not recorded():
+        raise Skipped.for_want_of_data("the few bundled sessions take less time than two processes to start")
     jobs = _jobs(_EVERY // 3)
     play(jobs[0])
     one, two = (_wall_seconds(partial(_played_by, workers, jobs)) for workers in (1, 2))
@@ -87,13 +88,10 @@ def _count_seconds() -> float:
 
 @cache
 def _jobs(every: int = _EVERY) -> list[Job]:
-    repo = Path(__file__).resolve().parents[1]
-    files = sorted((repo.parent / "shared" / "data" / "transcripts").glob("*.jsonl.gz"))
-    every = every if files else 1
-    files = files or sorted((repo / "tests" / "fixtures" / "transcripts").glob("*.jsonl.gz"))
+    every = every if recorded() else 1
     policy = Policy("default", CompactConfig(model="gpt-4o", max_context_tokens=WINDOW))
     return [
         Job(file=file.name, session=session, policies=[policy], prices=built_in(), model="gpt-4o")
-        for file in files
+        for file in transcripts()
         for session in list(read_sessions(file))[::every]
     ]

@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from bench import Figure, ratio
+from bench import Figure, Skipped, ratio, transcripts
 from compact import CompactConfig, CompactManager, InsufficientBudget, dialects
 from compact.stages.base import SummaryRequest
 from compact.summarizers import extractive
@@ -35,6 +34,8 @@ SHARES = (0.25, 0.5)
 CUTS = (0.5, 0.75)
 ABOVE_MASKING = 0.10
 _FEWEST_TOKENS = 8_000
+_FEWEST_CASES = 15
+"""Cuts for one figure: the mean of fewer says little about any session."""
 _FEWEST_NEEDED = 3
 _FEWEST_WORDS = 4
 """A line with fewer words beside the identifier gives it no meaning: a bare list would keep it."""
@@ -99,6 +100,8 @@ def bench_retention() -> Iterator[Figure]:
     for half, name in ((0, "developed on"), (1, "measured")):
         for share in SHARES:
             cases = [case for session in sessions()[half::2] for case in cases_of(session, share)]
+            if len(cases) < _FEWEST_CASES:
+                raise Skipped.for_want_of_data(f"{len(cases)} cuts are too few")
             about = f"{share:.0%}, {name} half, {len(cases)} cuts"
             others = {label: score(cases, method).mean for label, method in METHODS.items()}
             ours, searched = score_ours(cases)
@@ -343,10 +346,9 @@ def _words(text: str, name: str) -> list[str]:
 @cache
 def sessions() -> list[Item]:
     """The recorded sessions, in an order that mixes their sources."""
-    repo = Path(__file__).resolve().parents[1]
-    files = sorted((repo.parent / "shared" / "data" / "transcripts").glob("*.jsonl.gz"))
-    files = files or sorted((repo / "tests" / "fixtures" / "transcripts").glob("*.jsonl.gz"))
-    read = [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+    read = [
+        json.loads(line) for file in transcripts() for line in gzip.decompress(file.read_bytes()).splitlines()
+    ]
     return [session for session in read if tokens_in(session["messages"]) >= _FEWEST_TOKENS]
 
 

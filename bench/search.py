@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-from bench import Figure, best_of
+from bench import Figure, Skipped, best_of, transcripts
 from compact.archive import Archive, MemoryStore
 from compact.archive.passages import split
 from compact.archive.search import SearchIndex
@@ -37,11 +36,12 @@ KINDS = {
 WORDS_AROUND = 12
 FEWEST_WORDS = 4
 FIRST = 5
-_REPO = Path(__file__).resolve().parents[1]
 _STORED_FROM_CHARS = 8_000
 """Tool outputs from this size on are stored as outputs of their own, as an agent's large outputs are."""
 _LARGE = 50
 """Passages: of fewer, five would be more than a tenth."""
+_FEWEST_SESSIONS = 20
+"""Large ones, from which 500 identifiers are picked in each half: fewer would be asked for again and again."""
 _NEAR_CHARS = 2_000
 _EDGES = ".,;:()[]{}<>\"'`*=|→#!?"
 
@@ -58,7 +58,7 @@ class Wanted:
 
 def bench_found_by_surrounding_words() -> Iterator[Figure]:
     """500 identifiers each, asked for without themselves: share whose passage is among the first five."""
-    archive, large = _large_sessions()
+    archive, large = _enough_large_sessions()
     for label, sessions in (("tuning half", large[::2]), ("measured half", large[1::2])):
         wanted = pick(archive, sessions, 500)
         about = f"{label}: {len(sessions)} sessions"
@@ -78,16 +78,19 @@ def bench_found_by_surrounding_words() -> Iterator[Figure]:
 
 def bench_each_kind() -> Iterator[Figure]:
     """The measured half by kind of identifier, by 12 words."""
-    archive, large = _large_sessions()
+    archive, large = _enough_large_sessions()
     wanted = pick(archive, large[1::2], 500)
     for kind in KINDS:
         of_kind = [each for each in wanted if each.kind == kind]
-        yield Figure(f"{kind} ({len(of_kind)})", share_found(archive, of_kind), "", 0.75, at_least=True)
+        if of_kind:
+            yield Figure(f"{kind} ({len(of_kind)})", share_found(archive, of_kind), "", 0.75, at_least=True)
 
 
 def bench_only_new_records_are_read() -> Iterator[Figure]:
     """Files read by a search after one record was added to a session of many, and what searches cost."""
     archive, large = _large_sessions()
+    if not large:
+        raise Skipped.for_want_of_data("no session is large")
     session = max(large, key=lambda each: sum(info.size for info in archive.files(each)))
     texts = [archive.read_text(session, info.path) for info in archive.files(session)]
     copy = CountingArchive()
@@ -186,13 +189,18 @@ def chance(archive: Archive, wanted: Sequence[Wanted]) -> float:
     return total / len(wanted)
 
 
+def _enough_large_sessions() -> tuple[Archive, tuple[str, ...]]:
+    archive, large = _large_sessions()
+    if len(large) < _FEWEST_SESSIONS:
+        raise Skipped.for_want_of_data(f"{len(large)} large sessions are too few")
+    return archive, large
+
+
 @cache
 def _large_sessions() -> tuple[Archive, tuple[str, ...]]:
     """The archive, and its large sessions in an order by chance."""
-    files = sorted((_REPO.parent / "shared" / "data" / "transcripts").glob("*.jsonl.gz"))
-    files = files or [_REPO / "tests" / "fixtures" / "transcripts" / "sessions.jsonl.gz"]
     sessions = [
-        json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()
+        json.loads(line) for file in transcripts() for line in gzip.decompress(file.read_bytes()).splitlines()
     ]
     archive = archive_first_halves(sessions)
     ids = sorted(session["id"] for session in sessions)

@@ -11,7 +11,6 @@ import argparse
 import gc
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import Figure
+from bench import Figure, run_to_end, whole_number
 from bench.concurrency import opening_of, turn_of
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
@@ -179,8 +178,8 @@ class Soak:
 def main() -> int:
     """1 if a target was missed."""
     asked = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
-    asked.add_argument("--sessions", type=int, default=1_000)
-    asked.add_argument("--turns", type=int, default=60)
+    asked.add_argument("--sessions", type=whole_number(1), default=1_000)
+    asked.add_argument("--turns", type=whole_number(1), default=60)
     given = asked.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -202,4 +201,4 @@ def _say(run: Soak) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_to_end(main)

@@ -65,3 +65,14 @@ def test_source_that_is_edited_during_a_run_counts_as_not_tested(
     chaos.main()
     chaos.main()
     assert few_parts == ["a", "b", "c"] * 2
+
+
+@pytest.mark.parametrize("torn", ["", '{"source": "', "[]", "null", '{"source": "same"}'])
+def test_a_torn_record_of_what_is_done_counts_as_none(
+    torn: str, few_parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaos, "source", lambda: "same")
+    chaos.DONE.parent.mkdir()
+    chaos.DONE.write_text(torn, encoding="utf-8")
+    chaos.main()
+    assert few_parts == ["a", "b", "c"]
