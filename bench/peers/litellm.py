@@ -20,6 +20,7 @@ class Tool(Peer):
     IMPORT = "from litellm.utils import trim_messages"
     CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`'
     BETTER = "one function without state or settings, for any of its hundred providers"
+    EVERY = 8
 
     def below(self, native: Native) -> Callable[[Native], Any]:
         """See `Peer.below`."""
