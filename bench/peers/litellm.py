@@ -18,7 +18,7 @@ class Tool(Peer):
     TITLE = "LiteLLM trim_messages"
     DISTRIBUTION = "litellm"
     IMPORT = "from litellm.utils import trim_messages"
-    CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`'
+    CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`; for retention with smaller budgets if it misses this one'
     BETTER = "one function without state or settings, for any of its hundred providers"
     EVERY = 8
 
