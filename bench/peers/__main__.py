@@ -17,13 +17,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bench.peers import NAMES, cases, peer_named
+from bench.peers import NAMES, Peer, cases, peer_named
 from bench.peers.basis import basis_of, our_source
 from bench.peers.report import page_of, write_report
 
@@ -68,7 +69,8 @@ def main(words: list[str] | None = None) -> int:
             wanted.append(("ours", "baselines"))
         file = given.cases or Path(folder) / "cases.jsonl"
         for name, task in wanted:
-            _measure(name, task, file, results, given)
+            with closing(peer_named(name)) as peer:
+                _measure(name, peer, task, file, results, given)
     _print_tables(write_report(results, given.docs))
     return 0
 
@@ -130,8 +132,9 @@ def _give_tokenizers(folder: Path) -> None:
     os.environ |= {"TIKTOKEN_CACHE_DIR": str(folder), "CUSTOM_TIKTOKEN_CACHE_DIR": str(folder)}
 
 
-def _measure(name: str, task: str, file: Path, results: dict[str, Any], given: argparse.Namespace) -> None:
-    peer = peer_named(name)
+def _measure(
+    name: str, peer: Peer, task: str, file: Path, results: dict[str, Any], given: argparse.Namespace
+) -> None:
     kept = results.setdefault(name, {})
     every = max(given.every, peer.EVERY) if task in _ON_CASES else 1
     basis = basis_of(name, peer, every)
@@ -152,7 +155,6 @@ def _measure(name: str, task: str, file: Path, results: dict[str, Any], given: a
         "measured_on": basis,
     }
     _write(results, given.docs / _RESULTS)
-    peer.close()
 
 
 def _write(results: dict[str, Any], file: Path) -> None:

@@ -20,7 +20,7 @@ class Tool(Peer):
     IMPORT = "from litellm.utils import trim_messages"
     CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`; for retention with smaller budgets if it misses this one'
     BETTER = "one function without state or settings, for any of its hundred providers"
-    EVERY = 8
+    EVERY = 4
 
     def below(self, native: Native) -> Callable[[Native], Any]:
         """See `Peer.below`."""
