@@ -40,8 +40,7 @@ check: setup
 PEERS := .venv-peers
 
 bench: setup
-	$(BIN)/python -m bench; missed=$$?; \
-		test ! -e $(PEERS)/.installed || $(PEERS)/bin/python -m bench.peers || exit 1; exit $$missed
+	$(BIN)/python -m bench; missed=$$?; $(BIN)/python -m bench.peers --show || exit 1; exit $$missed
 
 $(PEERS)/.installed: pyproject.toml bench/peers/constraints.txt
 	$(PYTHON) -m venv $(PEERS)

@@ -81,6 +81,8 @@ class Case:
     before: list[Item]
     budget: int
     needed: tuple[Needed, ...]
+    needed_or_recent: tuple[Needed, ...] = ()
+    """With those that the newest messages alone would keep."""
 
 
 @dataclass(slots=True)
@@ -272,13 +274,14 @@ def cases_of(session: Item, share: float) -> Iterator[Case]:
         if size < _FEWEST_TOKENS or not after:
             continue
         budget = int(size * share)
-        needed = _needed(before, after, budget)
+        everything = _needed(before, after)
+        recent = set(IDENTIFIER.findall(text_in(_newest(before, budget))))
+        needed = tuple(one for one in everything if one.name not in recent)
         if len(needed) >= _FEWEST_NEEDED:
-            yield Case(f"{session['id']}@{cut}", before, budget, needed)
+            yield Case(f"{session['id']}@{cut}", before, budget, needed, everything)
 
 
-def _needed(before: list[Item], after: list[Item], budget: int) -> tuple[Needed, ...]:
-    recent = set(IDENTIFIER.findall(text_in(_newest(before, budget))))
+def _needed(before: list[Item], after: list[Item]) -> tuple[Needed, ...]:
     stood = _standing(before)
     shown: set[str] = set()
     found = []
@@ -286,7 +289,7 @@ def _needed(before: list[Item], after: list[Item], budget: int) -> tuple[Needed,
         text = _said(item)
         places = {match.group(): match.span() for match in reversed(list(IDENTIFIER.finditer(text)))}
         for name, (start, stop) in sorted(places.items(), key=lambda pair: pair[1]):
-            if name in shown or item["role"] != "assistant" or name in recent or name not in stood:
+            if name in shown or item["role"] != "assistant" or name not in stood:
                 continue
             around = text[max(0, start - 120) : start] + " " + text[stop : stop + 120]
             words = [word for word in _WORD.findall(around.replace(name, " ")) if len(word) > 1]

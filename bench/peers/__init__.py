@@ -2,8 +2,8 @@
 
 One file for each package. A peer gets the messages as objects of its own kind, since a host of that package holds them so;
 neither the way there nor the way back is timed. It is called as its documentation shows (`default`). Where it has no budget,
-or misses it, `tuned` tries other settings, the one that keeps most first: what is scored for retention is the first result
-that fits, so a peer is never judged by a setting that somebody could have turned.
+or misses it, or gives a list that a provider would refuse, `tuned` tries other settings, the one that keeps most first: what
+is scored for retention is the first result that is legal and fits, so a peer is never judged by a setting that somebody could have turned.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Peer:
     """What it does better than compact."""
     DEFAULT_KEEPS_MOST: ClassVar[bool] = True
     """Whether a default result that fits needs no look at `tuned`."""
+    EVERY: ClassVar[int] = 1
+    """Of the recorded lists only each so many, for a tool that takes long for one."""
 
     def __init__(self) -> None:
         self.not_its_own_s = 0.0

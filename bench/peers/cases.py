@@ -27,7 +27,8 @@ def write(path: Path) -> int:
                 for case in cases_of(told, share):
                     if violations(case.before, "chat", in_flight=False):
                         continue
-                    needed = [[one.name, one.lines] for one in case.needed]
+                    hard = {one.name for one in case.needed}
+                    needed = [[one.name, one.lines, one.name in hard] for one in case.needed_or_recent]
                     line = {
                         "session": case.session,
                         "share": share,

@@ -16,7 +16,7 @@ class Tool(Peer):
     TITLE = "Headroom compress"
     DISTRIBUTION = "headroom-ai"
     IMPORT = "from headroom import compress"
-    CALLED = '`compress(messages, model="gpt-4o", model_limit=budget, kompress_model="disabled")`, without its optional extras'
+    CALLED = '`compress(messages, model="gpt-4o", model_limit=budget, kompress_model="disabled")`, without its optional extras; if that misses the budget, with `protect_recent=0, min_tokens_to_compress=50`, then also with `compress_user_messages=True, protect_analysis_context=False, target_ratio=0.2`'
     BETTER = "denser JSON, logs, search results and code by knowing their kind, before the window is full; a proxy for any client"
 
     def below(self, native: Native) -> Callable[[Native], Any]:

@@ -21,7 +21,7 @@ class Tool(Peer):
     TITLE = "LangChain context editing"
     DISTRIBUTION = "langchain"
     IMPORT = "from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware"
-    CALLED = "`ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=budget)])`"
+    CALLED = "`ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=budget)])`; for retention first `trigger=0` and `keep=` 256 to 0, then also `clear_tool_inputs=True`"
     BETTER = "one line in a LangChain agent; it removes no message, so the order of events stays readable"
     DEFAULT_KEEPS_MOST = False
 

@@ -18,8 +18,9 @@ class Tool(Peer):
     TITLE = "LiteLLM trim_messages"
     DISTRIBUTION = "litellm"
     IMPORT = "from litellm.utils import trim_messages"
-    CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`'
+    CALLED = '`trim_messages(messages, model="gpt-4o", max_tokens=budget)`; for retention with smaller budgets if it misses this one'
     BETTER = "one function without state or settings, for any of its hundred providers"
+    EVERY = 4
 
     def below(self, native: Native) -> Callable[[Native], Any]:
         """See `Peer.below`."""

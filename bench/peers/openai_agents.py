@@ -21,7 +21,7 @@ class Tool(Peer):
     TITLE = "OpenAI Agents ToolOutputTrimmer"
     DISTRIBUTION = "openai-agents"
     IMPORT = "from agents.extensions import ToolOutputTrimmer"
-    CALLED = "`RunConfig(call_model_input_filter=ToolOutputTrimmer())`"
+    CALLED = "`RunConfig(call_model_input_filter=ToolOutputTrimmer())`; for retention first `recent_turns=1` and `max_output_chars=` and `preview_chars=` 32,000 to 120"
     BETTER = "one line in an Agents SDK run, no tokenizer and no state; previews say how much was cut"
     DEFAULT_KEEPS_MOST = False
 

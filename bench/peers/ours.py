@@ -1,9 +1,9 @@
-"""compact, with its default settings and an archive on the filesystem."""
+"""compact, without a model and with an archive on the filesystem; the budget is its window, and nothing is held back of it."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,15 @@ class Tool(Peer):
     TITLE = "compact"
     DISTRIBUTION = "compact-context"
     IMPORT = "from compact import CompactConfig, CompactManager"
-    CALLED = "`CompactManager(CompactConfig(...)).preflight(...)`, no model, archive on the filesystem"
+    CALLED = (
+        '`CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=budget, policy={"hard_cap_buffer": 0, '
+        '"trigger_pct": 1.0, "target_pct": 1.0}, guard={"min_context_tokens": 1, "warn_context_tokens": 1}, '
+        'archive={"root": folder})).preflight("s", messages)`, no model; the preflight of the first table has only '
+        "`model`, `max_context_tokens` and `archive`. A pass goes down to a tenth below what triggers it, and the others fill "
+        "the budget, so for retention `max_context_tokens=budget / 0.9` is tried first, and scored if it is within the budget"
+    )
     BETTER = ""
+    DEFAULT_KEEPS_MOST = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,6 +53,10 @@ class Tool(Peer):
                 raise Refused from problem
 
         return compact
+
+    def tuned(self, budget: int) -> Iterator[Compaction]:
+        """See `Peer.tuned`: as `bench.retention.ours_within` does."""
+        yield self.default(int(budget / 0.9))
 
     def close(self) -> None:
         """See `Peer.close`."""

@@ -26,7 +26,7 @@ def plot(kept: Mapping[str, Sequence[float]], cost: Mapping[str, Mapping[int, fl
 
 def _bars(kept: Mapping[str, Sequence[float]], colours: Mapping[str, str]) -> list[str]:
     top = max([0.1, *(value for values in kept.values() for value in values)]) * 1.1
-    found = [_text(_LEFT, 24, "Needed facts that still stand, with their meaning", bold=True)]
+    found = [_text(_LEFT, 24, "Older needed facts that still stand, with their meaning", bold=True)]
     for tick in range(5):
         value = top * tick / 4
         y = _TOP + _PLOT_H * (1 - tick / 4)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
+import tiktoken
 from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
@@ -19,12 +21,19 @@ from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
-from pydantic_ai_harness.compaction import ClearToolResults, SlidingWindowCompaction, TieredCompaction
+from pydantic_ai_harness.compaction import (
+    ClampOversizedMessages,
+    ClearToolResults,
+    DeduplicateFileReads,
+    SlidingWindowCompaction,
+    TieredCompaction,
+)
 
 from bench.peers import Compaction, Item, Native, Peer, scaled
 from bench.peers._chat import arguments_of, text_of
 
-_PAIRS = (256, 64, 16, 3)
+_PAIRS = (256, 128, 64, 32, 16, 8, 4, 2, 1, 0)
+_READS = ("read", "view", "open", "cat")
 
 
 class Tool(Peer):
@@ -34,8 +43,11 @@ class Tool(Peer):
     DISTRIBUTION = "pydantic-ai-harness"
     IMPORT = "from pydantic_ai_harness.compaction import ClearToolResults, SlidingWindowCompaction, TieredCompaction"
     CALLED = (
-        "`TieredCompaction([ClearToolResults(max_tokens=1), SlidingWindowCompaction(max_tokens=1, "
-        "keep_tokens=budget // 2)], target_tokens=budget)`"
+        "`TieredCompaction(tiers=[ClearToolResults(max_tokens=1), SlidingWindowCompaction(max_tokens=1, "
+        "keep_tokens=budget // 2)], target_tokens=budget)`; for retention first with `tokenizer=` tiktoken's everywhere and the "
+        "tiers `DeduplicateFileReads(file_key=the same call)`, `ClearToolResults(keep_pairs=256 to 0)`, then also "
+        "`ClampOversizedMessages(max_part_tokens=2_000)`, then also `SlidingWindowCompaction(keep_tokens=target)` with smaller "
+        "and smaller targets"
     )
     BETTER = "typed strategies that compose, with a receipt of what went and loaded tools kept loaded"
     DEFAULT_KEEPS_MOST = False
@@ -57,21 +69,43 @@ class Tool(Peer):
 
     def default(self, budget: int) -> Compaction:
         """See `Peer.default`."""
-        clear: ClearToolResults[None] = ClearToolResults(max_tokens=1)
-        return _tiered(clear, budget, budget // 2)
+        window: _Tier = SlidingWindowCompaction(max_tokens=1, keep_tokens=budget // 2)
+        return _tiered([ClearToolResults(max_tokens=1), window], budget)
 
     def tuned(self, budget: int) -> Iterator[Compaction]:
-        """See `Peer.tuned`."""
+        """See `Peer.tuned`: what drops whole messages comes last."""
+        once: _Tier = DeduplicateFileReads(file_key=_same_read, tokenizer=_tokens)
         for pairs in _PAIRS:
-            clear: ClearToolResults[None] = ClearToolResults(max_tokens=1, keep_pairs=pairs)
-            yield _tiered(clear, budget, budget * 8 // 10)
-        for smaller in scaled(budget):
-            yield self.default(smaller)
+            yield _tiered([once, _cleared(pairs)], budget, _tokens)
+        clamped: _Tier = ClampOversizedMessages(max_part_tokens=2_000, tokenizer=_tokens)
+        yield _tiered([once, _cleared(0), clamped], budget, _tokens)
+        for smaller in (budget, *scaled(budget)):
+            window: _Tier = SlidingWindowCompaction(max_tokens=1, keep_tokens=smaller, tokenizer=_tokens)
+            yield _tiered([once, _cleared(0), clamped, window], smaller, _tokens)
 
 
-def _tiered(clear: Any, target: int, kept: int) -> Compaction:
-    window: SlidingWindowCompaction[None] = SlidingWindowCompaction(max_tokens=1, keep_tokens=kept)
-    strategy: TieredCompaction[None] = TieredCompaction(tiers=[clear, window], target_tokens=target)
+_Tier = Any
+
+
+def _cleared(pairs: int) -> _Tier:
+    return ClearToolResults(max_tokens=1, keep_pairs=pairs, tokenizer=_tokens)
+
+
+def _same_read(call: ToolCallPart) -> str | None:
+    """Which calls read a file is the agent's to say; two that are the same in every argument are safe to take for one."""
+    reads = any(word in call.tool_name.lower() for word in _READS)
+    return f"{call.tool_name} {call.args_as_json_str()}" if reads else None
+
+
+@lru_cache(maxsize=10_000)
+def _tokens(text: str) -> int:
+    return len(tiktoken.get_encoding("o200k_base").encode(text, disallowed_special=()))
+
+
+def _tiered(tiers: list[_Tier], target: int, tokenizer: Callable[[str], int] | None = None) -> Compaction:
+    strategy: TieredCompaction[None] = TieredCompaction(
+        tiers=tiers, target_tokens=target, tokenizer=tokenizer
+    )
     model = TestModel()
 
     def compact(native: Native) -> Native:

@@ -13,6 +13,7 @@ _LENGTHS = ("100", "1000", "10000")
 _SHARES = ("0.25", "0.5")
 _BUSY = 2.0
 _NONE = "not measured"
+_HARD, _ALL = "retention_measured_half", "of_everything_measured_half"
 
 _HEAD = """# Benchmarks against other tools
 
@@ -30,38 +31,47 @@ the same transcripts. Every number is in [benchmarks.json](benchmarks.json). Not
 - **Outputs**: {cases} lists (recorded sessions, cut at half and at three quarters, to 25% and to 50% of their tokens), each tool
   as its documentation shows it. *Illegal*: a provider would refuse the list (`compact.checks.violations`). *Over budget*: more
   exact tokens than asked for; *refused* is a tool that raises instead of giving such a list.
-- **Retention**: the share of the identifiers that the agent writes again after the cut and that still stand in the context with
-  the words that gave them meaning (`bench/retention.py`). A tool without a budget, or that missed it, was tried with other
-  settings; the first result that fits is scored. What never fits keeps nothing.
-- **Import**: a fresh process, processor time, and how much memory it grew.
+- **Retention**: *needed* are the identifiers that the agent writes again after the cut; *kept* is the share of them that still
+  stands in the context with the words that gave them meaning (`bench/retention.py`). In the columns *older kept*, identifiers
+  that the newest messages alone would hold at that budget are not counted: they ask what a tool keeps beyond a plain cut, so a
+  tool that only keeps the newest messages scores near 0 there by definition. The columns *all kept* count every needed
+  identifier. Both are of the half of the sessions ({measured} lists) that nothing in compact was chosen by. A tool without a
+  budget, or that missed it or gave an illegal list, was tried with other settings; the first result that is legal and fits is
+  scored. What never fits keeps nothing.
+- **Import**: the statement that stands with each tool below, in a fresh process: processor time, and how much memory it grew.
 """
 
 
 def write_report(results: Results, docs: Path) -> str:
     """Writes the page and the plot; returns the page."""
-    page = "\n".join(_page(results)) + "\n"
+    page = page_of(results)
     (docs / "BENCHMARKS.md").write_text(page, encoding="utf-8")
-    measured = [found for found in _in_order(results) if "outputs" in found and "preflight" in found]
-    if measured:
-        kept = {
-            found["title"]: [found["outputs"][share]["retention"] for share in _SHARES] for found in measured
+    kept = {
+        found["title"]: [_score(_share(found, share), _HARD) or 0.0 for share in _SHARES]
+        for found in _in_order(results)
+        if _share(found, _SHARES[0])
+    }
+    cost = {
+        found["title"]: {
+            int(length): ms for length in _LENGTHS if (ms := _cost(found, ("preflight", length)))
         }
-        cost = {
-            found["title"]: {
-                int(length): found["preflight"][length]["cpu_ms"]
-                for length in _LENGTHS
-                if found["preflight"][length]["cpu_ms"]
-            }
-            for found in measured
-        }
+        for found in _in_order(results)
+    }
+    if kept and any(cost.values()):
+        (docs / "images").mkdir(exist_ok=True)
         (docs / "images" / "benchmarks.svg").write_text(plot(kept, cost), encoding="utf-8")
     return page
 
 
+def page_of(results: Results) -> str:
+    """The page alone; writes nothing."""
+    return "\n".join(_page(results)) + "\n"
+
+
 def _page(results: Results) -> Iterator[str]:
-    ours = results["ours"]
-    cases = sum(ours["outputs"][share]["cases"] for share in _SHARES) if "outputs" in ours else 0
-    yield _HEAD.format(tokens=ours.get("compaction", {}).get("tokens", 0), cases=cases)
+    ours = results.get("ours", {})
+    cases, measured = (_summed(ours, key) for key in ("cases", "cases_measured_half"))
+    yield _HEAD.format(tokens=ours.get("compaction", {}).get("tokens", 0), cases=cases, measured=measured)
     yield from _conditions(results)
     yield "## Results\n"
     yield from _table(
@@ -75,56 +85,84 @@ def _page(results: Results) -> Iterator[str]:
             "illegal 50%",
             "over 25%",
             "over 50%",
-            "kept at 25%",
-            "kept at 50%",
+            *_KEPT,
             "import",
             "memory",
         ),
         [_output_row(found) for found in _in_order(results)],
     )
     fewer = [
-        found["title"]
+        f"{found['title']} ({_summed(found, 'cases')}, {_summed(found, 'cases_measured_half')} of them scored)"
         for found in results.values()
-        if "outputs" in found and sum(found["outputs"][share]["cases"] for share in _SHARES) < cases
+        if 0 < _summed(found, "cases") < cases
     ]
     if fewer:
-        yield f"{' and '.join(fewer)}: only some of the lists, evenly drawn, because one call takes long.\n"
+        yield f"Only some of the lists, evenly drawn, because one call takes long: {', '.join(fewer)}.\n"
     yield from _baselines(ours)
     yield from _verdict(results)
     yield "## What was called, and what each does better\n"
     for found in _in_order(results):
         better = f" Better than compact: {found['better']}." if found["better"] else ""
-        yield f"- **{found['title']} {found['version']}**: {found['called']}.{better}{_problems(found)}"
+        imported = f" Imported: `{found['import']}`." if "import" in found else ""
+        yield f"- **{found['title']} {found['version']}**: {found['called']}.{imported}{better}{_problems(found)}"
 
 
 def _conditions(results: Results) -> Iterator[str]:
-    tasks = [task for found in results.values() for task in found.values() if isinstance(task, dict)]
-    machines = sorted({task["machine"] for task in tasks if "machine" in task})
-    loads = [task["load"] for task in tasks if "load" in task]
-    days = sorted({task["measured"] for task in tasks if "measured" in task})
+    tasks = {
+        f"{found['title']} {name}": task
+        for found in _in_order(results)
+        for name, task in found.items()
+        if isinstance(task, dict)
+    }
+    if not tasks:
+        return
+    machines = sorted({task["measured_on"]["machine"] for task in tasks.values()})
+    loads = [task["load"] for task in tasks.values()]
+    newest = max(task["measured"] for task in tasks.values())
     busy = (
         f" The machine was busy with other programs (load {min(loads):g} to {max(loads):g}): processor times "
         "hold, wall times are too long."
         if max(loads) > _BUSY
         else ""
     )
-    yield f"Measured {' and '.join(days)} on {'; '.join(machines)}.{busy}\n"
+    older = [
+        f"{about} (kept from {task['measured']})"
+        for about, task in tasks.items()
+        if task["measured"] != newest
+    ]
+    kept = f" Not measured then, but before: {', '.join(older)}." if older else ""
+    yield f"Measured {newest} on {'; '.join(machines)}.{busy}{kept}\n"
 
 
 def _in_order(results: Results) -> list[Any]:
-    return [results["ours"], *(results[name] for name in sorted(results) if name != "ours")]
+    return [results[name] for name in sorted(results, key=lambda name: (name != "ours", name))]
+
+
+def _share(found: Any, share: str) -> Any:
+    """What came of the lists for one share of the tokens; nothing, if that was not measured."""
+    return found.get("outputs", {}).get(share, {})
+
+
+def _summed(found: Any, key: str) -> int:
+    return sum(_share(found, share).get(key, 0) for share in _SHARES)
+
+
+def _score(one: Any, key: str) -> float | None:
+    value: float | None = one.get(key)
+    return value
 
 
 def _speed_row(found: Any) -> list[str]:
-    preflight = found.get("preflight")
-    cells = [_ms(preflight[length]["cpu_ms"]) if preflight else _NONE for length in _LENGTHS]
-    growth = _NONE
-    if preflight and preflight["10000"]["cpu_ms"]:
-        growth = f"{preflight['10000']['cpu_ms'] / preflight['1000']['cpu_ms']:.1f}"
-    one = found.get("compaction")
+    preflight = found.get("preflight", {})
+    cells = [
+        _ms(preflight[length]["cpu_ms"]) if length in preflight else _absent(preflight) for length in _LENGTHS
+    ]
+    shorter, longer = (_cost(found, ("preflight", length)) for length in _LENGTHS[1:])
+    growth = f"{longer / shorter:.1f}" if shorter and longer else _NONE
+    one = found.get("compaction", {})
     compaction = (
-        _NONE
-        if not one
+        _absent(one)
+        if "cpu_ms" not in one
         else "over 10 minutes"
         if one["cpu_ms"] is None
         else f"{_ms(one['cpu_ms'])} ({_ms(one['wall_ms'])})"
@@ -133,17 +171,22 @@ def _speed_row(found: Any) -> list[str]:
 
 
 def _output_row(found: Any) -> list[str]:
-    outputs, importing = found.get("outputs"), found.get("importing")
-    cells = [_NONE] * 6
-    if outputs:
-        by_share = [outputs[share] for share in _SHARES]
+    by_share = [_share(found, share) for share in _SHARES]
+    cells = [_absent(found.get("outputs", {}))] * 8
+    if all(by_share):
         cells = [
             *(f"{one['illegal']} of {one['cases']}" for one in by_share),
             *(_over(one) for one in by_share),
-            *(_kept(one) for one in by_share),
+            *(_kept(one, _HARD) + _never(one) for one in by_share),
+            *(_kept(one, _ALL) for one in by_share),
         ]
+    importing = found.get("importing")
     imported = [_ms(importing["cpu_ms"]), f"{importing['memory_mb']:.0f} MB"] if importing else [_NONE, _NONE]
     return [found["title"], *cells, *imported]
+
+
+def _absent(task: Any) -> str:
+    return "too slow" if task.get("too_slow") else _NONE
 
 
 def _over(one: Any) -> str:
@@ -151,29 +194,40 @@ def _over(one: Any) -> str:
     return f"{one['over_budget']} of {one['cases']}{refused}"
 
 
-def _kept(one: Any) -> str:
+def _kept(one: Any, key: str) -> str:
+    value = _score(one, key)
+    return _NONE if value is None else f"{value:.3f}"
+
+
+def _never(one: Any) -> str:
     notes = [
-        f"{one[key]} {words}"
+        f"{one[key]} of {one['cases']} {words}"
         for key, words in (("never_fits", "never fit"), ("too_slow", "calls over a minute"))
         if one[key]
     ]
-    return f"{one['retention']:.3f}" + (f" ({', '.join(notes)})" if notes else "")
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+_KEPT = ("older kept 25%", "older kept 50%", "all kept 25%", "all kept 50%")
 
 
 def _baselines(ours: Any) -> Iterator[str]:
-    plain = ours.get("baselines")
-    if not plain:
+    plain = ours.get("baselines", {})
+    if _SHARES[0] not in plain:
         return
     yield "Plain methods on the same lists, and two controls that a score must not reward (`bench/retention.py`):\n"
     yield from _table(
-        ("method", "kept at 25%", "kept at 50%"),
-        [[name, *(f"{plain[share][name]:.3f}" for share in _SHARES)] for name in plain[_SHARES[0]]],
+        ("method", *_KEPT),
+        [
+            [name, *(_kept(plain[share][name], key) for key in (_HARD, _ALL) for share in _SHARES)]
+            for name in plain[_SHARES[0]]
+        ],
     )
 
 
 def _verdict(results: Results) -> Iterator[str]:
     """Where compact is not the best, by number, and why."""
-    ours, others = results["ours"], [found for name, found in results.items() if name != "ours"]
+    ours, others = results.get("ours", {}), [found for name, found in results.items() if name != "ours"]
     yield "## Where compact is not the best\n"
     found = []
     for length in _LENGTHS:
@@ -185,8 +239,7 @@ def _verdict(results: Results) -> Iterator[str]:
     if faster:
         found.append(f"- One compaction ({_ms(ours['compaction']['cpu_ms'])}): {faster}.")
     for share in _SHARES:
-        if "outputs" in ours:
-            found += _output_losses(ours, others, share)
+        found += _output_losses(ours, others, share)
     imports = _lower(ours, others, "importing")
     if imports:
         found.append(f"- Import ({_ms(ours['importing']['cpu_ms'])}): {imports}.")
@@ -204,23 +257,22 @@ _REASONS = (
 
 
 def _output_losses(ours: Any, others: Sequence[Any], share: str) -> Iterator[str]:
-    mine = ours["outputs"][share]
+    mine = _share(ours, share)
     for key, words in (("illegal", "illegal lists"), ("over_budget", "lists over budget")):
-        if mine[key]:
+        if mine.get(key):
             yield f"- {float(share):.0%}: {mine[key]} {words} of {mine['cases']}."
-    kept = {
-        one["title"]: one["outputs"][share]["retention"]
-        for one in others
-        if "outputs" in one and one["outputs"][share]["retention"] >= mine["retention"]
-    }
-    kept |= {
-        f"plain {name}": each
-        for name, each in ours.get("baselines", {}).get(share, {}).items()
-        if each >= mine["retention"]
-    }
-    if kept:
-        shown = ", ".join(f"{name} {value:.3f}" for name, value in kept.items())
-        yield f"- Retention at {float(share):.0%} ({mine['retention']:.3f}): {shown}."
+    rivals = {one["title"]: _share(one, share) for one in others}
+    rivals |= {f"plain {name}": one for name, one in ours.get("baselines", {}).get(share, {}).items()}
+    for key, words in ((_HARD, "Older kept"), (_ALL, "All kept")):
+        own = _score(mine, key)
+        scores = {name: _score(one, key) for name, one in rivals.items()}
+        better = [
+            f"{name} {value:.3f}"
+            for name, value in scores.items()
+            if own is not None and value is not None and value >= own
+        ]
+        if better:
+            yield f"- {words} at {float(share):.0%} ({own:.3f}): {', '.join(better)}."
 
 
 def _lower(ours: Any, others: Sequence[Any], *keys: str) -> str:
@@ -240,9 +292,7 @@ def _cost(found: Any, keys: Sequence[str]) -> float | None:
 
 
 def _problems(found: Any) -> str:
-    rules = {
-        rule for share in _SHARES for rule in found.get("outputs", {}).get(share, {}).get("problems", {})
-    }
+    rules = {rule for share in _SHARES for rule in _share(found, share).get("problems", {})}
     return f" What a provider would refuse: {', '.join(sorted(rules))}." if rules else ""
 
 

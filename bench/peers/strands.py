@@ -22,7 +22,8 @@ class Tool(Peer):
     DISTRIBUTION = "strands-agents"
     IMPORT = "from strands.agent.conversation_manager import SlidingWindowConversationManager"
     CALLED = (
-        "`SlidingWindowConversationManager()`: `apply_management`, then `reduce_context` after each refusal"
+        "`SlidingWindowConversationManager()`: `apply_management`, then `reduce_context` after each refusal; for retention first "
+        "with `window_size=1_000_000`, as in the preflight, where nothing has to go"
     )
     BETTER = "a preflight that only compares two lengths; no tokenizer, so any model; nothing to set"
     DEFAULT_KEEPS_MOST = False

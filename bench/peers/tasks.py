@@ -1,4 +1,4 @@
-"""What is measured, in a process of its own for each tool: `python -m bench.peers.tasks NAME TASK CASES`.
+"""What is measured, in a process of its own for each tool: `python -m bench.peers.tasks NAME TASK CASES EVERY`.
 
 Prints one JSON object. Times are processor time beside wall time: on a machine that others use too, the first is what the
 tool computed, the second also what it waited for (the disk, and other programs).
@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,15 @@ _RUNS = 3
 _LIMIT_S = 60
 """Wall seconds for one compaction; longer is a failure of its own."""
 
+Cases = Iterator[tuple[float, int, Case]]
+"""The share of the tokens, the half of the sessions, and the case."""
 
-class TooSlow(Exception):
-    """A call took longer than the limit."""
+
+class TooSlow(BaseException):
+    """A call took longer than the limit. Not an `Exception`: a tool that catches those would give its input back instead."""
 
 
-def preflight(peer: Peer, _: Path) -> dict[str, Any]:
+def preflight(peer: Peer, _: Cases) -> dict[str, Any]:
     """The call before a model call where nothing has to go, for sessions of different lengths."""
     found = {}
     for length in LENGTHS:
@@ -56,7 +60,7 @@ def preflight(peer: Peer, _: Path) -> dict[str, Any]:
     return found
 
 
-def compaction(peer: Peer, _: Path) -> dict[str, Any]:
+def compaction(peer: Peer, _: Cases) -> dict[str, Any]:
     """One compaction of a recorded session of 136k tokens to half of them."""
     session = plain(real_session())
     native, size = peer.load(session), tokens_in(session)
@@ -70,25 +74,50 @@ def compaction(peer: Peer, _: Path) -> dict[str, Any]:
     return {"tokens": size, "messages": len(session), "cpu_ms": cpu, "wall_ms": wall}
 
 
-def outputs(peer: Peer, cases: Path) -> dict[str, Any]:
+def outputs(peer: Peer, cases: Cases) -> dict[str, Any]:
     """Every recorded session at its cuts: legal, within the budget, and what it keeps."""
     found: dict[str, _Outcome] = {}
-    for share, half, case in read_cases(cases):
+    for share, half, case in cases:
         found.setdefault(str(share), _Outcome()).add(peer, case, half)
     return {share: outcome.summed() for share, outcome in found.items()}
 
 
-def baselines(_: Peer, cases: Path) -> dict[str, Any]:
+def baselines(_: Peer, cases: Cases) -> dict[str, Any]:
     """What plain methods keep on the same cases."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for share, _half, case in read_cases(cases):
+    found: dict[str, dict[str, _Kept]] = {}
+    for share, half, case in cases:
         for name, method in METHODS.items():
-            text = method(case.before, case.budget)
-            kept = sum(is_kept(needed, text) for needed in case.needed) / len(case.needed)
-            found.setdefault(str(share), {}).setdefault(name, []).append(kept)
-    return {
-        share: {name: statistics.mean(kept) for name, kept in each.items()} for share, each in found.items()
-    }
+            kept = found.setdefault(str(share), {}).setdefault(name, _Kept())
+            kept.add(case, half, method(case.before, case.budget))
+    return {share: {name: kept.summed() for name, kept in each.items()} for share, each in found.items()}
+
+
+class _Kept:
+    """Shares of what was needed, one for each case."""
+
+    def __init__(self) -> None:
+        self._hard: tuple[list[float], list[float]] = ([], [])
+        self._all: tuple[list[float], list[float]] = ([], [])
+
+    def add(self, case: Case, half: int, text: str) -> None:
+        kept = {needed.name for needed in case.needed_or_recent if is_kept(needed, text)}
+        hard = [needed.name in kept for needed in case.needed]
+        self._hard[half].append(statistics.mean(hard))
+        self._all[half].append(len(kept) / len(case.needed_or_recent))
+
+    def summed(self) -> dict[str, Any]:
+        """As JSON; the second half of the sessions is the one that nothing was chosen by."""
+        return {
+            "retention": _mean([*self._hard[0], *self._hard[1]]),
+            "retention_measured_half": _mean(self._hard[1]),
+            "of_everything": _mean([*self._all[0], *self._all[1]]),
+            "of_everything_measured_half": _mean(self._all[1]),
+            "cases_measured_half": len(self._hard[1]),
+        }
+
+
+def _mean(values: list[float]) -> float | None:
+    return statistics.mean(values) if values else None
 
 
 class _Outcome:
@@ -96,7 +125,7 @@ class _Outcome:
 
     def __init__(self) -> None:
         self.cases = self.illegal = self.over = self.never_fits = self.failed = self.refused = 0
-        self.kept: tuple[list[float], list[float]] = ([], [])
+        self.kept = _Kept()
         self.used: list[float] = []
         self.codes: Counter[str] = Counter()
 
@@ -112,20 +141,18 @@ class _Outcome:
         fitting = self._fitting(peer, case, native, first)
         self.refused = refused  # the other settings are tries, not uses
         self.never_fits += fitting is None
-        text = text_in(fitting) if fitting else ""
-        self.kept[half].append(sum(is_kept(needed, text) for needed in case.needed) / len(case.needed))
-        if fitting is not None:
+        self.kept.add(case, half, text_in(fitting) if fitting else "")
+        if fitting:
             self.used.append(tokens_in(fitting) / case.budget)
 
     def _fitting(self, peer: Peer, case: Case, native: Native, first: list[Item] | None) -> list[Item] | None:
-        fits = first is not None and tokens_in(first) <= case.budget
-        if fits and peer.DEFAULT_KEEPS_MOST:
+        if peer.DEFAULT_KEEPS_MOST and _fits(first, case.budget):
             return first
         for attempt in peer.tuned(case.budget):
             out = self._called(peer, attempt, native)
-            if out is not None and tokens_in(out) <= case.budget:
+            if _fits(out, case.budget):
                 return out
-        return first if fits else None
+        return first if _fits(first, case.budget) else None
 
     def _called(self, peer: Peer, compact: Compaction, native: Native) -> list[Item] | None:
         try:
@@ -146,9 +173,8 @@ class _Outcome:
             "never_fits": self.never_fits,
             "too_slow": self.failed,
             "refused": self.refused,
-            "retention": statistics.mean([*self.kept[0], *self.kept[1]]),
-            "retention_measured_half": statistics.mean(self.kept[1]) if self.kept[1] else None,
-            "used": statistics.mean(self.used) if self.used else None,
+            **self.kept.summed(),
+            "used": _mean(self.used),
             "problems": dict(self.codes.most_common(5)),
         }
 
@@ -159,7 +185,11 @@ def _problems(sent: list[Item] | None) -> set[str]:
     return {problem.rule for problem in violations(sent, "chat", in_flight=False)}
 
 
-TASKS: dict[str, Callable[[Peer, Path], dict[str, Any]]] = {
+def _fits(sent: list[Item] | None, budget: int) -> bool:
+    return bool(sent) and not _problems(sent) and tokens_in(sent or []) <= budget
+
+
+TASKS: dict[str, Callable[[Peer, Cases], dict[str, Any]]] = {
     "preflight": preflight,
     "compaction": compaction,
     "outputs": outputs,
@@ -188,17 +218,16 @@ def talk(messages: int) -> list[Item]:
     return found
 
 
-def read_cases(path: Path) -> Iterator[tuple[float, int, Case]]:
-    """The share of the tokens, the half of the sessions, and the case."""
+def read_cases(path: Path, every: int = 1) -> Cases:
+    """One case in `every` of a file of `bench.peers.cases`."""
     with path.open(encoding="utf-8") as lines:
-        for line in lines:
+        for line in islice(lines, None, None, every):
             found = json.loads(line)
-            needed = tuple(Needed(name, tuple(texts), "") for name, texts in found["needed"])
-            yield (
-                found["share"],
-                found["half"],
-                Case(found["session"], found["before"], found["budget"], needed),
-            )
+            everything = tuple(Needed(name, tuple(texts), "") for name, texts, _ in found["needed"])
+            hard = [is_hard for _, _, is_hard in found["needed"]]
+            needed = tuple(compress(everything, hard))
+            case = Case(found["session"], found["before"], found["budget"], needed, everything)
+            yield found["share"], found["half"], case
 
 
 def _timed(peer: Peer, call: Callable[[Native], Any], native: Native) -> tuple[float, float]:
@@ -223,13 +252,13 @@ def _limited(seconds: int = _LIMIT_S) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def main(name: str, task: str, cases: str) -> None:
+def main(name: str, task: str, cases: str, every: str) -> None:
     """One task of one tool."""
     logging.disable(logging.CRITICAL)
     out = os.dup(1)
     os.dup2(2, 1)  # what a package prints is not a result
     peer = peer_named(name)
-    found = TASKS[task](peer, Path(cases))
+    found = TASKS[task](peer, read_cases(Path(cases), int(every)))
     peer.close()
     os.write(out, json.dumps(found).encode())
 
