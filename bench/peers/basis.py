@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+import compact
 from bench.peers import NAMES, Peer
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +27,9 @@ def basis_of(name: str, peer: Peer, every: int) -> dict[str, str]:
 
 
 def our_source() -> str:
-    """What stands for the version of compact, which changes seldom."""
-    return digest(file for file in (_ROOT / "src" / "compact").rglob("*") if "__pycache__" not in file.parts)
+    """What stands for the version of compact, which changes seldom: the source that is imported here."""
+    package = Path(compact.__file__).parent
+    return digest(file for file in package.rglob("*") if "__pycache__" not in file.parts)
 
 
 def digest(files: Iterable[Path]) -> str:
