@@ -18,6 +18,7 @@ import typer
 from support_quiet import no_tracing
 
 from compact.cli.app import app
+from compact.harness.config import CHECKS, HEURISTICS, RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -62,6 +63,8 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(key, raising=False)
+    for registry in (RULES, HEURISTICS, CHECKS):  # what a page registers is not there for other tests
+        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
     with import_module("offline_model").model(calls=1), no_tracing(), default_loop():
         run_blocks(page)
 

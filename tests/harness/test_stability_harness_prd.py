@@ -204,10 +204,15 @@ def test_nfr2_predictability_the_same_bytes_in_every_process_and_hash_seed(tmp_p
     assert len(seen) == 1
 
 
-def test_nfr3_extensibility_rules_heuristics_and_checks_are_replaced_by_name_and_by_callable() -> None:
+def test_nfr3_extensibility_rules_heuristics_and_checks_are_replaced_by_name_and_by_callable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from compact.harness import register_check, register_heuristic, register_rule
+    from compact.harness.config import CHECKS, HEURISTICS, RULES
     from compact.harness.heuristics import newest_first
 
+    for registry in (RULES, HEURISTICS, CHECKS):
+        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
     register_rule("employee", lambda text: re.subn(r"EMP-\w+", "<EMPLOYEE>", text))
     register_heuristic(
         "no_tools",
