@@ -48,7 +48,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "hygiene/turns.py": ("tests/hygiene",),
     "sessions.py": ("tests/test_sessions.py",),
     "layouts.py": ("tests/test_layouts.py", "tests/engine/test_compaction_specification.py"),
-    "passes.py": ("tests/engine/test_passes.py", *_PROMISES, "tests/engine/test_hosts.py"),
+    "passes.py": (
+        "tests/engine/test_passes.py",
+        "tests/engine/test_line.py",
+        *_PROMISES,
+        "tests/engine/test_hosts.py",
+    ),
     "engine.py": (
         "tests/engine/test_line.py",
         *_PROMISES,

@@ -156,3 +156,19 @@ def test_a_budget_is_turned_into_raw_tokens_that_it_pays_for_and_wastes_none(mod
             "a division may round down by one"
         )
     assert Line._raw(line, 3) == 0  # type: ignore[arg-type]
+
+
+def test_the_time_of_a_pass_is_what_passed_between_its_start_and_its_end() -> None:
+    made = manager(8000)
+    made.preflight("s", turns(40))
+    (finished,) = events(made, name="finished")
+    assert 0 < finished["properties"]["duration_ms"] < 60_000
+
+
+def test_a_worker_that_was_not_overtaken_begins_its_second_pass_at_once() -> None:
+    made = manager(8000)
+    history = [*made.preflight("s", turns(40)), user("and on")]
+    needs = noting(made)
+    made.preflight("s", [*history, *turns(40)])
+    assert made.archive.steps("s") == [1, 2]
+    assert (kinds(needs, Load), kinds(needs, Begin)) == (1, 1)
