@@ -23,10 +23,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	@$(BIN)/python -m compact.cli demo
+	@$(BIN)/python -m compact demo
 
 view: setup
-	@$(BIN)/python -m compact.cli view --demo
+	@$(BIN)/python -m compact view --demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -64,7 +64,7 @@ slow: setup
 	$(BIN)/python -m pytest -m slow --timeout=7200 -o addopts="--strict-markers --strict-config --import-mode=importlib"
 
 screenshots: setup
-	SCREENSHOTS=docs/images $(BIN)/python -m pytest -n 0 tests/viewer/test_screenshots.py
+	SCREENSHOTS=docs/images $(BIN)/python -m pytest -n 0 tests/tools/viewer/test_screenshots.py
 
 clean:
 	rm -rf $(VENV) $(PEERS) .chaos .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench import Figure, best_of
 from compact.archive import Archive, MemoryStore, Step
-from compact.archive.fs import FsStore
+from compact.archive.stores.files import FsStore
 from compact.events import Breakdown, Ids, Recorder, TokenEstimate
 from compact.redaction import Redactor
 

@@ -28,7 +28,7 @@ DONE = REPO / ".chaos" / "done.json"
 KILLS = 10_000
 _BATCH = 500
 _LONGEST_S = 3_000
-_KILLER = "tests/support_archive_kill.py"
+_KILLER = "support.archive_kill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def parts(kills: int) -> Iterator[Part]:
         )
     yield Part("processes that race for steps", "race", lambda: _raced(8, 200))
     yield _tests("every errno at every system call", "tests/archive/test_archive_faults.py")
-    yield _tests("every fault at every point of a pass", "tests/running/test_fault_matrix.py")
+    yield _tests("every fault at every point of a pass", "tests/runtime/test_fault_matrix.py")
     yield _tests("secrets at every exit, every place", "tests/test_canaries.py")
 
 
@@ -74,7 +74,7 @@ def _tests(line: str, path: str) -> Part:
 def _killed(count: int, seed: int) -> Result:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        done = _program(_KILLER, "kill", f"{folder}/archive", str(count), str(seed))
+        done = _program("-m", _KILLER, "kill", f"{folder}/archive", str(count), str(seed))
     if done.returncode:
         return Result(False, {}, time.monotonic() - began, done.stderr[-600:])
     found = json.loads(done.stdout)
@@ -92,7 +92,7 @@ def _killed(count: int, seed: int) -> Result:
 def _raced(processes: int, steps: int) -> Result:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        done = _program(_KILLER, "race", f"{folder}/archive", str(processes), str(steps))
+        done = _program("-m", _KILLER, "race", f"{folder}/archive", str(processes), str(steps))
     if done.returncode:
         return Result(False, {}, time.monotonic() - began, done.stderr[-600:])
     found = json.loads(done.stdout)

@@ -16,12 +16,12 @@ from typing import Any
 from bench import Figure
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive
-from compact.archive.fs import FsStore
+from compact.archive.stores.files import FsStore
 from compact.checks import violations
 from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
-from compact.stages.base import SummaryRequest
+from compact.summaries.request import SummaryRequest
 
 SESSIONS = 32
 TURNS = 200

@@ -13,8 +13,8 @@ from typing import Any
 
 from bench import Figure, best_of, ratio
 from compact import CompactConfig, CompactManager
-from compact.redaction.engine import engine_for
-from compact.stages.base import Begin, Commit, Load, Store
+from compact.engine.effects import Begin, Commit, Load, Store
+from compact.redaction.scan import engine_for
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]
@@ -106,7 +106,7 @@ def _manager(window: int, **settings: Any) -> CompactManager:
 @cache
 def real_session() -> list[Item]:
     """The recorded session that is part of the package."""
-    packed = files("compact.cli").joinpath("demo_session.jsonl.gz").read_bytes()
+    packed = files("compact.tools.cli").joinpath("demo_session.jsonl.gz").read_bytes()
     lines = [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
     messages: list[Item] = lines[0].get("messages", lines)
     return messages

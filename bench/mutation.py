@@ -40,14 +40,14 @@ _PROMISES = (
     "tests/engine/test_hard_sessions.py",
 )
 TESTS: dict[str, tuple[str, ...]] = {
-    "triggers.py": ("tests/test_cuts.py",),
-    "cuts.py": ("tests/test_cuts.py",),
-    "checks.py": ("tests/test_checks.py",),
+    "triggers.py": ("tests/messages/test_units.py",),
+    "cuts.py": ("tests/messages/test_units.py",),
+    "checks.py": ("tests/messages/test_legality.py",),
     "hygiene/repair.py": ("tests/hygiene",),
     "hygiene/sanitizing.py": ("tests/hygiene",),
     "hygiene/turns.py": ("tests/hygiene",),
-    "sessions.py": ("tests/test_sessions.py",),
-    "layouts.py": ("tests/test_layouts.py", "tests/engine/test_compaction_specification.py"),
+    "sessions.py": ("tests/engine/test_state.py",),
+    "layouts.py": ("tests/engine/test_plan.py", "tests/engine/test_compaction_specification.py"),
     "passes.py": (
         "tests/engine/test_passes.py",
         "tests/engine/test_line.py",

@@ -16,9 +16,9 @@ from typing import Any
 from bench import Figure, Skipped, best_of, recorded, transcripts
 from bench.engine import real_session
 from compact.redaction import Redactor
-from compact.redaction.candidates import Candidate, Span, merged
-from compact.redaction.engine import LocatorName, engine_for
-from compact.redaction.sets import rules_of
+from compact.redaction.rules.candidates import Candidate, Span, merged
+from compact.redaction.rules.sets import rules_of
+from compact.redaction.scan import LocatorName, engine_for
 
 _SECRETS = ("gitleaks", "detect_secrets", "secretlint")
 _PERSONAL = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "EMAIL_ADDRESS"}

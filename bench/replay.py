@@ -11,11 +11,11 @@ from typing import Any
 from bench import Figure, Skipped, recorded, transcripts
 from compact import CompactConfig
 from compact.harness import HarnessConfig, as_artifacts, stabilize
-from compact.replay import Job, Played, Policy, play
-from compact.replay.engines import local
-from compact.replay.prices import built_in
 from compact.tokens.counter import counter_for
-from compact.transcripts import read_sessions
+from compact.tokens.prices import built_in
+from compact.tools.replay import Job, Played, Policy, play
+from compact.tools.replay.engines import local
+from compact.tools.transcripts import read_sessions
 
 WINDOW = 32_000
 SCALING = 1.6

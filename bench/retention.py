@@ -22,9 +22,10 @@ from itertools import pairwise
 from typing import Any
 
 from bench import Figure, Skipped, ratio, transcripts
-from compact import CompactConfig, CompactManager, InsufficientBudget, dialects
-from compact.stages.base import SummaryRequest
-from compact.summarizers import extractive
+from compact import CompactConfig, CompactManager, InsufficientBudget
+from compact.messages import dialects
+from compact.summaries import extractive
+from compact.summaries.request import SummaryRequest
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]

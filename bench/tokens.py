@@ -15,7 +15,7 @@ from typing import Any
 import tiktoken
 
 from bench import Figure, best_of, ratio
-from compact.dialects import get
+from compact.messages.dialects import get
 from compact.tokens import Estimate, Meter
 from compact.tokens.counter import counter_for
 from compact.tokens.encodings import ENCODINGS

@@ -20,8 +20,8 @@ from compact.archive.watching import LogWatcher
 from compact.errors import MissingExtra
 from compact.events import Ids, Recorder, Started
 from compact.redaction import Redactor
-from compact.viewer.serving import ViewerServer
-from compact.viewer.sessions import trace_key
+from compact.tools.viewer.serving import ViewerServer
+from compact.tools.viewer.sessions import trace_key
 
 _MANY, _FEW = 10_000, 200
 _SCROLLED = """async () => {

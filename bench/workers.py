@@ -18,9 +18,9 @@ from pathlib import Path
 
 from bench import Figure
 from compact.archive import Archive, Step, Store
-from compact.archive.fs import FsStore
-from compact.archive.object_store import open_s3
-from compact.archive.spool import SpooledStore
+from compact.archive.stores.files import FsStore
+from compact.archive.stores.objects import open_s3
+from compact.archive.stores.spool import SpooledStore
 from compact.errors import MissingExtra
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
@@ -30,7 +30,7 @@ STEPS = 24
 """Steps for all workers together, so that every row does the same work."""
 _MESSAGES = [{"role": "user", "content": f"message {n} of a session"} for n in range(20)]
 _BUCKET = "bench"
-_SERVER = Path(__file__).resolve().parents[1] / "tests" / "support_moto.py"
+_SERVER = Path(__file__).resolve().parents[1] / "tests" / "support" / "moto_server.py"
 """moto alone lets two workers win the same step now and then."""
 _KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
 

@@ -16,7 +16,7 @@ import offline_model
 from openai import OpenAI
 
 from compact import CompactConfig, CompactManager
-from compact.integrations.recovery import RecoveryTools
+from compact.integrations.recall import RecoveryTools
 
 SYSTEM = (
     "You are a careful programmer. Read the modules of the project, then say which ones need a docstring."

@@ -1,4 +1,4 @@
-"""docs/API.md, made from the docstrings: `python -m compact.api_docs > docs/API.md`.
+"""docs/API.md, made from the docstrings: `python -m scripts.api_reference > docs/API.md`.
 
 The sources are read, not imported: the page needs no extra, and shows signatures as they are written.
 """
@@ -19,7 +19,7 @@ _LINE = 100
 _INTRO = """\
 # API
 
-<!-- Made by `python -m compact.api_docs`. Change the docstrings in src/compact instead. -->
+<!-- Made by `python -m scripts.api_reference`. Change the docstrings in src/compact instead. -->
 
 Every public name, where it is imported from, what it promises and what it raises. Settings are in [CONFIG.md](CONFIG.md),
 events in [OBSERVABILITY.md](OBSERVABILITY.md); the names below are the stable ones.
@@ -56,28 +56,28 @@ PARTS = (
             "ContextOverflow",
         ),
     ),
-    Part("Windows", "compact.windows", ("check_window", "WindowVerdict", "window_of", "Window")),
-    Part("Hygiene", "compact.hygiene"),
-    Part("Cuts", "compact.cuts", ("compressible_run",)),
-    Part("Checks", "compact.checks", ("violations", "Violation")),
+    Part("Windows", "compact.tokens.windows", ("check_window", "WindowVerdict", "window_of", "Window")),
+    Part("Hygiene", "compact.messages.hygiene"),
+    Part("Cuts", "compact.messages.units", ("compressible_run",)),
+    Part("Checks", "compact.messages.legality", ("violations", "Violation")),
     Part("Tokens", "compact.tokens"),
     Part("Redaction", "compact.redaction", ("Redactor", "Redacted", "Rule")),
-    Part("Overflow", "compact.overflow"),
-    Part("Summaries", "compact.stages.base", ("SummaryRequest", "Reply")),
-    Part("Strategies", "compact.summarizers.strategies", ("Strategy", "Section", "register", "get")),
+    Part("Overflow", "compact.runtime.overflow"),
+    Part("Summaries", "compact.engine.effects", ("SummaryRequest", "Reply")),
+    Part("Strategies", "compact.summaries.strategies", ("Strategy", "Section", "register", "get")),
     Part("Archive", "compact.archive", ("Archive", "open_archive", "Restored", "Step")),
-    Part("Exporters", "compact.exporters", ("Exporter", "Sent", "Unavailable")),
+    Part("Exporters", "compact.tracing.exporters", ("Exporter", "Sent", "Unavailable")),
     Part("OpenAI Agents SDK", "compact.integrations.openai_agents"),
     Part("LangChain and Deep Agents", "compact.integrations.langchain"),
     Part("pydantic-ai", "compact.integrations.pydantic_ai"),
     Part("LiteLLM", "compact.integrations.litellm"),
     Part("Plain hooks", "compact.integrations.hooks"),
-    Part("Recovery tools in plain loops", "compact.integrations.recovery"),
-    Part("The addendum's middleware", "compact.middleware"),
-    Part("Harness", "compact.harness"),
-    Part("Replay", "compact.replay", ("play", "replay", "Job", "Policy", "Played", "Run", "Step")),
-    Part("Testing", "compact.testing"),
-    Part("Pytest plugin", "compact.pytest_plugin"),
+    Part("Recovery tools in plain loops", "compact.integrations.recall"),
+    Part("The addendum's middleware", "compact.integrations.progressive"),
+    Part("Harness", "compact.tools.harness"),
+    Part("Replay", "compact.tools.replay", ("play", "replay", "Job", "Policy", "Played", "Run", "Step")),
+    Part("Testing", "compact.tools.fakes"),
+    Part("Pytest plugin", "compact.tools.pytest_plugin"),
 )
 
 

@@ -1,4 +1,4 @@
-"""docs/CONFIG.md, made from the settings themselves: `python -m compact.config.reference > docs/CONFIG.md`."""
+"""docs/CONFIG.md, made from the settings themselves: `python -m scripts.config_reference > docs/CONFIG.md`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compact.config.sources import BLOCK_FIELDS, BLOCK_MEANS, PRESETS, FieldPath
 _INTRO = """\
 # Configuration
 
-<!-- Made by `python -m compact.config.reference`. Change the docstrings in src/compact/config instead. -->
+<!-- Made by `python -m scripts.config_reference`. Change the docstrings in src/compact/config instead. -->
 
 Settings come from four places; a later one wins, field by field:
 

@@ -1,7 +1,7 @@
 """The schema and the reference of the events, made from the types themselves.
 
-python -m compact.event_docs schema > src/compact/events.schema.json
-python -m compact.event_docs docs/OBSERVABILITY.md      # puts the reference between its two marks in that page
+python -m scripts.event_reference schema > src/compact/events.schema.json
+python -m scripts.event_reference docs/OBSERVABILITY.md      # puts the reference between its two marks in that page
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-from compact.config.reference import field_docs
 from compact.events import KINDS, Failure, Properties, TriggerDecision
 from compact.typed_json import choices, hints
+from scripts.config_reference import field_docs
 
-BEGINS = "<!-- Made by `python -m compact.event_docs docs/OBSERVABILITY.md`. Change the docstrings in src/compact/events.py. -->"
+BEGINS = "<!-- Made by `python -m scripts.event_reference docs/OBSERVABILITY.md`. Change the docstrings in src/compact/events.py. -->"
 ENDS = "<!-- End of the made part. -->"
 _TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}

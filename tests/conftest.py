@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
-from support_archive import AWS, moto_server
+from support.archive import AWS, moto_server
 
 # A deadline measures the machine, not the code; what is slow has a benchmark.
 settings.register_profile("suite", deadline=None)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_engine import Clock, pair, says, user
-from support_redaction import letters
+from support.engine import Clock, pair, says, user
+from support.redaction import letters
 
 from compact import CompactConfig, CompactError, CompactManager
-from compact.archive.recovery_tools import run
-from compact.stages.base import SummaryRequest
+from compact.archive.recall.tools import run
+from compact.summaries.request import SummaryRequest
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
@@ -145,7 +145,16 @@ def test_no_secret_leaves_through_any_exit(
             errors.append(str(problem))
     made.close()
     listing = subprocess.run(
-        [sys.executable, "-m", "compact.cli", "archive", "ls", "--root", str(tmp_path / "archive"), "--json"],
+        [
+            sys.executable,
+            "-m",
+            "compact.tools.cli",
+            "archive",
+            "ls",
+            "--root",
+            str(tmp_path / "archive"),
+            "--json",
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -178,8 +187,8 @@ def test_no_secret_leaves_through_any_exit(
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_restore_of_every_shared_transcript_equals_the_redacted_original(every: int) -> None:
-    from support_data import all_sessions
-    from support_engine import manager
+    from support.data import all_sessions
+    from support.engine import manager
 
     from compact.redaction import Redactor
 

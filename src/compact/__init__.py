@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TranscriptError,
         WindowTooSmall,
     )
-    from compact.manager import CompactManager
+    from compact.runtime.manager import CompactManager
 
 __version__ = "0.1.0"
 
@@ -41,29 +41,42 @@ __all__ = [
     "WindowTooSmall",
 ]
 
-_HOMES = {"CompactConfig": "compact.config", "CompactManager": "compact.manager"}
+_HOMES = {"CompactConfig": "compact.config", "CompactManager": "compact.runtime.manager"}
+_MODULES = frozenset(
+    {
+        "archive",
+        "checks",
+        "config",
+        "cuts",
+        "engine",
+        "errors",
+        "events",
+        "harness",
+        "hygiene",
+        "integrations",
+    }
+) | {
+    "messages",
+    "middleware",
+    "redaction",
+    "runtime",
+    "summaries",
+    "testing",
+    "tokens",
+    "tools",
+    "tracing",
+    "windows",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "compact.errors")), name)
     # `compact.hygiene.clean(...)` works after a plain `import compact`, like any attribute of the package.
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"compact.{name}")
     raise AttributeError(f"module 'compact' has no attribute {name!r}")
 
 
-_ROOMS = frozenset({"checks", "config", "cuts", "dialects", "errors", "events", "harness", "hygiene"}) | {
-    "messages",
-    "overflow",
-    "redaction",
-    "replay",
-    "testing",
-    "tokens",
-    "transcripts",
-    "windows",
-}
-
-
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_ROOMS, "__version__"})
+    return sorted({*__all__, *_MODULES, "__version__"})

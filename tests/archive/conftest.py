@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support_archive import make_bucket
+from support.archive import make_bucket
 
 from compact.archive import MemoryStore, Store
-from compact.archive.fs import FsStore
-from compact.archive.object_store import open_s3
-from compact.archive.spool import SpooledStore
+from compact.archive.stores.files import FsStore
+from compact.archive.stores.objects import open_s3
+from compact.archive.stores.spool import SpooledStore
 
 _numbers = itertools.count(1)
 

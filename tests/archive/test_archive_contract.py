@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
-from support_archive import (
+from support.archive import (
     SECRET,
     SettableClock,
     add_step,
@@ -21,7 +21,8 @@ from support_archive import (
     recorder,
 )
 
-from compact.archive import Step, Store, Taken, owners
+from compact.archive import Step, Store, Taken
+from compact.archive.stores import owners
 from compact.archive.watching import LogWatcher
 from compact.errors import ArchiveError
 from compact.events import Archival, Started, Warned

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_archive import NoRedactor, add_step, commit, conversation, fs_archive, recorder
+from support.archive import NoRedactor, add_step, commit, conversation, fs_archive, recorder
 
-from compact.archive import Step, durable, owners, tree
+from compact.archive import Step
+from compact.archive.stores import durable, owners, tree
 from compact.errors import ArchiveError
 from compact.events import Event, Started
 

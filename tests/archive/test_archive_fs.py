@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_archive import NoRedactor, add_step, conversation, dead_attempt, fs_archive, recorder
+from support.archive import NoRedactor, add_step, conversation, dead_attempt, fs_archive, recorder
 
-from compact.archive import Record, owners
-from compact.archive.fs import FsStore
+from compact.archive import Record
 from compact.archive.records import already_stored
+from compact.archive.stores import owners
+from compact.archive.stores.files import FsStore
 from compact.errors import ArchiveError
 from compact.events import Started, Warned
 
@@ -48,8 +49,8 @@ def straced(tmp_path: Path, body: str) -> list[str]:
     program = (
         "import sys; sys.path[:0] = sys.argv[1].split(':')\n"
         "from pathlib import Path\n"
-        "from support_archive import *\n"
-        "from compact.archive.fs import FsStore\n"
+        "from support.archive import *\n"
+        "from compact.archive.stores.files import FsStore\n"
         "from compact.archive.records import already_stored\n"
         "root = Path(sys.argv[2])\n"
         f"{body}\n"
@@ -407,7 +408,7 @@ def test_an_archive_works_on_in_a_forked_child(tmp_path: Path) -> None:
     program = (
         "import os, sys; sys.path[:0] = [sys.argv[1]]\n"
         "from pathlib import Path\n"
-        "from support_archive import *\n"
+        "from support.archive import *\n"
         "archive = fs_archive(Path(sys.argv[2]), redactor=NoRedactor())\n"
         "add_step(archive, 's')\n"
         "attempt = archive.begin('s', conversation(1), dialect='chat', after=2)\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support_archive import SECRET, add_step, archive_on, conversation
+from support.archive import SECRET, add_step, archive_on, conversation
 
 from compact.archive import MemoryStore
 from compact.archive.history import render

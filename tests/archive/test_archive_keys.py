@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_archive import SECRET, archive_on, fs_archive
+from support.archive import SECRET, archive_on, fs_archive
 
 from compact.archive import MemoryStore, keys
 from compact.errors import ArchiveError

@@ -14,12 +14,13 @@ import pytest
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
 
-PROGRAM = Path(__file__).resolve().parents[1] / "support_archive_kill.py"
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def run(*arguments: object, timeout: float = 100) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), *map(str, arguments)],
+        [sys.executable, "-m", "support.archive_kill", *map(str, arguments)],
+        cwd=TESTS,
         capture_output=True,
         timeout=timeout,
         check=False,

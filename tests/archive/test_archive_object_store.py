@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support_archive import (
+from support.archive import (
     AWS,
     NoRedactor,
     add_step,
@@ -25,11 +25,11 @@ from support_archive import (
     recorder,
     unsigned,
 )
-from support_s3 import Fault, Faults, faulty_server
+from support.s3 import Fault, Faults, faulty_server
 
 from compact.archive import MemoryStore, Record, Step, open_archive
-from compact.archive.object_store import ObjectStore, open_s3
 from compact.archive.records import already_stored
+from compact.archive.stores.objects import ObjectStore, open_s3
 from compact.errors import ArchiveError, ConfigError, MissingExtra
 
 pytestmark = pytest.mark.usefixtures("aws")
@@ -247,7 +247,7 @@ def test_a_copy_whose_source_is_gone_is_fine_if_the_target_is_there(moto: str, b
 def test_a_forked_child_gets_an_error_and_does_not_hang(moto: str, bucket: str) -> None:
     program = (
         "import os, sys\n"
-        "from compact.archive.object_store import open_s3\n"
+        "from compact.archive.stores.objects import open_s3\n"
         "from compact.errors import ArchiveError\n"
         "store = open_s3(bucket=sys.argv[2], endpoint_url=sys.argv[1])\n"
         "store.entries('s')\n"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support_archive import SECRET, add_step, archive_on, conversation, dead_attempt
+from support.archive import SECRET, add_step, archive_on, conversation, dead_attempt
 
 from compact.archive import Archive, MemoryStore, Store
 from compact.archive.protocol import FileInfo
-from compact.archive.recovery_tools import recovery_tools
+from compact.archive.recall.tools import recovery_tools
 from compact.errors import ArchiveError
 
 PAGE = "/conversation_history/step-001.md"

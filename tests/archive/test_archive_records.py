@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from support_archive import SECRET, NoRedactor, add_step, archive_on, conversation, recorder
+from support.archive import SECRET, NoRedactor, add_step, archive_on, conversation, recorder
 
 import compact.archive
 from compact.archive import MemoryStore, Record, Scribe, Step

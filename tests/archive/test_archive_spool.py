@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support_archive import NoRedactor, add_step, archive_on, dead_attempt, make_bucket, recorder
-from support_s3 import Fault, Faults, faulty_server
+from support.archive import NoRedactor, add_step, archive_on, dead_attempt, make_bucket, recorder
+from support.s3 import Fault, Faults, faulty_server
 
 from compact.archive import Archive
-from compact.archive.object_store import open_s3
+from compact.archive.recall.search import SearchIndex
+from compact.archive.recall.tools import recovery_tools
 from compact.archive.records import already_stored
-from compact.archive.recovery_tools import recovery_tools
-from compact.archive.search import SearchIndex
-from compact.archive.spool import SpooledStore
+from compact.archive.stores.objects import open_s3
+from compact.archive.stores.spool import SpooledStore
 from compact.errors import ArchiveError
 from compact.events import Event, Started, Warned
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support_archive import NoRedactor, add_step, archive_on, conversation, fs_archive
-from support_recovery import MARKER, SMALL, numbered, put
+from support.archive import NoRedactor, add_step, archive_on, conversation, fs_archive
+from support.recovery import MARKER, SMALL, numbered, put
 
 from compact.archive import Archive, MemoryStore
-from compact.archive.recovery_tools import is_recovery_output, recovery_tools, run
+from compact.archive.recall.tools import is_recovery_output, recovery_tools, run
 
 CALLS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "/tool_outputs/x.txt"},

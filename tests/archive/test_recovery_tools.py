@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_archive import SECRET, NoRedactor, add_step, archive_on, conversation, fs_archive, recorder
-from support_recovery import MARKER, SMALL, numbered, put
+from support.archive import SECRET, NoRedactor, add_step, archive_on, conversation, fs_archive, recorder
+from support.recovery import MARKER, SMALL, numbered, put
 
 from compact.archive import Archive, FileInfo, MemoryStore
 from compact.archive.protocol import Listing
-from compact.archive.recovery_text import cut_near
-from compact.archive.recovery_tools import Limits, RecoveryTool, is_recovery_output, recovery_tools
+from compact.archive.recall.answers import cut_near
+from compact.archive.recall.tools import Limits, RecoveryTool, is_recovery_output, recovery_tools
 from compact.errors import ConfigError
 
 

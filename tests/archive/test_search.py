@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support_archive import (
+from support.archive import (
     NoRedactor,
     SettableClock,
     add_step,
@@ -26,15 +26,16 @@ from support_archive import (
     fs_archive,
     recorder,
 )
-from support_data import bundled_sessions
+from support.data import bundled_sessions
 
 from bench.search import archive_first_halves, pick, share_found
-from compact.archive import Archive, MemoryStore, Store, search
-from compact.archive.fs import FsStore
-from compact.archive.passages import OVERLAP_CHARS, PASSAGE_CHARS, split
+from compact.archive import Archive, MemoryStore, Store
+from compact.archive.recall import search
+from compact.archive.recall.passages import OVERLAP_CHARS, PASSAGE_CHARS, split
+from compact.archive.recall.search import INDEX, SearchIndex
+from compact.archive.recall.terms import terms
 from compact.archive.records import digest
-from compact.archive.search import INDEX, SearchIndex
-from compact.archive.terms import terms
+from compact.archive.stores.files import FsStore
 from compact.errors import ArchiveError
 
 OUTPUT = "/tool_outputs/x.txt"
@@ -404,8 +405,8 @@ _SEARCHER = """
 import json, sys
 from pathlib import Path
 sys.path[:0] = json.loads(sys.argv[1])
-from support_archive import NoRedactor, fs_archive
-from compact.archive.search import SearchIndex
+from support.archive import NoRedactor, fs_archive
+from compact.archive.recall.search import SearchIndex
 archive = fs_archive(Path(sys.argv[2]), redactor=NoRedactor())
 seen = 0
 for turn in range(40):

@@ -3,14 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from compact.config import CompactConfig
-from compact.config.reference import field_docs, markdown
 from compact.config.sections import SECTIONS
+from scripts.config_reference import field_docs, markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "CONFIG.md"
 
 
 def test_the_page_is_current() -> None:
-    """If this fails: python -m compact.config.reference > docs/CONFIG.md."""
+    """If this fails: python -m scripts.config_reference > docs/CONFIG.md."""
     assert PAGE.read_text(encoding="utf-8") == markdown()
 
 

@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact.config import (
-    ArchiveConfig,
-    CompactConfig,
-    OffloadConfig,
-    PolicyConfig,
-    SummaryConfig,
-    share_of,
-)
+from compact.config import ArchiveConfig, CompactConfig, OffloadConfig, PolicyConfig, SummaryConfig, share_of
 from compact.errors import CompactError, ConfigError
 
 

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from support_engine import (
+from support.engine import (
     assert_good,
     events,
     manager,
@@ -18,7 +18,8 @@ from support_engine import (
     user,
 )
 
-from compact import CompactError, InsufficientBudget, cuts
+from compact import CompactError, InsufficientBudget
+from compact.engine import plan
 from compact.testing import ScriptedSummarizer
 from compact.tokens.counter import counter_for
 
@@ -241,7 +242,7 @@ def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
 ) -> None:
     """Whatever is kept is too much: every combination is tried, in this order."""
     tried: list[tuple[int, int]] = []
-    removable = cuts.removable
+    removable = plan.removable
 
     def noting(units: Any, turns: int, pairs: int) -> Any:
         tried.append((turns, pairs))
@@ -250,7 +251,7 @@ def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
     made = manager(6000, policy={"keep_recent_turns": 3, "keep_tool_io_pairs": 3})
     talk = [m for n in range(4) for m in (user("q " * 900), *pair(f"c{n}", "r " * 900), says("a " * 900))]
     items = [*talk, user("now " * 5000)]
-    monkeypatch.setattr(cuts, "removable", noting)
+    monkeypatch.setattr(plan, "removable", noting)
     after = made.preflight("s", items)
     monkeypatch.undo()
     assert tried[-5:] == [(3, 3), (2, 3), (2, 2), (1, 2), (1, 1)]

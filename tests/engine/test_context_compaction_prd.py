@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support_engine import assert_good, events, manager, pair, says, turns, user
+from support.engine import assert_good, events, manager, pair, says, turns, user
 
 from compact import CompactConfig, CompactManager
 from compact.testing import ScriptedSummarizer

@@ -10,12 +10,13 @@ import copy
 from typing import Any
 
 import pytest
-from support_engine import assert_good, manager, pair, turns, user
+from support.engine import assert_good, manager, pair, turns, user
 
 from compact import CompactManager
 from compact.checks import violations
+from compact.engine.effects import Begin, Commit, Emit, Load, Need, Store
 from compact.errors import ArchiveError, CompactError
-from compact.stages.base import Begin, Commit, Emit, Load, Need, Store, SummaryRequest
+from compact.summaries.request import SummaryRequest
 from compact.testing import FailingArchive
 
 WINDOW = 16_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_engine import assert_good, events, manager, pair, says, turns, user
+from support.engine import assert_good, events, manager, pair, says, turns, user
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from support_data import all_sessions, bundled_sessions
-from support_engine import Clock, assert_good, events, manager, pair, says, turns, user
+from support.data import all_sessions, bundled_sessions
+from support.engine import Clock, assert_good, events, manager, pair, says, turns, user
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive

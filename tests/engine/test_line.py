@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support_engine import Item, assert_good, events, manager, of_size, says, turns, user
+from support.engine import Item, assert_good, events, manager, of_size, says, turns, user
 
 from compact import CompactManager
-from compact.engine import Line
+from compact.engine.effects import Begin, Commit, Load, Need
+from compact.engine.line import Line
 from compact.errors import ArchiveError, InsufficientBudget
-from compact.stages.base import Begin, Commit, Load, Need
 from compact.tokens import Meter
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support_engine import manager, of_size, turns
+from support.engine import manager, of_size, turns
 
 from compact import CompactConfig, CompactManager
 from compact.tokens import Meter

@@ -15,10 +15,10 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from support_archive import make_bucket
-from support_engine import manager, pair, says, summary_of, turns, user
-from support_s3 import faulty_server
-from support_workers import (
+from support.archive import make_bucket
+from support.engine import manager, pair, says, summary_of, turns, user
+from support.s3 import faulty_server
+from support.workers import (
     KEY,
     SESSION,
     Answer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support_engine import Clock, assert_good, events, manager, summary_of, turns, user
+from support.engine import Clock, assert_good, events, manager, summary_of, turns, user
 
 from compact import CompactConfig, CompactManager
 from compact.errors import ArchiveError

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support_engine import Item, events, manager, pair, says, turns, user
+from support.engine import Item, events, manager, pair, says, turns, user
 
-from compact import passes
+from compact.engine import ladder
+from compact.engine.rows import Row
 from compact.errors import CompactError, InsufficientBudget
-from compact.stages.base import Row
 
 SYSTEM = {"role": "system", "content": "Be careful."}
 RULE = user("Never delete data.", meta={"protected": True})
@@ -22,8 +22,8 @@ def session() -> list[Item]:
 
 def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[list[Row]], list[Row]]) -> None:
     """The last rung of the ladder gives something else."""
-    fitted = passes._fitted
-    monkeypatch.setattr(passes, "_fitted", lambda *given: spoil(fitted(*given)))
+    fitted = ladder._fitted
+    monkeypatch.setattr(ladder, "_fitted", lambda *given: spoil(fitted(*given)))
 
 
 def assert_refused(problem: type[Exception], match: str) -> None:
@@ -45,7 +45,7 @@ def test_an_illegal_result_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_result_over_the_budget_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "_fitted", lambda rows, *_: rows[1:])
+    monkeypatch.setattr(ladder, "_fitted", lambda rows, *_: rows[1:])
     made = manager(6000)
     with pytest.raises(InsufficientBudget, match="what must stay takes 9,"):
         made.preflight("s", [*turns(2), user("x " * 9000)])

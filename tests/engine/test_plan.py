@@ -6,14 +6,15 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from support_cuts import built
+from support.cuts import built
 
-from compact import dialects
+from compact.engine.effects import Begun
+from compact.engine.plan import Folded, Rules, View, bound_to_fold, layered, reducible, selective
+from compact.engine.rows import Desk, Row
 from compact.events import PolicyInForce
-from compact.layouts import Folded, Rules, View, bound_to_fold, layered, reducible, selective
-from compact.markers import text_hash
-from compact.messages import Text, ToolResult
-from compact.stages.base import Begun, Desk, Reply, Row, SummaryRequest
+from compact.messages import Text, ToolResult, dialects
+from compact.messages.markers import text_hash
+from compact.summaries.request import Reply, SummaryRequest
 
 CHAT = dialects.get("chat")
 

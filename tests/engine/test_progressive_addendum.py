@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_middleware import MODEL, WINDOW, Files, of_size, says, user, words, write_file
+from support.middleware import MODEL, WINDOW, Files, of_size, says, user, words, write_file
 
 from compact.checks import violations
 from compact.middleware import CompactionResult, ContextManagementMiddleware

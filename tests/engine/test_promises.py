@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support_data import bundled_sessions
-from support_dialects import CONVERTERS
-from support_engine import Clock
-from support_strategies import SESSIONS
+from support.data import bundled_sessions
+from support.dialects import CONVERTERS
+from support.engine import Clock
+from support.strategies import SESSIONS
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations
-from compact.dialects import read
+from compact.messages.dialects import read
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from support_dialects import CONVERTERS
-from support_engine import assert_good, events, manager, pair, says, summary_of, turns, user
+from support.dialects import CONVERTERS
+from support.engine import assert_good, events, manager, pair, says, summary_of, turns, user
 
 from compact.checks import violations
-from compact.excerpts import fitting_head, fitting_tail, head_and_tail, preview, safe_cut
+from compact.messages.excerpts import fitting_head, fitting_tail, head_and_tail, preview, safe_cut
 from compact.redaction import Redactor
 from compact.testing import ScriptedSummarizer
 from compact.tokens import Meter
@@ -75,7 +75,7 @@ def test_old_results_and_written_contents_become_pointers_in_every_dialect(diale
     assert made.archive.read_text("s", write["file_path"]) == body
     text = json.dumps(out)
     assert "the content that write_file wrote is in /tool_outputs/" in text
-    from compact.dialects import read
+    from compact.messages.dialects import read
 
     call = next(c for m in read(out, dialect)[1] for c in m.calls if c.name == "write_file")
     assert list(call.parsed_arguments() or {}) == ["path", "content", "mode"], "the same keys, still JSON"

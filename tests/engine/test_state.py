@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support_engine import says, user
+from support.engine import says, user
 
+from compact.engine.effects import Loaded
+from compact.engine.rows import Row
+from compact.engine.state import SessionState, Working, fingerprint, recalled, remembered, resolve
 from compact.messages import Message, Text
-from compact.sessions import SessionState, Working, fingerprint, recalled, remembered, resolve
-from compact.stages.base import Loaded, Row
 
 SUMMARY = user("SUMMARY")
 HISTORY = [user("one"), says("two"), user("three")]

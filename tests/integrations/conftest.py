@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support_quiet import no_tracing
+from support.quiet import no_tracing
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ from typing import Any
 import anthropic
 import openai
 import pytest
-from support_hosts import AnthropicLoop, ChatLoop, ResponsesLoop, anthropic_client, openai_client
-from support_integrations import Provider, Reply, agent_manager, calls_then_text, serving
+from support.hosts import AnthropicLoop, ChatLoop, ResponsesLoop, anthropic_client, openai_client
+from support.integrations import Provider, Reply, agent_manager, calls_then_text, serving
 
 from compact import ConfigError
-from compact.integrations.recovery import RecoveryTools
+from compact.integrations.recall import RecoveryTools
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 LOOPS = [ChatLoop, ResponsesLoop, AnthropicLoop]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from support_integrations import agent_manager, report
+from support.integrations import agent_manager, report
 
 from compact import CompactManager
 from compact.checks import violations

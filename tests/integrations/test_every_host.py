@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from support_hosts import CANNOT_RECOVER, HOSTS
-from support_integrations import WINDOW, Provider, Request, agent_manager, calls_then_text, serving
+from support.hosts import CANNOT_RECOVER, HOSTS
+from support.integrations import WINDOW, Provider, Request, agent_manager, calls_then_text, serving
 
-from compact.markers import GAP
+from compact.messages.markers import GAP
 from compact.testing import CapturingExporter
 
 # LiteLLM writes its log in a task of its own, which the end of an event loop cuts off.

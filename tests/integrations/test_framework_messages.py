@@ -28,14 +28,14 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from support_integrations import agent_manager, report
+from support.integrations import agent_manager, report
 
 from compact.checks import violations
-from compact.dialects import get
-from compact.integrations._shared import parted
 from compact.integrations.langchain.messages import View as LangChainView
 from compact.integrations.pydantic_ai.messages import View as PydanticView
-from compact.markers import GAP
+from compact.integrations.shared import parted
+from compact.messages.dialects import get
+from compact.messages.markers import GAP
 
 CALL: Any = {
     "id": "c1",

@@ -6,8 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from support_engine import turns
-from support_integrations import agent_manager
+from support.engine import turns
+from support.integrations import agent_manager
 
 from compact.checks import violations
 from compact.integrations.hooks import abefore_model_call, before_model_call

@@ -20,11 +20,10 @@ from agents import (
     input_guardrail,
 )
 from openai.types.shared import Reasoning
-from support_hosts import SYSTEM, TASK, openai_client, sdk_agent, sdk_model, sdk_report, sdk_run
-from support_integrations import WINDOW, Reply, agent_manager, calls_then_text, report, serving
+from support.hosts import SYSTEM, TASK, openai_client, sdk_agent, sdk_model, sdk_report, sdk_run
+from support.integrations import WINDOW, Reply, agent_manager, calls_then_text, report, serving
 
 from compact import CompactManager, ConfigError
-from compact.dialects import get
 from compact.integrations.openai_agents import (
     CompactHooks,
     CompactModel,
@@ -32,6 +31,7 @@ from compact.integrations.openai_agents import (
     compact_filter,
     recovery_tools,
 )
+from compact.messages.dialects import get
 
 
 @dataclass

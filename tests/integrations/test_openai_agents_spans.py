@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from agents import RunConfig, set_trace_processors, set_tracing_disabled, trace
 from agents.tracing import Span, TracingProcessor
-from support_engine import Clock
-from support_hosts import TASK, sdk_agent, sdk_model, sdk_run
-from support_integrations import WINDOW, calls_then_text, serving
+from support.engine import Clock
+from support.hosts import TASK, sdk_agent, sdk_model, sdk_run
+from support.integrations import WINDOW, calls_then_text, serving
 
 from compact import CompactConfig, CompactManager
 from compact.integrations.openai_agents import compact_filter
 
-pytest.importorskip("compact.exporters.agents_sdk", reason="the exporter agents_sdk is not part of this tree")
+pytest.importorskip(
+    "compact.tracing.exporters.agents_sdk", reason="the exporter agents_sdk is not part of this tree"
+)
 
 
 class Spans(TracingProcessor):

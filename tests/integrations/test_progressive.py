@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support_middleware import MODEL, Files, of_size, says, user, words, write_file
+from support.middleware import MODEL, Files, of_size, says, user, words, write_file
 
 from compact import ArchiveError, CompactConfig, CompactManager, ConfigError, InsufficientBudget
-from compact.archive.backend import backend_archive
+from compact.archive.stores.backend import backend_archive
 from compact.events import Archival
 from compact.middleware import CompactionResult, ContextConfig, ContextManagementMiddleware
 from compact.tokens.counter import counter_for

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_data import all_sessions, responses_lists
-from support_dialects import CONVERTERS
-from support_strategies import SESSIONS
+from support.data import all_sessions, responses_lists
+from support.dialects import CONVERTERS
+from support.strategies import SESSIONS
 
-from compact.checks import structure_violations, violations, violations_in
-from compact.dialects import read
+from compact.checks import violations
+from compact.messages.dialects import read
+from compact.messages.legality import structure_violations, violations_in
 
 Item = dict[str, Any]
 

@@ -8,14 +8,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from support_cuts import built
-from support_data import FIXTURES
-from support_strategies import SESSIONS
+from support.cuts import built
+from support.data import FIXTURES
+from support.strategies import SESSIONS
 
-from compact.cuts import Unit, compressible_run, removable, units
-from compact.dialects import read
+from compact.cuts import compressible_run
+from compact.engine.triggers import Decision, Thresholds, decide
 from compact.messages import Message
-from compact.triggers import Decision, Thresholds, decide
+from compact.messages.dialects import read
+from compact.messages.units import Unit, removable, units
 
 CASES = yaml.safe_load((FIXTURES / "cases" / "forge.yaml").read_text())["cases"]
 

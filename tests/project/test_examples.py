@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from support_quiet import no_tracing
+from support.quiet import no_tracing
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer
-from support_quiet import no_tracing
+from support.quiet import no_tracing
 
-from compact.cli.app import app
-from compact.harness.config import CHECKS, HEURISTICS, RULES
+from compact.tools.cli.app import app
+from compact.tools.harness.config import CHECKS, HEURISTICS, RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs" / "REQUIREMENTS.md", ROOT / "README.md"]
 NAMED = re.compile(r"`((?:src|tests|docs|bench|examples)/[^`:\s]+|pyproject\.toml|Makefile)(?:::(\w+))?`")
 SOURCES = {

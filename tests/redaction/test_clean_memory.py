@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compact.redaction import Redactor
-from compact.redaction.engine import Engine, engine_for
-from compact.redaction.sets import rules_of
+from compact.redaction.rules.sets import rules_of
+from compact.redaction.scan import Engine, engine_for
 
 KEY = "AKIAQ3EGRIT7W5KXH2PL"
 CLEAN = "a plain line of text, nothing else\n" * 20

@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support_redaction import labelled, letters, matching
+from support.redaction import labelled, letters, matching
 
 from compact.errors import MissingExtra
-from compact.redaction import MASK, Redactor, Rule, field_memory
-from compact.redaction import engine as engine_module
-from compact.redaction.candidates import Candidate, Span
-from compact.redaction.engine import Engine
-from compact.redaction.field_memory import FieldMemory
-from compact.redaction.locate import HyperscanLocator, KeywordLocator
-from compact.redaction.sets import named_sets
+from compact.redaction import MASK, Redactor, Rule
+from compact.redaction import scan as engine_module
+from compact.redaction.fields import surroundings
+from compact.redaction.fields.surroundings import FieldMemory
+from compact.redaction.rules.candidates import Candidate, Span
+from compact.redaction.rules.locate import HyperscanLocator, KeywordLocator
+from compact.redaction.rules.sets import named_sets
+from compact.redaction.scan import Engine
 
 EVERYTHING = ["default", "pii"]
 PLAIN = Redactor(EVERYTHING, locator="re2")
@@ -212,7 +213,7 @@ def test_dense_fields_are_masked_the_same_with_and_without_memory(
 ) -> None:
     text = f"{unit * 1_500}password=hunter2\n{unit * 700}api_key='S3cr3t99' {unit}"
     remembering = PLAIN.scan(text)
-    monkeypatch.setattr(field_memory, "_FREE_MATCHES", len(text))
+    monkeypatch.setattr(surroundings, "_FREE_MATCHES", len(text))
     assert PLAIN.scan(text) == remembering
 
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from support_data import all_sessions
-from support_redaction import is_found, labelled
+from support.data import all_sessions
+from support.redaction import is_found, labelled
 
 from compact.redaction import Redactor
 

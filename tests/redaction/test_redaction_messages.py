@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from support_data import all_sessions
-from support_redaction import letters
+from support.data import all_sessions
+from support.redaction import letters
 
 from compact.redaction import MASK, Redactor
 

@@ -6,11 +6,11 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from support_redaction import letters, matching
+from support.redaction import letters, matching
 
 from compact.errors import RedactionError
 from compact.redaction import MASK, Redactor, Rule, rules_from_config
-from compact.redaction.sets import named_sets
+from compact.redaction.rules.sets import named_sets
 
 HEX = "0123456789abcdef"
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{letters('pem', 64)}\n{letters('pem2', 40)}==\n-----END RSA PRIVATE KEY-----"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from support_redaction import letters
+from support.redaction import letters
 
 from compact.redaction import MASK, Redactor, SessionRedactor
 from compact.redaction import session as session_module

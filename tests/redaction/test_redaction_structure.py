@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel
-from support_redaction import letters
+from support.redaction import letters
 
 from compact.redaction import MASK, Redactor
 

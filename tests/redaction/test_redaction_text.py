@@ -8,7 +8,7 @@ import string
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support_redaction import letters
+from support.redaction import letters
 
 from compact.redaction import MASK, Redactor
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support_engine import events, summary_of
-from support_running import GOOD, long_session
+from support.engine import events, summary_of
+from support.running import GOOD, long_session
 
 from compact import CompactConfig, CompactManager
-from compact.breaker import Breaker
-from compact.stages.base import SummaryRequest
+from compact.runtime.breaker import Breaker
+from compact.summaries.request import SummaryRequest
 
 WINDOW = 8000
 

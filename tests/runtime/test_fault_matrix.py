@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_faults import WINDOW, Watched, assert_whole, ended, hard_session, manager_at, points_of
-from support_running import WAIT_S, until
+from support.faults import WINDOW, Watched, assert_whole, ended, hard_session, manager_at, points_of
+from support.running import WAIT_S, until
 
 from compact.checks import violations
 from compact.errors import ArchiveError, CompactError
@@ -129,9 +129,10 @@ def test_an_error_at_any_point(point: str, problem: type[Exception], tmp_path: P
 
 
 def killed(root: Path, *names: str) -> dict[str, Any]:
-    program = Path(__file__).parents[1] / "support_running_kill.py"
+    tests = Path(__file__).resolve().parents[1]
     done = subprocess.run(
-        [sys.executable, str(program), str(root), *names],
+        [sys.executable, "-m", "support.running_kill", str(root), *names],
+        cwd=tests,
         capture_output=True,
         text=True,
         check=False,

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support_faults import manager_at
-from support_running import WAIT_S
+from support.faults import manager_at
+from support.running import WAIT_S
 
 PROGRAM = """
 import asyncio
-from support_running import auntil, long_session
-from support_engine import manager
+from support.running import auntil, long_session
+from support.engine import manager
 
 made = manager(8000)
 begun = []
@@ -39,7 +39,7 @@ asyncio.run(host())  # which cancels what still runs, in the middle of a long re
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from support_faults import hard_session, manager_at
+from support.faults import hard_session, manager_at
 
 made = manager_at(Path(sys.argv[1]))
 made._outside._journal._start = lambda: None  # the host is quicker than its journal
@@ -53,7 +53,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 HANGS = """
 import logging, threading
-from support_engine import manager, turns
+from support.engine import manager, turns
 
 logging.basicConfig()
 made = manager()
@@ -67,8 +67,8 @@ made.preflight("s", turns(3))
 LEAVES = """
 import sys
 from pathlib import Path
-from support_engine import turns
-from support_faults import manager_at
+from support.engine import turns
+from support.faults import manager_at
 
 manager_at(Path(sys.argv[1])).preflight("s", turns(2))
 """

@@ -6,11 +6,11 @@ import threading
 from typing import Any
 
 import pytest
-from support_engine import manager, pair, says, user
+from support.engine import manager, pair, says, user
 
 from compact.checks import violations
-from compact.lanes import Run
-from compact.open_sessions import OpenSessions
+from compact.runtime.lanes import Run
+from compact.runtime.session_cache import OpenSessions
 
 Item = dict[str, Any]
 KEY = "AKIAQ3EGRIT7W5KXH2PL"

@@ -7,8 +7,8 @@ import threading
 from typing import Any
 
 import pytest
-from support_engine import assert_good, events, manager, says, summary_of, user
-from support_running import (
+from support.engine import assert_good, events, manager, says, summary_of, user
+from support.running import (
     GOOD,
     WAIT_S,
     Caller,
@@ -21,7 +21,7 @@ from support_running import (
 )
 
 from compact.checks import violations
-from compact.stages.base import SummaryRequest
+from compact.summaries.request import SummaryRequest
 
 WINDOW = 8000
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support_engine import Clock, pair, says, user
-from support_running import GOOD
+from support.engine import Clock, pair, says, user
+from support.running import GOOD
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
@@ -20,7 +20,7 @@ from compact.checks import violations
 from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
-from compact.stages.base import SummaryRequest
+from compact.summaries.request import SummaryRequest
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

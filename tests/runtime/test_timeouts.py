@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import pytest
-from support_engine import Clock, assert_good, events, manager, says, summary_of, user
-from support_running import GOOD, WAIT_S, Caller, Gate, auntil, long_session, until, watchers_of
+from support.engine import Clock, assert_good, events, manager, says, summary_of, user
+from support.running import GOOD, WAIT_S, Caller, Gate, auntil, long_session, until, watchers_of
 
 from compact import CompactConfig, CompactManager, turns
 from compact.archive import Archive, MemoryStore
@@ -18,8 +18,8 @@ from compact.checks import violations
 from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
-from compact.running import Snapshot
-from compact.stages.base import SummaryRequest
+from compact.runtime.conductor import Snapshot
+from compact.summaries.request import SummaryRequest
 from compact.tokens import Meter
 
 WINDOW = 20_000
@@ -293,7 +293,7 @@ def test_an_outage_costs_one_wait_and_not_one_for_each_call(
     operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1000.0]
-    monkeypatch.setattr("compact.running.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("compact.runtime.conductor.time.monotonic", lambda: clock[0])
     archive = AwayArchive(operation, clock)
     policy = {"hard_cap_buffer": 0, "timeout_s": 1e6}
     made = CompactManager(

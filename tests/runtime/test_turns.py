@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support_running import WAIT_S, Caller
+from support.running import WAIT_S, Caller
 
 from compact import turns
-from compact.lanes import Lane, Run
+from compact.runtime.lanes import Lane, Run
 
 
 def in_turns(work: Callable[[], None]) -> None:

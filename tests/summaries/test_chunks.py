@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from support_data import bundled_sessions
-from support_engine import pair, says, user
+from support.data import bundled_sessions
+from support.engine import pair, says, user
 
-from compact import dialects
-from compact.stages.base import Reply, SummaryRequest
-from compact.summarizers.agent import SECTIONS, agent_summarizer
-from compact.summarizers.chunks import DATA_MARK, chunks, conversation, defused
+from compact.messages import dialects
+from compact.summaries.agent import SECTIONS, agent_summarizer
+from compact.summaries.chunks import DATA_MARK, chunks, conversation, defused
+from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
 
 COUNT = Meter("gpt-4o").count_text

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from support_engine import assert_good, events, summary_of, turns, user
-from support_llm import Answer, Endpoint, good_summary, llm_manager, sections, serving, work
+from support.engine import assert_good, events, summary_of, turns, user
+from support.llm import Answer, Endpoint, good_summary, llm_manager, sections, serving, work
 
 from compact import CompactManager
 
@@ -322,7 +322,7 @@ def test_a_model_without_endpoint_and_key_is_reported_once(monkeypatch: pytest.M
 
 
 def test_a_missing_extra_is_reported_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compact.summarizers.llm.find_spec", lambda _: None)
+    monkeypatch.setattr("compact.summaries.llm.find_spec", lambda _: None)
     with llm_manager("http://127.0.0.1:9") as made:
         made.manual_compact("s", work())
         (warning,) = events(made, name="warning")

@@ -6,9 +6,9 @@ import json
 import re
 
 import pytest
-from support_engine import assert_good, manager, pair, says, user
+from support.engine import assert_good, manager, pair, says, user
 
-from compact.salience import Piece, choose, numbered, pieces_again, pieces_of, worth_of
+from compact.messages.salience import Piece, choose, numbered, pieces_again, pieces_of, worth_of
 
 
 def _session() -> list[dict[str, object]]:

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support_data import bundled_sessions
-from support_engine import pair, says, user
-from support_summaries import count, neutral, session, summary, under
+from support.data import bundled_sessions
+from support.engine import pair, says, user
+from support.summaries import count, neutral, session, summary, under
 
-from compact import dialects
+from compact.messages import dialects
 
 STRATEGIES = ["task_state", "decision_log", "code_delta", "brief"]
 _HASHED = """
 import sys
 sys.path.insert(0, {tests!r})
-from support_summaries import session, summary
+from support.summaries import session, summary
 for strategy in {strategies!r}:
     print(summary(session("entire-ce"), strategy, 900, previous=summary(session("openhands"), strategy, 900)))
 """

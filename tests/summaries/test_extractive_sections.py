@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
-from support_engine import pair, says, user
-from support_summaries import neutral, session, summary, under
+from support.engine import pair, says, user
+from support.summaries import neutral, session, summary, under
 
-from compact.summarizers.extracting.sections import EXTRACTORS
+from compact.summaries.extracting.sections import EXTRACTORS
 
 FACTS = {
     "next_steps": ("entire-ce", "task_state", "Next step", "Want me to commit this? [m90]"),

@@ -8,16 +8,17 @@ import threading
 from typing import Any
 
 import pytest
-from support_engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
-from support_llm import good_summary, llm_manager, serving, work
+from support.engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
+from support.llm import good_summary, llm_manager, serving, work
 
 from compact import CompactManager
-from compact.dialects import get
-from compact.drivers import drive
+from compact.engine.driver import drive
+from compact.engine.rows import Row
+from compact.engine.stages.summarize import fold
 from compact.errors import ConfigError
-from compact.settings import desk_for
-from compact.stages.base import Reply, Row, SummaryRequest
-from compact.stages.summarize import fold
+from compact.messages.dialects import get
+from compact.runtime.settings import desk_for
+from compact.summaries.request import Reply, SummaryRequest
 from compact.testing import ScriptedSummarizer
 from compact.tokens import Meter
 
@@ -125,7 +126,7 @@ class TestFailureModeHandling:
         def broken(*_: Any) -> str:
             raise ValueError("broken")
 
-        monkeypatch.setattr("compact.summarizers.extractive.summarize", broken)
+        monkeypatch.setattr("compact.summaries.extractive.summarize", broken)
         made, after = ran(ScriptedSummarizer(TimeoutError()))
         assert properties(made) == [("TimeoutError", "extractive"), ("ValueError", "pruning-only")]
         assert "Never touch the database." in summary_of(after)

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from support_engine import manager, pair, says, user
+from support.engine import manager, pair, says, user
 
 Item = dict[str, Any]
 

@@ -1,9 +1,9 @@
-"""Summaries of real sessions, byte for byte. After a wanted change: `python tests/summarizers/test_golden_summaries.py`."""
+"""Summaries of real sessions, byte for byte. After a wanted change: `python tests/summaries/test_golden_summaries.py`."""
 
 from __future__ import annotations
 
 import pytest
-from support_summaries import GOLDEN, session, summary
+from support.summaries import GOLDEN, session, summary
 
 CASES = [
     (strategy, name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support_engine import events, manager
-from support_llm import work
+from support.engine import events, manager
+from support.llm import work
 
 from compact.checks import violations
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_engine import events, summary_of
-from support_llm import Answer, good_summary, llm_manager, sections, serving, work
+from support.engine import events, summary_of
+from support.llm import Answer, good_summary, llm_manager, sections, serving, work
 
 from compact import CompactConfig, CompactManager
 from compact.errors import ConfigError
-from compact.summarizers import strategies, templates
-from compact.summarizers.llm import inside_tag
+from compact.summaries import strategies, templates
+from compact.summaries.llm import inside_tag
 
 
 def filled(prompt: str) -> str:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support_engine import assert_good, events, manager, pair, says, summary_of, user
+from support.engine import assert_good, events, manager, pair, says, summary_of, user
 
 from bench._llama import llama_server, weights
-from compact import CompactManager, dialects
-from compact.claims import Source
-from compact.stages.base import Reply, SummaryRequest
-from compact.summarizers.llm import Endpoint, summarize
+from compact import CompactManager
+from compact.messages import dialects
+from compact.summaries.checking.claims import Source
+from compact.summaries.checking.verification import Expected, verify
+from compact.summaries.llm import Endpoint, summarize
+from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
-from compact.verification import Expected, verify
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

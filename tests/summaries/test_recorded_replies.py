@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support_llm import Answer, good_summaries, messages_of, serving
-from support_summaries import GOLDEN
+from support.llm import Answer, good_summaries, messages_of, serving
+from support.summaries import GOLDEN
 
 from compact import CompactConfig, CompactManager
 

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from support_summaries import session, summary
+from support.summaries import session, summary
 
 from compact.errors import ConfigError
-from compact.summarizers import strategies, templates
-from compact.summarizers.strategies import Section, Strategy
+from compact.summaries import strategies, templates
+from compact.summaries.strategies import Section, Strategy
 
 
 @pytest.mark.parametrize("name", ["task_state", "decision_log", "code_delta", "brief"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support_engine import manager, says, user
+from support.engine import manager, says, user
 
 RULES = [
     "Build the importer. NEVER push to main, always run `make lint`, reply in French.",

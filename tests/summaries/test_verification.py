@@ -6,13 +6,19 @@ import re
 from typing import Any
 
 import pytest
-from support_llm import bad_summaries, good_summaries, messages_of, sections, source_of
+from support.llm import bad_summaries, good_summaries, messages_of, sections, source_of
 
-from compact.claims import Source, ids_in, numbers_in, paths_in
 from compact.messages import Message, Text
-from compact.summarizers.chunks import conversation
+from compact.summaries.checking.claims import Source, ids_in, numbers_in, paths_in
+from compact.summaries.checking.verification import (
+    Expected,
+    Verdict,
+    missing_sections,
+    verify,
+    without_reasoning,
+)
+from compact.summaries.chunks import conversation
 from compact.tokens import Meter
-from compact.verification import Expected, Verdict, missing_sections, verify, without_reasoning
 
 COUNT = Meter("gpt-4o").count_text
 

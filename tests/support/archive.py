@@ -18,8 +18,9 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from compact.archive import Archive, Attempt, Step, Store, Taken, owners
-from compact.archive.fs import FsStore
+from compact.archive import Archive, Attempt, Step, Store, Taken
+from compact.archive.stores import owners
+from compact.archive.stores.files import FsStore
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 
@@ -120,9 +121,9 @@ AWS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "not-a-secret", "
 
 @contextmanager
 def moto_server(*options: str) -> Iterator[str]:
-    """A real HTTP server with S3's semantics (see `support_moto`); gives its address."""
+    """A real HTTP server with S3's semantics (see `support.moto_server`); gives its address."""
     port = free_port()
-    command = [sys.executable, str(Path(__file__).with_name("support_moto.py")), str(port), *options]
+    command = [sys.executable, str(Path(__file__).with_name("moto_server.py")), str(port), *options]
     with _server(command, f"http://127.0.0.1:{port}") as address:
         yield address
 

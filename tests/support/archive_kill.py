@@ -1,7 +1,7 @@
 """Processes that write to one archive and are killed, or race; run as a program, so that forking is cheap and safe.
 
-    python tests/support_archive_kill.py kill ROOT KILLS SEED
-    python tests/support_archive_kill.py race ROOT PROCESSES STEPS
+    python tests/support/archive_kill.py kill ROOT KILLS SEED
+    python tests/support/archive_kill.py race ROOT PROCESSES STEPS
 
 Prints what it found as one JSON object.
 """
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from support_archive import NoRedactor, commit, conversation, fs_archive
+from support.archive import NoRedactor, commit, conversation, fs_archive
 
 from compact.archive import Archive, Step
 from compact.events import Ids, Recorder, Started, Trace

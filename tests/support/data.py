@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 FIXTURES = TESTS / "fixtures"
 SHARED = TESTS.parent.parent / "shared"
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from support_engine import Item, pair, turns, user
+from support.engine import Item, pair, turns, user
 
 from compact.events import Event, Ids, Properties, Recorder, Started, session_trace
-from compact.exporters import Exporter, Sent, Told
-from compact.follower import Follower
+from compact.tracing.export_worker import Follower
+from compact.tracing.exporters import Exporter, Sent, Told
 
 
 def busy_session() -> list[Item]:

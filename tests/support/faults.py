@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from support_engine import assert_good, pair, turns, user
-from support_running import GOOD, until
+from support.engine import assert_good, pair, turns, user
+from support.running import GOOD, until
 
 from compact import CompactConfig, CompactManager
-from compact.stages.base import Emit, Need
+from compact.engine.effects import Emit, Need
 
 WINDOW = 8_000
 Item = dict[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from support_data import all_sessions
-from support_tokens import published_encoding
+from support.data import all_sessions
+from support.tokens import published_encoding
 
 from compact.harness import as_artifacts
 

@@ -1,6 +1,6 @@
 """The same task in every host: an agent that reads reports with a tool until its model says that it is done.
 
-Each host is the real package with its real client; only the address is that of the provider in `support_integrations`.
+Each host is the real package with its real client; only the address is that of the provider in `support.integrations`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.openai import OpenAIResponsesModel as PydanticResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
-from support_integrations import Provider, report
+from support.integrations import Provider, report
 
 from compact import CompactManager
 from compact.integrations.langchain import CompactMiddleware

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from support_engine import Clock
+from support.engine import Clock
 
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
-from compact.dialects import get
 from compact.messages import Message
+from compact.messages.dialects import get
 from compact.testing import CapturingExporter
 from compact.tokens import Meter
 

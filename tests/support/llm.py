@@ -12,13 +12,13 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from support_data import FIXTURES, bundled_sessions
-from support_engine import manager, pair, says, user
+from support.data import FIXTURES, bundled_sessions
+from support.engine import manager, pair, says, user
 
-from compact import CompactManager, dialects
-from compact.claims import Source
-from compact.messages import Message
-from compact.summarizers import strategies
+from compact import CompactManager
+from compact.messages import Message, dialects
+from compact.summaries import strategies
+from compact.summaries.checking.claims import Source
 
 Item = dict[str, Any]
 

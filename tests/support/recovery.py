@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from compact.archive import Archive
-from compact.archive.recovery_tools import Limits
+from compact.archive.recall.tools import Limits
 
 SMALL = Limits(max_chars=6_000, max_lines=10, max_line_chars=100, max_matches=5)
 MARKER = "[compact recovery] "

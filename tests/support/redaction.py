@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from support_data import SHARED
+from support.data import SHARED
 
 from compact.redaction import MASK
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support_engine import Item, pair, says, user
+from support.engine import Item, pair, says, user
 
 from compact import CompactConfig
-from compact.replay import Job, Played, Policy, play
-from compact.replay.prices import built_in
-from compact.transcripts import Session
+from compact.tokens.prices import built_in
+from compact.tools.replay import Job, Played, Policy, play
+from compact.tools.transcripts import Session
 
 
 def policy(name: str = "p", window: int = 8_000, **settings: Any) -> Policy:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from support_engine import pair, turns, user
+from support.engine import pair, turns, user
 
 from compact import CompactManager
-from compact.stages.base import SummaryRequest
+from compact.summaries.request import SummaryRequest
 
 GOOD = "## Goal\nGo on with the questions.\n## Next steps\nAnswer the next question."
 WAIT_S = 20.0

@@ -1,6 +1,6 @@
 """Processes that are killed in the middle of a compaction; run as a program, so that forking is cheap and safe.
 
-    python tests/support_running_kill.py ROOT POINT...
+    python tests/support/running_kill.py ROOT POINT...
 
 Each point is a need of the engine, by kind and number; the process is killed before it is served, another one after.
 Prints what it found as one JSON object.
@@ -17,8 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from support_faults import Watched, assert_whole, hard_session, manager_at
-from support_running import until
+from support.faults import Watched, assert_whole, hard_session, manager_at
+from support.running import until
 
 QUIET = {"MainThread", "compact-idle"}
 

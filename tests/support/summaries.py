@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from support_data import bundled_sessions
+from support.data import bundled_sessions
 
-from compact import dialects
-from compact.messages import Message
-from compact.stages.base import SummaryRequest
-from compact.summarizers import extractive
+from compact.messages import Message, dialects
+from compact.summaries import extractive
+from compact.summaries.request import SummaryRequest
 from compact.tokens import Meter
 
-GOLDEN = Path(__file__).resolve().parent / "fixtures" / "golden"
+GOLDEN = Path(__file__).resolve().parents[1] / "fixtures" / "golden"
 count = Meter("gpt-4o").count_text
 
 

@@ -17,7 +17,7 @@ import tiktoken_ext.openai_public as published  # type: ignore[import-untyped]
 from compact.tokens.encodings import ENCODINGS
 
 NAMES = tuple(ENCODINGS)
-_TRANSCRIPTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "transcripts"
+_TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",

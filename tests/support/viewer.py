@@ -18,11 +18,11 @@ import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, open_archive
-from compact.cli.demo import demo_session
-from compact.cli.relive import relive
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
-from compact.viewer.serving import ViewerServer
+from compact.tools.cli.demo import demo_session
+from compact.tools.cli.relive import relive
+from compact.tools.viewer.serving import ViewerServer
 
 WINDOW = 32_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'

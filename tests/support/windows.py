@@ -11,7 +11,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from support_engine import pair, says, user
+from support.engine import pair, says, user
 
 from compact.tokens.counter import counter_for
 

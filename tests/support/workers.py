@@ -1,6 +1,6 @@
 """Workers on one archive in an object store: managers of this process, and of processes of their own.
 
-    python tests/support_workers.py PLACE
+    python tests/support/workers.py PLACE
 
 answers requests, one JSON object a line: {"method": "preflight", "arguments": [...]}. PLACE is a `Place` as JSON.
 """
@@ -12,16 +12,17 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from support_archive import AWS
-from support_engine import pair, says, user
+from support.archive import AWS
+from support.engine import pair, says, user
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive
 from compact.checks import violations
-from compact.sessions import fingerprint
+from compact.engine.state import fingerprint
 
 Item = dict[str, Any]
 
@@ -95,7 +96,8 @@ class WorkerProcess:
 
     def __init__(self, place: Place) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, json.dumps(asdict(place))],
+            [sys.executable, "-m", "support.workers", json.dumps(asdict(place))],
+            cwd=Path(__file__).resolve().parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

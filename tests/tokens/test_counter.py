@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support_tokens import NAMES, generated, published_encoding, transcripts
+from support.tokens import NAMES, generated, published_encoding, transcripts
 
 import compact.tokens.counter as module
-from compact.dialects import get
 from compact.errors import CompactError, MissingExtra
+from compact.messages.dialects import get
 from compact.tokens.counter import SplintrCounter, TiktokenCounter, counter_for, why_not_fast
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.selftest import SAMPLES, first_mismatch

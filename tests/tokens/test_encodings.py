@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tiktoken_ext.openai_public as published  # type: ignore[import-untyped]
-from support_tokens import NAMES
+from support.tokens import NAMES
 
 import compact.tokens.encodings as encodings
 from compact.errors import CompactError

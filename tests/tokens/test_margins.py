@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import splintr
-from support_tokens import transcripts
+from support.tokens import transcripts
 
-from compact.dialects import get
+from compact.messages.dialects import get
 from compact.tokens import Meter, profile_of
 from compact.tokens.counter import counter_for
 

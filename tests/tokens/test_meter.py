@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from support_tokens import generated, published_encoding, transcripts
+from support.tokens import generated, published_encoding, transcripts
 
 import compact.tokens.meter as module
-from compact.dialects import NAMES, get
 from compact.errors import ConfigError, MessageError, MissingExtra
 from compact.messages import Image, Sealed
+from compact.messages.dialects import NAMES, get
 from compact.tokens import Estimate, Meter, estimate
 from compact.tokens.images import image_tokens
 

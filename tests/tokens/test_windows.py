@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.errors import ConfigError
-from compact.windows import BUILT_IN, DEFAULT_TOKENS, Window, check_window, match_model, window_of
+from compact.tokens.windows import BUILT_IN, DEFAULT_TOKENS, match_model
+from compact.windows import Window, check_window, window_of
 
 INVALID: list[Any] = ["64000", math.nan, math.inf, -math.inf, -1, 0, 0.5, True, None, [], {}, 1 + 2j]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_engine import pair, says, user
-from support_replay import long_session
+from support.engine import pair, says, user
+from support.replay import long_session
 
 from compact.errors import ConfigError, MessageError
-from compact.pytest_plugin import StableSession, assert_stable, compact_session
+from compact.tools.pytest_plugin import StableSession, assert_stable, compact_session
 
 __all__ = ["compact_session"]  # the plugin brings it where it is installed; here it is named
 
@@ -96,7 +96,7 @@ def test_one(compact_session):
     assert compact_session.preflight([{"role": "user", "content": "hi"}])
 
 def test_two():
-    from compact.pytest_plugin import assert_stable
+    from compact.tools.pytest_plugin import assert_stable
     assert_stable([{"role": "user", "content": "hi " * 100}], budget=10)
 """
 
@@ -124,19 +124,22 @@ def test_a_users_suite_has_the_fixture_and_reads_the_failure(tmp_path: Path) -> 
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "the context is not stable:" in done.stdout
     assert "more than the budget of 10" in done.stdout
-    assert "pytest_plugin.py" not in done.stdout.replace("compact.pytest_plugin", ""), (
+    assert "pytest_plugin.py" not in done.stdout.replace("compact.tools.pytest_plugin", ""), (
         "its own frames are hidden"
     )
 
 
 def test_loading_the_plugin_imports_nothing_of_compact_but_itself(tmp_path: Path) -> None:
     code = (
-        "import sys, pytest; before = set(sys.modules); import compact.pytest_plugin; "
+        "import sys, pytest; before = set(sys.modules); import compact.tools.pytest_plugin; "
         "print(sorted(name for name in set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.strip("[]\n").replace("'", "").split(", "))
-    assert {name for name in loaded if name.startswith("compact")} == {"compact", "compact.pytest_plugin"}
+    assert {name for name in loaded if name.startswith("compact")} == {
+        "compact",
+        "compact.tools.pytest_plugin",
+    }
     assert all(name.partition(".")[0] in sys.stdlib_module_names | {"compact"} for name in loaded), loaded
 
 
@@ -145,4 +148,4 @@ def plugin_options() -> list[str]:
     from importlib.metadata import entry_points
 
     known = [point.value for point in entry_points(group="pytest11")]
-    return [] if "compact.pytest_plugin" in known else ["-p", "compact.pytest_plugin"]
+    return [] if "compact.tools.pytest_plugin" in known else ["-p", "compact.tools.pytest_plugin"]

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_engine import Clock
-from support_events import EXAMPLES
-from support_exporters import event_maker
+from support.engine import Clock
+from support.events import EXAMPLES
+from support.exporters import event_maker
 
-from compact.event_docs import as_json, reference, schema, with_reference
 from compact.events import KINDS, Properties, TriggerDecision
 from compact.typed_json import hints
+from scripts.event_reference import as_json, reference, schema, with_reference
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 jsonschema = importlib.import_module("jsonschema")
 make = event_maker(Clock())
 
@@ -29,12 +29,12 @@ def check(event: dict[str, Any]) -> None:
 
 
 def test_the_schema_that_is_checked_in_is_current() -> None:
-    """If not: python -m compact.event_docs schema > src/compact/events.schema.json"""
+    """If not: python -m scripts.event_reference schema > src/compact/events.schema.json"""
     assert (ROOT / "src/compact/events.schema.json").read_text("utf-8") == as_json(schema())
 
 
 def test_the_page_that_is_checked_in_is_current() -> None:
-    """If not: python -m compact.event_docs docs/OBSERVABILITY.md"""
+    """If not: python -m scripts.event_reference docs/OBSERVABILITY.md"""
     page = (ROOT / "docs/OBSERVABILITY.md").read_text("utf-8")
     assert reference() in page
     assert page == with_reference(page)

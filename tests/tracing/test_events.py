@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from support_events import EXAMPLES, POLICY
+from support.events import EXAMPLES, POLICY
 
 import compact.events as events
 from compact import typed_json

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import pytest
-from support_engine import events, manager
-from support_exporters import event_maker
-from support_running import WAIT_S, until
+from support.engine import events, manager
+from support.exporters import event_maker
+from support.running import WAIT_S, until
 
 from compact.events import Event, Started
-from compact.journal import LIMIT, Journal
+from compact.tracing.journal import LIMIT, Journal
 
 make = event_maker(lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -36,8 +36,8 @@ class Hanging:
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """Few events may wait, and an archive hangs soon."""
-    monkeypatch.setattr("compact.journal.LIMIT", 200)
-    monkeypatch.setattr("compact.journal._HANGS_S", 0.2)
+    monkeypatch.setattr("compact.tracing.journal.LIMIT", 200)
+    monkeypatch.setattr("compact.tracing.journal._HANGS_S", 0.2)
     return 200
 
 
@@ -82,9 +82,9 @@ def test_a_burst_is_written_whole_by_an_archive_that_is_only_slow() -> None:
 
 
 def test_even_a_burst_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compact.journal.LIMIT", 10)
-    monkeypatch.setattr("compact.journal._MOST", 50)
-    monkeypatch.setattr("compact.journal._HANGS_S", WAIT_S)
+    monkeypatch.setattr("compact.tracing.journal.LIMIT", 10)
+    monkeypatch.setattr("compact.tracing.journal._MOST", 50)
+    monkeypatch.setattr("compact.tracing.journal._HANGS_S", WAIT_S)
     log, reports = Hanging(), list[tuple[str, int]]()
     journal = Journal(log.append, (), lambda session_id, count: reports.append((session_id, count)))
     journal.emit(told(0))

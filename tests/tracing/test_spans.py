@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_engine import Clock, events, manager, turns, user
-from support_exporters import busy_session
+from support.engine import Clock, events, manager, turns, user
+from support.exporters import busy_session
 
 from compact import CompactManager
 from compact.errors import ArchiveError, InsufficientBudget
@@ -222,7 +222,7 @@ def test_a_lost_race_nests_the_second_try_below_the_first() -> None:
 
 def test_every_event_of_real_runs_is_as_the_schema_says() -> None:
     jsonschema = importlib.import_module("jsonschema")
-    path = Path(__file__).resolve().parents[2] / "src" / "compact" / "events.schema.json"
+    path = Path(__file__).resolve().parents[2] / "src" / "compact" / "tracing" / "events.schema.json"
     check = jsonschema.Draft202012Validator(json.loads(path.read_text("utf-8")))
     made = busy_manager(redaction={"enabled": False})
     made.preflight("s", busy_session())

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from compact.archive.archive import Archive
 from compact.archive.log import Listener
-from compact.archive.memory import MemoryStore
 from compact.archive.protocol import (
     Entry,
     FileInfo,
@@ -27,6 +26,7 @@ from compact.archive.protocol import (
 )
 from compact.archive.records import Record, Scribe
 from compact.archive.steps import Attempt
+from compact.archive.stores.memory import MemoryStore
 from compact.errors import ConfigError
 from compact.events import Recorder
 
@@ -85,7 +85,7 @@ def open_archive(
     store: Store
     if adapter == "fs":
         # Imported here, as it needs a POSIX system; the other adapters do not.
-        from compact.archive.fs import FsStore
+        from compact.archive.stores.files import FsStore
 
         store = FsStore(root, lock_timeout_s=lock_timeout_s)
     elif adapter == "memory":
@@ -93,8 +93,8 @@ def open_archive(
     elif adapter in {"s3", "object_store"}:
         if not bucket:
             raise ConfigError("archive.bucket must be set for the adapter 's3'", path="archive.bucket")
-        from compact.archive.object_store import open_s3
-        from compact.archive.spool import SpooledStore
+        from compact.archive.stores.objects import open_s3
+        from compact.archive.stores.spool import SpooledStore
 
         remote = open_s3(
             bucket=bucket,

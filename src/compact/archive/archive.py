@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from compact.archive import cursors, keys, owners
+from compact.archive import cursors, keys
 from compact.archive.deadlines import Operation
 from compact.archive.log import EventLog, Listener
 from compact.archive.protocol import Problem, Redactor, Removed, Store, StoredOutput
@@ -16,6 +16,7 @@ from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import Record, Scribe, Session
 from compact.archive.steps import Attempt, Steps
+from compact.archive.stores import owners
 from compact.archive.verifying import verify
 from compact.errors import ArchiveError
 from compact.events import Event, Recorder, Trace

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from compact.archive import owners
 from compact.archive.protocol import Store
 from compact.archive.records import Session
+from compact.archive.stores import owners
 
 
 def _key(folder: str, exporter: str) -> str:

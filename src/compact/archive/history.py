@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compact import dialects
 from compact.errors import CompactError
 from compact.messages import (
     Image,
@@ -18,6 +17,7 @@ from compact.messages import (
     Text,
     ToolCall,
     ToolResult,
+    dialects,
     to_json,
 )
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from compact.archive.history import render
 from compact.archive.protocol import FileRef, Redactor, Step
-from compact.dialects._wire import dumped
 from compact.errors import ArchiveError
 from compact.events import Archival, Event
+from compact.messages.dialects.wire import dumped
 
 FORMAT = 1
 """The version of the session and state records."""

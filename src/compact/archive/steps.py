@@ -27,13 +27,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from compact.archive import keys, owners
+from compact.archive import keys
 from compact.archive.deadlines import Operation
 from compact.archive.log import EventLog, Period
 from compact.archive.protocol import Entry, FileRef, Step, Store, Taken
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import CleanMessages, Record, Session
+from compact.archive.stores import owners
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 

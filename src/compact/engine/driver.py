@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from compact.stages.base import Asking, Need
+from compact.engine.effects import Asking, Need
 
 T = TypeVar("T")
 

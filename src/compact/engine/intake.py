@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact import dialects, hygiene
-from compact.dialects import Dialect
-from compact.dialects._wire import is_plain, plain
+from compact.engine.effects import Asking, Emit, KeepRemoved
+from compact.engine.rows import Desk, Row
+from compact.engine.stages.offload import is_large, offload
+from compact.engine.state import Working
 from compact.errors import ArchiveError
 from compact.events import Failure
-from compact.hygiene.verified import Verified
-from compact.messages import Message
-from compact.sessions import Working
-from compact.stages.base import Asking, Desk, Emit, KeepRemoved, Row
-from compact.stages.offload import is_large, offload
+from compact.messages import Message, dialects, hygiene
+from compact.messages.dialects import Dialect
+from compact.messages.dialects.wire import is_plain, plain
+from compact.messages.hygiene.verified import Verified
 from compact.tokens import Meter
 
 

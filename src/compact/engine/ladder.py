@@ -15,19 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compact import cuts
-from compact.checks import structure_violations
-from compact.cuts import Unit
+from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
+from compact.engine.plan import Folded, Rules, View, bound_to_fold, layered, reducible, selective
+from compact.engine.rows import Desk, Row, total
+from compact.engine.stages.offload import offload
+from compact.engine.stages.shrink_calls import shrink_calls
+from compact.engine.stages.summarize import record
+from compact.engine.stages.truncate import drop_oldest, truncate
 from compact.errors import CompactError, InsufficientBudget
 from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision, Warned
-from compact.layouts import Folded, Rules, View, bound_to_fold, layered, reducible, selective
-from compact.markers import GAP, POINTER_OPENS, text_hash
 from compact.messages import Message, Text
-from compact.stages.base import Asking, Begin, Begun, Commit, Desk, Emit, Row, total
-from compact.stages.offload import offload
-from compact.stages.shrink_calls import shrink_calls
-from compact.stages.summarize import record
-from compact.stages.truncate import drop_oldest, truncate
+from compact.messages.legality import structure_violations
+from compact.messages.markers import GAP, POINTER_OPENS, text_hash
+from compact.messages.units import Unit, removable
 
 _FITTING_ROUNDS = 5
 """Markers take room too; cutting for them can make others necessary."""
@@ -106,7 +106,7 @@ def warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
 
 
 def _decision(units: Sequence[Unit], rules: Rules) -> Emit:
-    may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
+    may_go = removable(units, rules.keep_turns, rules.keep_pairs)
     kept = [unit for unit, free in zip(units, may_go, strict=True) if not free and not unit.pinned]
     going = [unit for unit, free in zip(units, may_go, strict=True) if free]
     decision = TriggerDecision(

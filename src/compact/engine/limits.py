@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact.dialects import Dialect
+from compact.engine.triggers import Thresholds
 from compact.errors import InsufficientBudget
+from compact.messages.dialects import Dialect
 from compact.tokens import Estimate, Meter
-from compact.triggers import Thresholds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact import dialects
-from compact.arrivals import Arrivals
-from compact.dialects import Dialect
+from compact.engine.effects import Asking, Emit, Load
+from compact.engine.intake import Arrivals
+from compact.engine.ladder import Outcome, compact_rows, warn_of_copied_pointers
+from compact.engine.limits import Limits as Limits
+from compact.engine.limits import fixed_shares, no_room
+from compact.engine.plan import Rules, View
+from compact.engine.rows import Desk, Row
+from compact.engine.spans import Spans
+from compact.engine.state import SessionState, Working, recalled, remembered, resolve
+from compact.engine.triggers import Decision, decide
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
@@ -27,16 +34,10 @@ from compact.events import (
     TriggerDecision,
     Warned,
 )
-from compact.hygiene.verified import Verified
-from compact.layouts import Rules, View
-from compact.limits import Limits as Limits
-from compact.limits import fixed_shares, no_room
-from compact.passes import Outcome, compact_rows, warn_of_copied_pointers
-from compact.sessions import SessionState, Working, recalled, remembered, resolve
-from compact.spans import Spans
-from compact.stages.base import Asking, Desk, Emit, Load, Row
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.hygiene.verified import Verified
 from compact.tokens import Estimate, Meter
-from compact.triggers import Decision, decide
 
 _MAX_RACES = 3
 

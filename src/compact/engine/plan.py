@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compact import cuts
-from compact.cuts import Unit
-from compact.dialects import Dialect
+from compact.engine.effects import Asking, Begun
+from compact.engine.rows import Desk, Row, total
+from compact.engine.stages.shrink_calls import least_tokens
+from compact.engine.stages.summarize import Fold, fold
 from compact.events import PolicyInForce
-from compact.markers import text_hash
 from compact.messages import Message
-from compact.stages.base import Asking, Begun, Desk, Row, total
-from compact.stages.shrink_calls import least_tokens
-from compact.stages.summarize import Fold, fold
+from compact.messages.dialects import Dialect
+from compact.messages.markers import text_hash
+from compact.messages.units import Unit, removable, run_between_users
+from compact.messages.units import units as units_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class View:
     def units(self, rows: Sequence[Row]) -> list[Unit]:
         """The units of the rows."""
         messages = [row.message for row in rows]
-        return cuts.units(messages, self.dialect, is_pinned=self.is_pinned, is_summary=self.is_summary)
+        return units_of(messages, self.dialect, is_pinned=self.is_pinned, is_summary=self.is_summary)
 
     def is_pinned(self, message: Message) -> bool:
         """Whether a message always stays."""
@@ -80,7 +81,7 @@ class Folded:
 def reducible(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> list[bool]:
     """For each unit, whether its bulk may become pointers. The newest pairs stay whole in at most half of the room."""
     for pairs in range(rules.keep_pairs, 0, -1):
-        may_go = cuts.removable(units, rules.keep_turns, pairs)
+        may_go = removable(units, rules.keep_turns, pairs)
         kept = sum(
             rows[n].tokens
             for unit, free in zip(units, may_go, strict=True)
@@ -89,7 +90,7 @@ def reducible(rows: Sequence[Row], units: Sequence[Unit], rules: Rules) -> list[
         )
         if kept * 2 <= rules.goal:
             return may_go
-    return cuts.removable(units, rules.keep_turns, min(1, rules.keep_pairs))
+    return removable(units, rules.keep_turns, min(1, rules.keep_pairs))
 
 
 def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], desk: Desk, rules: Rules) -> set[int]:
@@ -99,7 +100,7 @@ def bound_to_fold(rows: Sequence[Row], units: Sequence[Unit], desk: Desk, rules:
     """
     if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
         return set()
-    may_go = cuts.removable(units, rules.keep_turns, rules.keep_pairs)
+    may_go = removable(units, rules.keep_turns, rules.keep_pairs)
     least = [
         least_tokens(rows, unit, desk) if free else sum(rows[n].tokens for n in range(unit.start, unit.stop))
         for unit, free in zip(units, reducible(rows, units, rules), strict=True)
@@ -154,7 +155,7 @@ def selective(rows: list[Row], desk: Desk, rules: Rules, view: View, begun: Begu
     places = list(range(len(rows)))
     while rules.fold_all or total(rows) > rules.goal:
         messages = [row.message for row in rows]
-        run = cuts.run_between_users(messages, desk.dialect, rules.retention_window, view.is_pinned)
+        run = run_between_users(messages, desk.dialect, rules.retention_window, view.is_pinned)
         if run is None:
             break
         inputs = rows[run.start : run.stop]
@@ -197,7 +198,7 @@ def _to_fold(rows: Sequence[Row], units: Sequence[Unit], rules: Rules, reserve: 
         turns, pairs = 1, 0  # the share decides what is recent, not the counts
     reduce_turns = True
     while True:
-        gone, size = _oldest(rows, units, rules, cuts.removable(units, turns, pairs), reserve)
+        gone, size = _oldest(rows, units, rules, removable(units, turns, pairs), reserve)
         if size <= rules.limit or (turns <= 1 and pairs <= 1):
             return gone
         if (reduce_turns and turns > 1) or pairs <= 1:

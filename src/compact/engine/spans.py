@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from compact.engine.effects import Asking, Begin, Commit, Emit, KeepRemoved, Need, Store
 from compact.events import (
     CallsShrunk,
     Finished,
@@ -26,7 +27,6 @@ from compact.events import (
     TriggerDecision,
     Warned,
 )
-from compact.stages.base import Asking, Begin, Commit, Emit, KeepRemoved, Need, Store
 
 T = TypeVar("T")
 

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.dialects._wire import plain
-from compact.stages.base import Loaded, Row
+from compact.engine.effects import Loaded
+from compact.engine.rows import Row
+from compact.messages.dialects.wire import plain
 
 STATE_VERSION = 1
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.integrations._shared import StreamRefused, is_preamble, is_refusal, observe
-from compact.manager import DEFAULT_SESSION, CompactManager
+from compact.integrations.shared import StreamRefused, is_preamble, is_refusal, observe
+from compact.runtime.manager import DEFAULT_SESSION, CompactManager
 
 __all__ = ["wrapped"]
 

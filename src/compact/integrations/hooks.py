@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from compact.manager import CompactManager
+from compact.runtime.manager import CompactManager
 
 __all__ = ["abefore_model_call", "before_model_call"]
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compact.errors import MissingExtra
-from compact.integrations._shared import SessionId, conversations_of, observe, parted
-from compact.manager import CompactManager
+from compact.integrations.shared import SessionId, conversations_of, observe, parted
+from compact.runtime.manager import CompactManager
 
 try:
     import litellm as _litellm  # noqa: F401

@@ -18,23 +18,23 @@ from typing import Any
 
 from compact import tokens
 from compact.archive import keys
-from compact.archive.backend import Backend, backend_archive
+from compact.archive.stores.backend import Backend, backend_archive
 from compact.config import CompactConfig, share_of
-from compact.dialects import get
-from compact.drivers import drive
-from compact.engine import Call, Line
+from compact.engine.driver import drive
+from compact.engine.effects import Need, Store
+from compact.engine.line import Call, Line
+from compact.engine.stages.offload import offloaded
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
-from compact.manager import DEFAULT_SESSION, CompactManager
-from compact.open_sessions import Session
-from compact.outside import Work
-from compact.stages.base import Need, Store
-from compact.stages.offload import offloaded
-from compact.summarizers.agent import agent_summarizer
+from compact.messages.dialects import get
+from compact.runtime.manager import DEFAULT_SESSION, CompactManager
+from compact.runtime.services import Work
+from compact.runtime.session_cache import Session
+from compact.summaries.agent import agent_summarizer
 from compact.tokens import Meter
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.models import PROFILES
-from compact.windows import DEFAULT_TOKENS, window_of
+from compact.tokens.windows import DEFAULT_TOKENS, window_of
 
 __all__ = ["CompactionResult", "ContextConfig", "ContextManagementMiddleware"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.archive.recovery_tools import run
-from compact.dialects import get
-from compact.dialects._wire import plain
-from compact.manager import CompactManager
+from compact.archive.recall.tools import run
 from compact.messages import ToolCall
+from compact.messages.dialects import get
+from compact.messages.dialects.wire import plain
+from compact.runtime.manager import CompactManager
 
 __all__ = ["RecoveryTools"]
 

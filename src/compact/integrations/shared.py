@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from compact.manager import CompactManager
-from compact.markers import GAP, SUMMARY_OPENS
-from compact.recovery import input_tokens
+from compact.messages.markers import GAP, SUMMARY_OPENS
+from compact.runtime.manager import CompactManager
+from compact.runtime.overflow.surviving import input_tokens
 
 SessionId = str | Callable[[Any], str] | None
 """A session's id, or a function that finds it in what the host passes, or None: the integration finds one."""

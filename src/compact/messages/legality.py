@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact import dialects
-from compact.dialects import Dialect
-from compact.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from compact.pairs import (
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.pairs import (
     Batch,
     Found,
     batches,

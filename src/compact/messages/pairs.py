@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compact.dialects import Dialect
-from compact.messages import Message, Opaque, ToolCall, ToolResult
+from compact.messages.dialects import Dialect
+from compact.messages.message import Message, Opaque, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True)

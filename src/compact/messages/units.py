@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from compact import dialects
-from compact.dialects import Dialect
-from compact.messages import Message
-from compact.pairs import Batch, batches, in_flight
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.message import Message
+from compact.messages.pairs import Batch, batches, in_flight
 
 Kind: TypeAlias = Literal["opener", "words", "pair", "summary"]
 

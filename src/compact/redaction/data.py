@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from compact.dialects._wire import plain, rebuilt
-from compact.redaction.candidates import MASK
-from compact.redaction.fields import Fields, is_schema
-from compact.redaction.rules import Rule
+from compact.messages.dialects.wire import plain, rebuilt
+from compact.redaction.fields.values import Fields, is_schema
+from compact.redaction.rules.candidates import MASK
+from compact.redaction.rules.rule import Rule
 from compact.redaction.structure import Masker, Names, is_sealed, rule_by_label
 
 _LONGEST_FLAG = 64

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in typeshed, public in CPython since 2.6
 from typing import Any
 
-from compact.redaction.candidates import MASK
-from compact.redaction.fields import Fields, is_schema
-from compact.redaction.rules import Rule
+from compact.redaction.fields.values import Fields, is_schema
+from compact.redaction.rules.candidates import MASK
+from compact.redaction.rules.rule import Rule
 from compact.redaction.structure import Masker, Names, is_sealed, rule_by_label
 
 _TOKEN = re.compile(

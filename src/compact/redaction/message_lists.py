@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from compact.dialects._wire import plain, rebuilt
-from compact.redaction.candidates import MASK, Span
+from compact.messages.dialects.wire import plain, rebuilt
 from compact.redaction.data import mask_value
+from compact.redaction.rules.candidates import MASK, Span
 from compact.redaction.structure import Masker
 
 _DEEPEST_BLOCKS = 6

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from compact.redaction.candidates import Span, merged
 from compact.redaction.data import mask_value
-from compact.redaction.engine import Engine, LocatorName, engine_for
 from compact.redaction.json_text import looks_like_json, mask_json
-from compact.redaction.messages import mask_message
-from compact.redaction.rules import Rule, RuleSource
-from compact.redaction.sets import rules_of
+from compact.redaction.message_lists import mask_message
+from compact.redaction.rules.candidates import Span, merged
+from compact.redaction.rules.rule import Rule, RuleSource
+from compact.redaction.rules.sets import rules_of
+from compact.redaction.scan import Engine, LocatorName, engine_for
 
 T = TypeVar("T")
 

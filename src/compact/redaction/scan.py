@@ -13,15 +13,15 @@ from operator import itemgetter
 from typing import Literal, TypeAlias
 
 from compact.errors import MissingExtra
-from compact.redaction.assignments import Assignments
-from compact.redaction.candidates import MASK, Candidate, Find, Judge, Span
-from compact.redaction.field_memory import FieldMemory
-from compact.redaction.fields import Fields
-from compact.redaction.judges import JUDGES
-from compact.redaction.locate import Detector, HyperscanLocator, KeywordLocator, Locator
-from compact.redaction.patterns import Pattern, one_byte_per_character
-from compact.redaction.rules import Rule
-from compact.redaction.validators import CHECKS
+from compact.redaction.fields.assignments import Assignments
+from compact.redaction.fields.surroundings import FieldMemory
+from compact.redaction.fields.values import Fields
+from compact.redaction.rules.candidates import MASK, Candidate, Find, Judge, Span
+from compact.redaction.rules.judges import JUDGES
+from compact.redaction.rules.locate import Detector, HyperscanLocator, KeywordLocator, Locator
+from compact.redaction.rules.patterns import Pattern, one_byte_per_character
+from compact.redaction.rules.rule import Rule
+from compact.redaction.rules.validators import CHECKS
 from compact.tokens.memo import Memo
 
 LocatorName: TypeAlias = Literal["auto", "re2", "hyperscan"]

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import re2  # type: ignore[import-untyped]
 
-from compact.redaction.candidates import MASK, Span, merged
-from compact.redaction.engine import Engine
-from compact.redaction.patterns import Pattern, one_byte_per_character
+from compact.redaction.fields.shapes import looks_random, surprise
 from compact.redaction.redactor import Redacted, Redactor
-from compact.redaction.rules import Rule
-from compact.redaction.shapes import looks_random, surprise
+from compact.redaction.rules.candidates import MASK, Span, merged
+from compact.redaction.rules.patterns import Pattern, one_byte_per_character
+from compact.redaction.rules.rule import Rule
+from compact.redaction.scan import Engine
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from compact.redaction.fields import Fields
-from compact.redaction.rules import Rule
+from compact.redaction.fields.values import Fields
+from compact.redaction.rules.rule import Rule
 
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{64,}={0,3}\Z")
 _BLOB_CHARS = 512

@@ -19,18 +19,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from compact import dialects, turns
-from compact.drivers import drive, served
-from compact.engine import Call, Line, Result, UnderWay
+from compact import turns
+from compact.engine.driver import drive, served
+from compact.engine.effects import Asking, Begin, Emit, Load, Need
+from compact.engine.ladder import Outcome
+from compact.engine.line import Call, Line, Result, UnderWay
 from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Started
-from compact.hygiene.verified import Verified
-from compact.lanes import Fenced, Wait, Waiting
-from compact.open_sessions import Session
-from compact.outside import Outside, Summarizer, Work
-from compact.passes import Outcome
-from compact.stages.base import Asking, Begin, Emit, Load, Need, SummaryRequest
-from compact.threads import in_thread
+from compact.messages import dialects
+from compact.messages.hygiene.verified import Verified
+from compact.runtime.lanes import Fenced, Wait, Waiting
+from compact.runtime.services import Outside, Summarizer, Work
+from compact.runtime.session_cache import Session
+from compact.runtime.threads import in_thread
+from compact.summaries.request import SummaryRequest
 from compact.tokens import Meter
 
 T = TypeVar("T")

@@ -13,32 +13,33 @@ from types import TracebackType
 from typing import Any
 
 from compact.archive import Archive
-from compact.archive.backend import Backend
-from compact.calling import Calling, ModelCall, Parts
+from compact.archive.stores.backend import Backend
 from compact.config import CompactConfig
-from compact.dialects import Dialect, get
-from compact.engine import Call, Line
+from compact.engine.effects import Asking
+from compact.engine.ladder import Outcome
+from compact.engine.limits import Limits
+from compact.engine.line import Call, Line
+from compact.engine.rows import Desk
+from compact.engine.spans import Spans
+from compact.engine.stages.offload import is_large, offloaded
 from compact.errors import ArchiveError
 from compact.events import Failure, Offload, Warned, WarningCode
-from compact.exporters import Given
-from compact.guidance import SYSTEM_PROMPT_SEGMENT
-from compact.hygiene.sanitizing import valid_text
-from compact.lanes import Waiting, wait_here, wait_on_loop
-from compact.learning import LearnedWindows
-from compact.limits import Limits
 from compact.messages import to_json
-from compact.open_sessions import OpenSessions, Session
-from compact.outside import Outside, Summarizer
-from compact.passes import Outcome
-from compact.recovery import Learn, Learned, Request, input_tokens
-from compact.running import Conductor, Job, copied, is_light
-from compact.settings import corrected, desk_for, guarded, limits_for, policy_for
-from compact.spans import Spans
-from compact.stages.base import Asking, Desk
-from compact.stages.offload import is_large, offloaded
-from compact.summarizers.agent import agent_summarizer
+from compact.messages.dialects import Dialect, get
+from compact.messages.hygiene.sanitizing import valid_text
+from compact.runtime.conductor import Conductor, Job, copied, is_light
+from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
+from compact.runtime.lanes import Waiting, wait_here, wait_on_loop
+from compact.runtime.overflow.calling import Calling, ModelCall, Parts
+from compact.runtime.overflow.learning import LearnedWindows
+from compact.runtime.overflow.surviving import Learn, Learned, Request, input_tokens
+from compact.runtime.services import Outside, Summarizer
+from compact.runtime.session_cache import OpenSessions, Session
+from compact.runtime.settings import corrected, desk_for, guarded, limits_for, policy_for
+from compact.summaries.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
-from compact.windows import Window, window_of
+from compact.tokens.windows import Window, window_of
+from compact.tracing.exporters import Given
 
 DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
@@ -406,7 +407,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def recovery_tools(self, session_id: str | None = None) -> dict[str, Any]:
         """read_file, grep, ls and search over what left this session's context: {name: callable with a JSON schema}."""
-        from compact.archive.recovery_tools import recovery_tools
+        from compact.archive.recall.tools import recovery_tools
 
         return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
 

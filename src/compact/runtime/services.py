@@ -12,37 +12,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compact.archive import Archive, Attempt, Step, open_archive
-from compact.archive.backend import Backend, backend_archive
-from compact.breaker import Breaker
+from compact.archive.stores.backend import Backend, backend_archive
 from compact.config import CompactConfig
-from compact.dialects import Dialect, get
+from compact.engine.effects import Begin, Begun, Commit, Emit, KeepRemoved, Load, Loaded, Need, Store
 from compact.errors import CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
-from compact.exporters import Exporter, Given, as_exporter, open_exporter
-from compact.follower import Follower
-from compact.hygiene.verified import Verified
-from compact.journal import LIMIT, Journal
-from compact.lanes import Fenced, Run
-from compact.log_lines import LOGGED, log_event
 from compact.messages import Message
-from compact.open_sessions import Session
+from compact.messages.dialects import Dialect, get
+from compact.messages.hygiene.verified import Verified
 from compact.redaction import Redactor, rules_from_config
-from compact.stages.base import (
-    Begin,
-    Begun,
-    Commit,
-    Emit,
-    KeepRemoved,
-    Load,
-    Loaded,
-    Need,
-    Reply,
-    Store,
-    SummaryRequest,
-)
+from compact.runtime.breaker import Breaker
+from compact.runtime.lanes import Fenced, Run
+from compact.runtime.session_cache import Session
+from compact.runtime.summarizing import Summarizer as Summarizer
+from compact.runtime.summarizing import Writers
+from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
-from compact.writers import Summarizer as Summarizer
-from compact.writers import Writers
+from compact.tracing.export_worker import Follower
+from compact.tracing.exporters import Exporter, Given, as_exporter, open_exporter
+from compact.tracing.journal import LIMIT, Journal
+from compact.tracing.log_lines import LOGGED, log_event
 
 
 class Work(Run):

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compact.engine.ladder import Outcome
+from compact.engine.state import SessionState
 from compact.events import Trace, session_trace
-from compact.hygiene.verified import Verified
-from compact.lanes import Lane
-from compact.passes import Outcome
-from compact.sessions import SessionState
+from compact.messages.hygiene.verified import Verified
+from compact.runtime.lanes import Lane
 
 
 @dataclass(slots=True)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compact.config import CompactConfig, share_of
-from compact.dialects import Dialect
-from compact.engine import Policy
+from compact.engine.limits import Limits
+from compact.engine.line import Policy
+from compact.engine.rows import Desk
+from compact.engine.triggers import Thresholds
 from compact.errors import WindowTooSmall
 from compact.events import PolicyInForce, Warned
-from compact.limits import Limits
 from compact.messages import Message
-from compact.stages.base import Desk
-from compact.summarizers import strategies
+from compact.messages.dialects import Dialect
+from compact.summaries import strategies
 from compact.tokens import Meter
-from compact.triggers import Thresholds
-from compact.windows import Window, check_window
+from compact.tokens.windows import Window, check_window
 
 _LARGER = "Use a model, or a server, with a larger context window"
 _ORIGINS = {

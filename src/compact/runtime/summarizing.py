@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.events import Warned
-from compact.lanes import Run
-from compact.stages.base import Reply, SummaryRequest
-from compact.summarizers import extractive, llm, templates
-from compact.threads import in_thread
+from compact.runtime.lanes import Run
+from compact.runtime.threads import in_thread
+from compact.summaries import extractive, llm, templates
+from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
-from compact.windows import window_of
+from compact.tokens.windows import window_of
 
 Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str | Reply]]
 """Writes a summary. It is given masked messages; what it answers is checked and masked."""
@@ -50,7 +50,7 @@ class Writers:
             raise ConfigError(
                 f"summarizer must be callable, got a {type(summarizer).__name__}",
                 hint="Pass a function that takes a SummaryRequest and returns a text; summary.model names a model, and "
-                "compact.summarizers.agent.agent_summarizer makes a summarizer of an agent",
+                "compact.summaries.agent.agent_summarizer makes a summarizer of an agent",
                 path="summarizer",
             )
         self._config = config

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from compact.stages.base import Reply, SummaryRequest
-from compact.summarizers.chunks import conversation, defused
+from compact.summaries.chunks import conversation, defused
+from compact.summaries.request import Reply, SummaryRequest
 
 SECTIONS = (
     "Session Intent",

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from compact import cuts
-from compact.dialects import get
-from compact.excerpts import head_and_tail
-from compact.messages import Image, Message, Opaque, Refusal, Text, ToolCall, ToolResult
-from compact.verification import orders_marked
+from compact.messages import Image, Message, Opaque, Refusal, Text, ToolCall, ToolResult, units
+from compact.messages.dialects import get
+from compact.messages.excerpts import head_and_tail
+from compact.summaries.checking.verification import orders_marked
 
 DATA_MARK = "[data, not an instruction] "
 _CUT_NOTE = "[... cut for the summarizer; the whole is in the archive ...]"
@@ -71,7 +70,7 @@ def chunks(
 
 
 def _units(messages: Sequence[Message], dialect: str, numbers: Sequence[int]) -> Iterator[str]:
-    for unit in cuts.units(messages, get(dialect), is_pinned=lambda _: False):
+    for unit in units.units(messages, get(dialect), is_pinned=lambda _: False):
         yield conversation(messages[unit.start : unit.stop], numbers[unit.start : unit.stop])
 
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from compact.excerpts import fitting_head
-from compact.salience import choose, pieces_of, words_of, worth_of
-from compact.stages.base import SummaryRequest
-from compact.summarizers import strategies
-from compact.summarizers.extracting.reading import Reading, flat, read
-from compact.summarizers.extracting.sections import EXTRACTORS, Fact
-from compact.summarizers.strategies import DETAILS, Section
+from compact.messages.excerpts import fitting_head
+from compact.messages.salience import choose, pieces_of, words_of, worth_of
+from compact.summaries import strategies
+from compact.summaries.extracting.reading import Reading, flat, read
+from compact.summaries.extracting.sections import EXTRACTORS, Fact
+from compact.summaries.request import SummaryRequest
+from compact.summaries.strategies import DETAILS, Section
 
 _CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
 _UNVERSIONED = re.compile(r"\[m(\d+)\]")

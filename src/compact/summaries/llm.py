@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from compact.errors import CompactError, MissingExtra
-from compact.stages.base import Reply, SummaryRequest
-from compact.summarizers import strategies, templates
-from compact.summarizers.chunks import chunks, defused
-from compact.summarizers.templates import Prompt
-from compact.verification import without_reasoning
+from compact.summaries import strategies, templates
+from compact.summaries.checking.verification import without_reasoning
+from compact.summaries.chunks import chunks, defused
+from compact.summaries.request import Reply, SummaryRequest
+from compact.summaries.templates import Prompt
 
 KEY_VARIABLES = ("COMPACT_SUMMARY_API_KEY", "OPENAI_API_KEY")
 _NO_KEY = "none"

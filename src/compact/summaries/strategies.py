@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.summarizers import prompts
-from compact.summarizers.extracting.sections import EXTRACTORS
+from compact.summaries import prompts
+from compact.summaries.extracting.sections import EXTRACTORS
 
 DETAILS = "details"
 """The section that takes what names things, and all room that the others leave."""
@@ -130,7 +130,7 @@ def get(name: str) -> Strategy:
         choices = ", ".join(_known)
         raise ConfigError(
             f"policy.strategy must be one of {choices}, got {name!r:.60}",
-            hint="Name one of them, or add your own with compact.summarizers.strategies.register",
+            hint="Name one of them, or add your own with compact.summaries.strategies.register",
             path="policy.strategy",
         )
     return found

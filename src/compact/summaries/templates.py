@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from compact.errors import ConfigError
-from compact.summarizers.strategies import Strategy
+from compact.summaries.strategies import Strategy
 
 SUMMARIZE = "{{> system-prompt-context-summarizer.hbs }}"
 UPDATE = "{{> system-prompt-context-updater.hbs }}"
@@ -77,7 +77,7 @@ def _expanded(text: str, folder: Path | None, depth: int) -> str:
 def _partial(name: str, folder: Path | None) -> str:
     if folder is not None and (folder / name).is_file():
         return _read(folder / name)
-    shipped = files("compact.summarizers").joinpath("templates", name)
+    shipped = files("compact.summaries").joinpath("templates", name)
     if name.startswith(".") or not shipped.is_file():
         raise _refused(f"includes an unknown partial {name!r}")
     return shipped.read_text(encoding="utf-8")

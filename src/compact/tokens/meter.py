@@ -14,16 +14,16 @@ from functools import cached_property, lru_cache
 from sys import getsizeof
 from typing import Any
 
-from compact.dialects import Dialect, detect, get
-from compact.dialects._wire import is_plain
 from compact.errors import ConfigError, MessageError
 from compact.messages import Image, Sealed, to_json
+from compact.messages.dialects import Dialect, detect, get
+from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, counter_for, why_not_fast
 from compact.tokens.images import image_tokens, sealed_tokens
 from compact.tokens.known import Entry, Known
 from compact.tokens.memo import Memo
 from compact.tokens.models import profile_of
-from compact.windows import window_of
+from compact.tokens.windows import window_of
 
 MESSAGE_TOKENS = 1
 """Each message, beside its strings."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from compact.tokens.images import Area, Crops, Flat, ImageFormula, Patches, Tiles
-from compact.windows import match_model
+from compact.tokens.windows import match_model
 
 
 @dataclass(frozen=True, slots=True)

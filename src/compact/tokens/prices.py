@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from compact.errors import ConfigError
-from compact.windows import match_model
+from compact.tokens.windows import match_model
 
 _MILLION = 1_000_000
 _REQUIRED = ("input", "output")
@@ -53,7 +53,7 @@ class Prices:
 @cache
 def built_in() -> Prices:
     """The prices that come with compact."""
-    return _parsed((files("compact.replay") / "prices.yaml").read_text(encoding="utf-8"), "prices.yaml")
+    return _parsed((files("compact.tools.replay") / "prices.yaml").read_text(encoding="utf-8"), "prices.yaml")
 
 
 def read_prices(path: Path) -> Prices:

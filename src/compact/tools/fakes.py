@@ -11,7 +11,7 @@ from compact.archive import Archive, MemoryStore
 from compact.errors import ArchiveError
 from compact.events import Recorder
 from compact.redaction import Redactor
-from compact.stages.base import SummaryRequest
+from compact.summaries.request import SummaryRequest
 
 __all__ = ["CapturingExporter", "FailingArchive", "ScriptedSummarizer"]
 

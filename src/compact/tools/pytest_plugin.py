@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from compact.manager import CompactManager
-    from compact.testing import CapturingExporter
+    from compact.runtime.manager import CompactManager
+    from compact.tools.fakes import CapturingExporter
 
 __all__ = ["StableSession", "assert_stable", "compact_session"]
 
@@ -75,8 +75,8 @@ class StableSession:
         """The manager of this session."""
         if self._manager is None:
             from compact.config import CompactConfig
-            from compact.manager import CompactManager
-            from compact.testing import CapturingExporter
+            from compact.runtime.manager import CompactManager
+            from compact.tools.fakes import CapturingExporter
 
             settings = {"archive": {"adapter": "memory"}, **self._settings}
             self._exporter = CapturingExporter()
@@ -137,9 +137,9 @@ class _EvenClock:
 def _problems(
     messages: Any, budget: int | None, model: str, tools: Any, system: Any, pii: Any, source: Any
 ) -> list[str]:
-    from compact import checks, dialects
-    from compact.harness import HarnessConfig, validate
+    from compact.messages import dialects, legality
     from compact.tokens import estimate
+    from compact.tools.harness import HarnessConfig, validate
 
     _check_budget(budget)
     if isinstance(messages, dict):
@@ -147,7 +147,7 @@ def _problems(
     dialects.require_list(messages)
     known = dialects.detect(messages)
     found = [
-        f"message {one.index}: {one.rule}: {one.message}" for one in checks.violations(messages, known.NAME)
+        f"message {one.index}: {one.rule}: {one.message}" for one in legality.violations(messages, known.NAME)
     ]
     if budget is not None:
         total = estimate(messages, model, tools, system=system, dialect=known).total
@@ -170,8 +170,8 @@ def _check_budget(budget: Any) -> None:
 
 def _lost(messages: Any, source: Any) -> list[str]:
     """What became of the system messages: the first must stand first, and all must be those of the source."""
-    from compact.harness import as_artifacts
-    from compact.harness.control import differences, fingerprints
+    from compact.tools.harness import as_artifacts
+    from compact.tools.harness.control import differences, fingerprints
 
     artifacts = list(as_artifacts(messages))
     first = next((place for place, one in enumerate(artifacts) if one["kind"] == "system"), 0)

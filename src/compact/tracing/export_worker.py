@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
 from compact.errors import CompactError
-from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
 
 log = logging.getLogger("compact")
 

@@ -13,8 +13,8 @@ from weakref import WeakSet
 
 from compact.errors import CompactError
 from compact.events import Event
-from compact.exporters.protocol import Exporter
-from compact.follower import Follower
+from compact.tracing.export_worker import Follower
+from compact.tracing.exporters.protocol import Exporter
 
 log = logging.getLogger("compact")
 

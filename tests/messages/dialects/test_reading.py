@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from compact import dialects
 from compact.errors import MessageError
-from compact.messages import Image, Message, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from compact.messages import Image, Message, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult, dialects
 
 
 def read_one(item: Any, dialect: str) -> Message:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_data import all_sessions, claude_code_messages, responses_lists
-from support_dialects import CONVERTERS
-from support_strategies import SESSIONS
+from support.data import all_sessions, claude_code_messages, responses_lists
+from support.dialects import CONVERTERS
+from support.strategies import SESSIONS
 
-from compact import dialects
-from compact.messages import Text
+from compact.messages import Text, dialects
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

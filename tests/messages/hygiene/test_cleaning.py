@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_data import all_sessions, bundled_sessions
-from support_dialects import CONVERTERS
-from support_mutations import mutated
-from support_strategies import SESSIONS
+from support.data import all_sessions, bundled_sessions
+from support.dialects import CONVERTERS
+from support.mutations import mutated
+from support.strategies import SESSIONS
 
 from compact import hygiene
 from compact.checks import violations
 from compact.errors import ConfigError, MessageError
-from compact.hygiene.sanitizing import safe_id
+from compact.messages.hygiene.sanitizing import safe_id
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 import compact
 from compact import hygiene
 from compact.checks import violations
-from compact.dialects import detect, read
 from compact.errors import ConfigError, MessageError
+from compact.messages.dialects import detect, read
 from compact.tokens import estimate
 
 Item = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support_data import reference_cases
+from support.data import reference_cases
 
 from compact.checks import violations
 from compact.hygiene import limit_turns, repair_tool_pairs, sanitize

@@ -16,11 +16,11 @@ import yaml
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
-from support_data import FIXTURES
+from support.data import FIXTURES
 
 from compact import ContextOverflow
 from compact.errors import InsufficientBudget, WindowTooSmall
-from compact.overflow import Overflow, recognise, recognise_reply
+from compact.runtime.overflow import Overflow, recognise, recognise_reply
 
 Item = dict[str, Any]
 TABLE: dict[str, list[Item]] = yaml.safe_load((FIXTURES / "cases" / "overflow.yaml").read_text())

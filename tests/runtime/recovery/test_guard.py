@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support_engine import events, manager, says, user
+from support.engine import events, manager, says, user
 
 from compact import InsufficientBudget
 from compact.errors import WindowTooSmall

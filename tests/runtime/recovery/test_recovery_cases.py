@@ -14,24 +14,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support_data import reference_cases
-from support_engine import manager, pair, says, user
-from support_windows import Item, Refused, tool_session
+from support.data import reference_cases
+from support.engine import manager, pair, says, user
+from support.windows import Item, Refused, tool_session
 
-from compact import CompactConfig, CompactManager, dialects
-from compact.breaker import Breaker
+from compact import CompactConfig, CompactManager
 from compact.checks import violations
-from compact.cuts import Unit
-from compact.excerpts import tail_matters
+from compact.engine.rows import Desk, Row
+from compact.engine.stages.offload import is_large
+from compact.engine.stages.truncate import truncate
 from compact.hygiene import clean
-from compact.lanes import Wait, Waiting, wait_here
-from compact.messages import Message, Text
-from compact.overflow import recognise
-from compact.running import Snapshot
-from compact.stages.base import Desk, Row
-from compact.stages.offload import is_large
-from compact.stages.truncate import truncate
-from compact.summarizers.chunks import chunks
+from compact.messages import Message, Text, dialects
+from compact.messages.excerpts import tail_matters
+from compact.messages.units import Unit
+from compact.runtime.breaker import Breaker
+from compact.runtime.conductor import Snapshot
+from compact.runtime.lanes import Wait, Waiting, wait_here
+from compact.runtime.overflow import recognise
+from compact.summaries.chunks import chunks
 from compact.testing import FailingArchive, ScriptedSummarizer
 
 IN_HYGIENE = (
@@ -45,7 +45,7 @@ IN_HYGIENE = (
     "limit_turns",
     "history_limit_lookup",
 )
-"""Areas that tests/hygiene/test_reference_cases.py runs."""
+"""Areas that tests/messages/hygiene/test_reference_cases.py runs."""
 
 AREAS_NOT_OURS = {
     "truncate_budget": "one result is bounded by offload.large_result_tokens and by the whole budget, not by characters",
@@ -64,7 +64,7 @@ NOT_OURS = {
     "O122": "there is one ladder, reversible stages first, not a choice of routes",
     "O124": "there is one ladder, reversible stages first, not a choice of routes",
     "O126": "there is one ladder, reversible stages first, not a choice of routes",
-    "O168": "a summarizer that is a coroutine is itself cancelled: tests/running/test_sharing.py",
+    "O168": "a summarizer that is a coroutine is itself cancelled: tests/runtime/test_sharing.py",
     "O174": "the pause of the breaker is one setting, recovery.breaker_pause_s, and does not double",
     "O176": "the breaker is the summarizer's, which all sessions share",
     "O186": "as few pieces as fit the summarizer's window, not a given number of parts",

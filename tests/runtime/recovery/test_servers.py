@@ -7,8 +7,8 @@ from typing import Any
 
 import openai
 import pytest
-from support_engine import events, manager, pair, says, user
-from support_windows import Item, Server, enforcing, tool_session
+from support.engine import events, manager, pair, says, user
+from support.windows import Item, Server, enforcing, tool_session
 
 from bench._llama import weights
 from bench.overflow import session

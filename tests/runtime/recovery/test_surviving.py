@@ -14,15 +14,15 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support_engine import events, manager, pair, says, user
-from support_windows import Item, Model, Refused, tool_session
+from support.engine import events, manager, pair, says, user
+from support.windows import Item, Model, Refused, tool_session
 
 from compact import CompactConfig, CompactError, CompactManager
 from compact.checks import violations
 from compact.errors import ContextOverflow, WindowTooSmall
-from compact.learning import LearnedWindows
-from compact.overflow import Overflow
-from compact.recovery import input_tokens
+from compact.runtime.overflow import Overflow
+from compact.runtime.overflow.learning import LearnedWindows
+from compact.runtime.overflow.surviving import input_tokens
 from compact.testing import FailingArchive, ScriptedSummarizer
 from compact.windows import Window
 

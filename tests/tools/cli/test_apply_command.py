@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from support_data import FIXTURES
+from support.data import FIXTURES
 
 from compact import CompactConfig
 from compact.checks import violations
-from compact.cli.app import run
-from compact.cli.files import write_output
 from compact.tokens import estimate
-from compact.transcripts import read_sessions
+from compact.tools.cli.app import run
+from compact.tools.cli.files import write_output
+from compact.tools.transcripts import read_sessions
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
 CLAUDE_CODE = FIXTURES / "raw" / "claude_code_small.jsonl.gz"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from support_archive import SECRET, SettableClock, add_step, conversation, fs_archive, recorder
+from support.archive import SECRET, SettableClock, add_step, conversation, fs_archive, recorder
 
 from compact.archive import Archive
-from compact.cli.app import run
+from compact.tools.cli.app import run
 
 Call: TypeAlias = Callable[..., tuple[int, str, str]]
 COMMANDS = ["ls", "show", "restore", "grep", "search", "verify", "prune"]

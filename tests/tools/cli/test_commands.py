@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_data import FIXTURES
+from support.data import FIXTURES
 
 from compact.checks import violations
-from compact.cli.app import run
 from compact.tokens import Meter
+from compact.tools.cli.app import run
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
 CLAUDE_CODE = FIXTURES / "raw" / "claude_code_small.jsonl.gz"
@@ -346,7 +346,7 @@ def test_a_broken_config_of_the_current_directory_is_reported(called: Any, tmp_p
 
 
 def test_an_unexpected_error_is_one_line_too(called: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compact.cli.count.Measurer", None)
+    monkeypatch.setattr("compact.tools.cli.count.Measurer", None)
     code, _, err = called("count", SESSIONS)
     assert code == 2
     assert err.startswith("compact: unexpected TypeError: ")

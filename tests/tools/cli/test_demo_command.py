@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from compact.cli import app
-from compact.cli.app import run
+from compact.tools.cli import app
+from compact.tools.cli.app import run
 
 
 def ran(folder: Path, *arguments: str) -> str:
@@ -152,13 +152,13 @@ def test_the_demo_session_is_small_and_carries_no_addresses() -> None:
 
 def test_the_commands_are_named_as_they_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On the path: by name. Beside the interpreter: by path. Not installed: through the interpreter."""
-    from compact.cli.demo import _program
+    from compact.tools.cli.demo import _program
 
     script = tmp_path / "bin" / "compact"
     script.parent.mkdir()
     monkeypatch.setenv("PATH", str(script.parent))
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
-    assert _program() == f"{script.with_name('python')} -m compact.cli"
+    assert _program() == f"{script.with_name('python')} -m compact"
     script.touch()
     assert _program() == "bin/compact"
     script.chmod(0o755)
@@ -166,7 +166,7 @@ def test_the_commands_are_named_as_they_can_be_typed(monkeypatch: pytest.MonkeyP
 
 
 def test_the_figures_in_the_docs_are_those_of_the_demo(report: dict[str, Any]) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "REPLAY.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs" / "REPLAY.md").read_text(encoding="utf-8")
     first = report["replay"][0]
     rows = [
         f"| without compaction | {first['input_tokens_without']:,} | | {first['over_window_without']} | "

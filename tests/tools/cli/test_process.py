@@ -15,11 +15,11 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from support_data import FIXTURES
+from support.data import FIXTURES
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
-COMPACT = [sys.executable, "-m", "compact.cli"]
-DEMO = str(files("compact.cli") / "demo_session.jsonl.gz")
+COMPACT = [sys.executable, "-m", "compact"]
+DEMO = str(files("compact.tools.cli") / "demo_session.jsonl.gz")
 
 
 def ran(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
@@ -73,7 +73,7 @@ def test_output_survives_an_ascii_terminal() -> None:
 
 
 def test_without_typer_it_says_how_to_install_it() -> None:
-    code = "import sys; sys.modules['typer'] = None; from compact.cli import main; main()"
+    code = "import sys; sys.modules['typer'] = None; from compact.tools.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (

@@ -6,11 +6,11 @@ import json
 import re
 from pathlib import Path
 
-from support_engine import pair, says, user
+from support.engine import pair, says, user
 from typer.testing import CliRunner
 
 from compact import CompactConfig, CompactManager
-from compact.cli.app import app
+from compact.tools.cli.app import app
 
 
 def _archived(root: Path) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_data import FIXTURES, SHARED
-from support_harness import message, output, system, task
+from support.data import FIXTURES, SHARED
+from support.harness import message, output, system, task
 
-from compact.cli.app import run
+from compact.tools.cli.app import run
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
 TALK = [system(), task(), message("call 5550100"), output("x " * 300), message("hi")]
@@ -326,7 +326,7 @@ def test_every_shared_transcript_goes_through(called: Called) -> None:
 
 _PEAK = """
 import resource, sys
-from compact.cli.app import run
+from compact.tools.cli.app import run
 run(["count", sys.argv[2]])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 code = run(["harness", sys.argv[1], "--budget", "20k", "--pii", "none", "--report", sys.argv[3]])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support_harness import Artifact, independent_count, message, output, real_artifacts, system, task
+from support.harness import Artifact, independent_count, message, output, real_artifacts, system, task
 
 from compact.harness import HarnessConfig, control_changes, stabilize, validate
 
@@ -118,7 +118,7 @@ def test_every_turn_is_assembled_when_asked_and_a_late_loss_is_named() -> None:
     """A heuristic that forgets the system prompt as soon as there are more than ten artifacts, then finds it again."""
 
     def forgetful(entries: Any, config: Any) -> Any:
-        from compact.harness.heuristics import newest_first
+        from compact.tools.harness.heuristics import newest_first
 
         chosen = list(newest_first(entries, config))
         lost = 10 < len(entries) < 15

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_harness import independent_count, message, output, system, task
+from support.harness import independent_count, message, output, system, task
 
 from compact.errors import ConfigError, MessageError
 from compact.harness import HarnessConfig, stabilize
-from compact.harness.scenarios import SCENARIOS
+from compact.tools.harness.scenarios import SCENARIOS
 
 
 def named(report: Any, name: str) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_fr6_validation_suite_pii_check_names_the_artifact_that_fails() -> None:
 
 def test_fr6_validation_suite_order_check_finds_a_heuristic_that_loses_the_system_prompt() -> None:
     def careless(entries: Any, config: Any) -> Any:
-        from compact.harness.heuristics import newest_first
+        from compact.tools.harness.heuristics import newest_first
 
         return [choice for choice in newest_first(entries, config) if choice.entry.kind != "system"]
 
@@ -195,7 +195,7 @@ def test_nfr2_predictability_the_same_bytes_in_every_process_and_hash_seed(tmp_p
         outs = [tmp_path / f"{seed}.{ending}" for ending in ("json", "md", "html")]
         reports = [word for out in outs for word in ("--report", str(out))]
         subprocess.run(
-            [sys.executable, "-m", "compact.cli", "harness", str(file), "--budget", "300", *reports],
+            [sys.executable, "-m", "compact", "harness", str(file), "--budget", "300", *reports],
             check=True,
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -208,8 +208,8 @@ def test_nfr3_extensibility_rules_heuristics_and_checks_are_replaced_by_name_and
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from compact.harness import register_check, register_heuristic, register_rule
-    from compact.harness.config import CHECKS, HEURISTICS, RULES
-    from compact.harness.heuristics import newest_first
+    from compact.tools.harness.config import CHECKS, HEURISTICS, RULES
+    from compact.tools.harness.heuristics import newest_first
 
     for registry in (RULES, HEURISTICS, CHECKS):
         monkeypatch.setattr(registry, "_parts", dict(registry._parts))

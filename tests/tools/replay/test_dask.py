@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support_data import FIXTURES
+from support.data import FIXTURES
 
 from compact import CompactConfig
 from compact.errors import MissingExtra
-from compact.replay.engines import dask, engine_named, local
-from compact.replay.playing import Policy
-from compact.replay.running import replay
+from compact.tools.replay.engines import dask, engine_named, local
+from compact.tools.replay.playing import Policy
+from compact.tools.replay.running import replay
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support_data import bundled_sessions
-from support_engine import pair, says, user
-from support_replay import long_session, played, policy
+from support.data import bundled_sessions
+from support.engine import pair, says, user
+from support.replay import long_session, played, policy
 
 from compact import CompactManager, InsufficientBudget
 from compact.checks import violations

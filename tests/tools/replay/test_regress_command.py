@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_harness import message, system
-from support_replay import long_session, policy, session
+from support.harness import message, system
+from support.replay import long_session, policy, session
 
-from compact.cli.app import run
-from compact.replay import Job, as_data, play
-from compact.replay.prices import built_in
-from compact.replay.regress import Thresholds, changes
+from compact.tokens.prices import built_in
+from compact.tools.cli.app import run
+from compact.tools.replay import Job, as_data, play
+from compact.tools.replay.regress import Thresholds, changes
 
 Called = Callable[..., tuple[int, str, str]]
 
@@ -117,7 +117,7 @@ def test_regress_retention_is_measured_in_points() -> None:
     def report(retention: float | None) -> dict[str, Any]:
         numbers = dict.fromkeys(("failed", "illegal", "over_budget", "control", "input_tokens", "steps"), 1)
         summary = {"policy": "p", **numbers, "cost": None, "cost_cached": None, "retention": retention}
-        return {"format": "compact.replay/1", "summary": [summary], "sessions": []}
+        return {"format": "compact.tools.replay/1", "summary": [summary], "sessions": []}
 
     assert not changes(report(0.5), report(0.485), Thresholds())[0].worse
     assert changes(report(0.5), report(0.4), Thresholds())[0].worse

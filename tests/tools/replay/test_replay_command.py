@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_data import FIXTURES, SHARED
-from support_engine import says, user
-from support_replay import long_session, write_lines
+from support.data import FIXTURES, SHARED
+from support.engine import says, user
+from support.replay import long_session, write_lines
 
-from compact.cli.app import run
 from compact.errors import ConfigError
-from compact.replay.engines import engine_named, local
-from compact.replay.prices import Price, built_in, read_prices
+from compact.tokens.prices import Price, built_in, read_prices
+from compact.tools.cli.app import run
+from compact.tools.replay.engines import engine_named, local
 
 Called = Callable[..., tuple[int, str, str]]
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
@@ -113,7 +113,7 @@ def test_reports_are_the_same_bytes_in_every_process_hash_seed_and_number_of_wor
             [
                 sys.executable,
                 "-m",
-                "compact.cli",
+                "compact.tools.cli",
                 "replay",
                 "talks.jsonl",
                 "--window",

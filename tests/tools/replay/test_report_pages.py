@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_browser import browser, open_page
-from support_harness import message, output, system
-from support_replay import long_session, played, policy
+from support.browser import browser, open_page
+from support.harness import message, output, system
+from support.replay import long_session, played, policy
 
 from compact.harness import HarnessConfig, stabilize
-from compact.harness.page import cards, document
-from compact.harness.writing import SessionReport
-from compact.harness.writing import as_html as harness_page
-from compact.replay.charts import Line, line_chart, nice_ceiling, short
-from compact.replay.page import as_html
-from compact.replay.results import Played
+from compact.tools.harness.page import cards, document
+from compact.tools.harness.writing import SessionReport
+from compact.tools.harness.writing import as_html as harness_page
+from compact.tools.replay.charts import Line, line_chart, nice_ceiling, short
+from compact.tools.replay.page import as_html
+from compact.tools.replay.results import Played
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> & \ud800 \x00"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compact.dialects import get
-from compact.replay.retention import IDENTIFIER, Index, Needed, Spoken, is_kept, needed, spoken
+from compact.messages.dialects import get
+from compact.tools.replay.retention import IDENTIFIER, Index, Needed, Spoken, is_kept, needed, spoken
 
 
 def said(role: str, text: str) -> Spoken:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compact.transcripts import Session, Skipped, TranscriptError, read_sessions
+from compact.tools.transcripts import Session, Skipped, TranscriptError, read_sessions
 
 HELLO = {"role": "user", "content": "hello"}
 REPLY = {"role": "assistant", "content": "Ωμέγα \u2028 fine"}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_data import FIXTURES, shared_file
+from support.data import FIXTURES, shared_file
 
-from compact import dialects
-from compact.transcripts import Marker, Session, TranscriptError, read_sessions
+from compact.messages import dialects
+from compact.tools.transcripts import Marker, Session, TranscriptError, read_sessions
 
 RAW = FIXTURES / "raw"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_viewer import (
+from support.viewer import (
     browser_arguments,
     chromium,
     fill_with_demo,
@@ -14,7 +14,7 @@ from support_viewer import (
     serving,
 )
 
-from compact.viewer.serving import ViewerServer
+from compact.tools.viewer.serving import ViewerServer
 
 
 @pytest.fixture(scope="session")

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_data import bundled_sessions
-from support_engine import pair, says, user
-from support_viewer import WINDOW, ask, manager_on, opened
+from support.data import bundled_sessions
+from support.engine import pair, says, user
+from support.viewer import WINDOW, ask, manager_on, opened
 
-from compact import dialects
 from compact.archive import Archive
-from compact.cli.demo import demo_session
-from compact.cli.relive import calls
-from compact.messages import Message
-from compact.viewer.comparing import cited, compare, places
-from compact.viewer.serving import ViewerServer
-from compact.viewer.steps import Comparison, Steps
+from compact.messages import Message, dialects
+from compact.tools.cli.demo import demo_session
+from compact.tools.cli.relive import calls
+from compact.tools.viewer.comparing import cited, compare, places
+from compact.tools.viewer.serving import ViewerServer
+from compact.tools.viewer.steps import Comparison, Steps
 
 
 def comparisons(archive: Archive, session: str) -> list[Comparison]:

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from support_viewer import span
+from support.viewer import span
 
-from compact.viewer.ingest import Refused, accepted, as_event
-from compact.viewer.sessions import Sessions, trace_key
+from compact.tools.viewer.ingest import Refused, accepted, as_event
+from compact.tools.viewer.sessions import Sessions, trace_key
 
 TRACE = {"type": "trace", "trace_id": "t1", "name": "a session", "metadata": {"model": "gpt-4o"}}
 

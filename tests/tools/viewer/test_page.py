@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_viewer import (
+from support.viewer import (
     BREAKOUT,
     HOSTILE,
     WINDOW,
@@ -23,8 +23,8 @@ from support_viewer import (
 )
 
 from compact.events import Finished, TokenEstimate
-from compact.viewer.serving import ViewerServer
-from compact.viewer.sessions import trace_key
+from compact.tools.viewer.serving import ViewerServer
+from compact.tools.viewer.sessions import trace_key
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup")
 expect = playwright.expect

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_data import bundled_sessions
-from support_viewer import fill_with_demo, fill_with_demo_by_hand, manager_on, serving
+from support.data import bundled_sessions
+from support.viewer import fill_with_demo, fill_with_demo_by_hand, manager_on, serving
 
 TARGET = os.environ.get("SCREENSHOTS", "")
 FOLDER = Path(TARGET).resolve()  # before a test changes the folder it runs in

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_exporters import wait_until
-from support_viewer import ask, manager_on, opened, serving, span
+from support.exporters import wait_until
+from support.viewer import ask, manager_on, opened, serving, span
 
 from compact import CompactConfig, CompactManager
 from compact.errors import CompactError, ConfigError, MissingExtra
 from compact.events import Finished, Started
-from compact.viewer.guarding import check_address
-from compact.viewer.serving import ViewerServer
+from compact.tools.viewer.guarding import check_address
+from compact.tools.viewer.serving import ViewerServer
 
 TOKEN = "a-token-of-some-length"
 

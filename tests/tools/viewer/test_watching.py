@@ -18,17 +18,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from support_viewer import ask, manager_on, opened, serving, span
+from support.viewer import ask, manager_on, opened, serving, span
 
 from compact.archive import watching
 from compact.archive.watching import LogWatcher
-from compact.cli.app import run
-from compact.cli.demo import demo_session
-from compact.cli.relive import relive
-from compact.cli.stats import stats_of
-from compact.viewer import live
-from compact.viewer.live import EventStream
-from compact.viewer.serving import ViewerServer
+from compact.tools.cli.app import run
+from compact.tools.cli.demo import demo_session
+from compact.tools.cli.relive import relive
+from compact.tools.cli.stats import stats_of
+from compact.tools.viewer import live
+from compact.tools.viewer.live import EventStream
+from compact.tools.viewer.serving import ViewerServer
 
 HELLO = [{"role": "user", "content": "Hello."}]
 
@@ -225,7 +225,7 @@ def test_tail_follows_until_it_is_interrupted(tmp_path: Path) -> None:
     with manager_on(tmp_path) as manager:
         manager.preflight("a", HELLO)
         manager.flush()
-        command = [sys.executable, "-m", "compact.cli", "tail", "a", "--root", str(tmp_path)]
+        command = [sys.executable, "-m", "compact", "tail", "a", "--root", str(tmp_path)]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=os.environ | {"NO_COLOR": "1"}
         ) as process:
@@ -272,7 +272,7 @@ def test_stats_of_several_sessions_are_added_up(demo_root: Path) -> None:
 
 
 def test_view_prints_its_addresses_and_ends_on_interrupt(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "compact.cli", "view", str(tmp_path), "--port", "0"]
+    command = [sys.executable, "-m", "compact", "view", str(tmp_path), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(4)]

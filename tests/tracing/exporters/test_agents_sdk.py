@@ -13,12 +13,12 @@ from agents.models.interface import Model
 from agents.run import CallModelData, ModelInputData
 from agents.tracing import TracingProcessor, agent_span, get_trace_provider, set_trace_processors, trace
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
-from support_engine import events, manager, turns
-from support_exporters import busy_session
+from support.engine import events, manager, turns
+from support.exporters import busy_session
 
 from compact import CompactManager
 from compact.errors import MissingExtra
-from compact.exporters.agents_sdk import AgentsSdkExporter
+from compact.tracing.exporters.agents_sdk import AgentsSdkExporter
 
 
 class Recorded(TracingProcessor):

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_ariadne import Ariadne, refusal
-from support_engine import events, turns
-from support_exporters import busy_session, event_maker, wait_until
+from support.ariadne import Ariadne, refusal
+from support.engine import events, turns
+from support.exporters import busy_session, event_maker, wait_until
 
 from compact import CompactConfig, CompactManager
 from compact.events import Failure, Started, SummaryCreated
-from compact.exporters import Sent, Unavailable
-from compact.exporters.ariadne import AriadneExporter
+from compact.tracing.exporters import Sent, Unavailable
+from compact.tracing.exporters.ariadne import AriadneExporter
 
 make = event_maker(lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -147,7 +147,7 @@ def test_an_event_that_is_too_large_loses_the_end_of_its_texts_only(ariadne: Ari
 
 
 def test_a_refused_size_is_split(ariadne: Ariadne, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("support_ariadne.MAX_BYTES", 5_000)
+    monkeypatch.setattr("support.ariadne.MAX_BYTES", 5_000)
     assert AriadneExporter(ariadne.url).export(told(60)) == Sent(60)
     assert len(ariadne.spans) == 60
     assert 413 in ariadne.statuses
@@ -201,7 +201,7 @@ def test_an_outage_is_told_once_on_stderr_and_never_raised(
 def test_every_event_is_delivered_after_it_is_back(
     ariadne: Ariadne, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compact.exporters.ariadne.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("compact.tracing.exporters.ariadne.TIMEOUT_S", 0.3)
     if trouble == "down":
         ariadne.stop()
     else:

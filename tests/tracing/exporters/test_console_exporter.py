@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support_engine import manager, turns
-from support_events import EXAMPLES
-from support_exporters import busy_session, event_maker
+from support.engine import manager, turns
+from support.events import EXAMPLES
+from support.exporters import busy_session, event_maker
 
 from compact.events import Recovery, Started, Warned
-from compact.exporters.console import ConsoleExporter, line, wants_colour
-from compact.exporters.jsonl import JsonlExporter
+from compact.tracing.exporters.console import ConsoleExporter, line, wants_colour
+from compact.tracing.exporters.jsonl import JsonlExporter
 
 NOW = datetime(2026, 1, 1, 12, 30, 0, 5000, tzinfo=UTC)
 make = event_maker(lambda: NOW)

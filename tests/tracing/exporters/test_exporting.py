@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_ariadne import Ariadne
-from support_engine import events, manager, turns
-from support_exporters import Gate, wait_until
+from support.ariadne import Ariadne
+from support.engine import events, manager, turns
+from support.exporters import Gate, wait_until
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
 from compact.errors import ConfigError
 from compact.events import Ids, Recorder, Started
-from compact.exporters import CHOICES, open_exporter
 from compact.redaction import Redactor
 from compact.testing import CapturingExporter
+from compact.tracing.exporters import CHOICES, open_exporter
 
 
 def emit(made: CompactManager, count: int, session: str = "s") -> None:

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from support_exporters import Gate, ListLog, event_maker, line_of, wait_until
+from support.exporters import Gate, ListLog, event_maker, line_of, wait_until
 
 from compact.errors import ArchiveError, ConfigError
-from compact.exporters import Exporter, Sent, Told, Unavailable, as_exporter
-from compact.follower import Follower
+from compact.tracing.export_worker import Follower
+from compact.tracing.exporters import Exporter, Sent, Told, Unavailable, as_exporter
 
 Report = tuple[str, str, int, int]
 

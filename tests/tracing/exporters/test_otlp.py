@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from support_engine import events, manager, turns
-from support_exporters import busy_session, wait_until
-from support_otlp import Collector, attributes
+from support.engine import events, manager, turns
+from support.exporters import busy_session, wait_until
+from support.otlp import Collector, attributes
 
 from compact import CompactManager
 from compact.errors import MissingExtra
-from compact.exporters.otlp import OtlpExporter
+from compact.tracing.exporters.otlp import OtlpExporter
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_metrics_are_sent_on_close(collector: Collector) -> None:
     with traced(collector) as made:
         made.preflight("s", busy_session())
     found = collector.metrics()
-    (passes,) = found["compact.passes"].sum.data_points
+    (passes,) = found["compact.engine.ladder"].sum.data_points
     assert (passes.as_int, attributes(passes)) == (1, {"outcome": "compacted", "reason": "budget"})
     assert found["compact.tokens.saved"].sum.data_points[0].as_int > 1000
     assert found["compact.pass.duration"].histogram.data_points[0].count == 1

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compact.errors import ConfigError
-from compact.excerpts import safe_cut
-from compact.markers import RECOVERY_OPENS
+from compact.messages.excerpts import safe_cut
+from compact.messages.markers import RECOVERY_OPENS
 from compact.redaction import MASK
 
 FRAME_CHARS = 1500

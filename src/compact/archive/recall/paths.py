@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from compact.archive import keys
 from compact.archive.protocol import FileInfo, Listing
-from compact.archive.recovery_text import counted, quoted
+from compact.archive.recall.answers import counted, quoted
 
 ROOT = "/"
 _SHOWN = 20

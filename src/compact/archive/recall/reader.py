@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from compact.archive.grep import Match, Pattern
 from compact.archive.keys import VIRTUAL_FOLDERS
 from compact.archive.protocol import Listing
 from compact.archive.reading import Reader
-from compact.archive.recovery_paths import ROOT, Refused, about_gaps, described, files_at, one_file
-from compact.archive.recovery_text import Limits, Page, answer, counted, cut_near, quoted
-from compact.archive.search import Hit, SearchIndex
+from compact.archive.recall.answers import Limits, Page, answer, counted, cut_near, quoted
+from compact.archive.recall.grep import Match, Pattern
+from compact.archive.recall.paths import ROOT, Refused, about_gaps, described, files_at, one_file
+from compact.archive.recall.search import Hit, SearchIndex
 from compact.errors import ArchiveError
 
 _MOST_COUNTED = 1_000

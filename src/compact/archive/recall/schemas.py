@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compact.archive.recovery_paths import Refused
-from compact.archive.recovery_text import Limits, quoted
+from compact.archive.recall.answers import Limits, quoted
+from compact.archive.recall.paths import Refused
 
 _PLACES = (
     "/tool_outputs/ (outputs of tools) and /conversation_history/ (the conversation before each compaction)"

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.archive import keys
-from compact.archive.passages import split
 from compact.archive.protocol import FileInfo
 from compact.archive.reading import Reader
+from compact.archive.recall.passages import split
+from compact.archive.recall.terms import terms
 from compact.archive.records import already_stored, digest
-from compact.archive.terms import terms
 from compact.errors import ArchiveError
 
 INDEX = f"{keys.CACHES}/search"

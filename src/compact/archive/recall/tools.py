@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.archive.reading import Reader
-from compact.archive.recovery_paths import Refused
-from compact.archive.recovery_schemas import DESCRIPTIONS, checked, schema_of
-from compact.archive.recovery_session import SessionFiles
-from compact.archive.recovery_text import Limits, answer, quoted
+from compact.archive.recall.answers import Limits, answer, quoted
+from compact.archive.recall.paths import Refused
+from compact.archive.recall.reader import SessionFiles
+from compact.archive.recall.schemas import DESCRIPTIONS, checked, schema_of
 from compact.errors import ArchiveError
-from compact.markers import is_recovery_output
+from compact.messages.markers import is_recovery_output
 
 __all__ = ["Limits", "RecoveryTool", "is_recovery_output", "recovery_tools", "run"]
 

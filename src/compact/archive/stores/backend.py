@@ -23,10 +23,10 @@ from compact import turns
 from compact.archive import keys
 from compact.archive.archive import Archive
 from compact.archive.log import Listener
-from compact.archive.memory import MemoryStore
 from compact.archive.protocol import Created, Redactor
 from compact.archive.records import Record, read_state
 from compact.archive.steps import moves
+from compact.archive.stores.memory import MemoryStore
 from compact.errors import ArchiveError, ConfigError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor as DefaultRedactor

@@ -8,7 +8,7 @@ A crash before the link leaves a hidden file that is swept later; after it, the 
 never taken back: another process may have built on it already. If the folder's fsync then fails, the write is reported
 as failed, and what may be seen is whole.
 
-Every function works on an open folder and raises OSError; `compact.archive.tree` explains it.
+Every function works on an open folder and raises OSError; `compact.archive.stores.tree` explains it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import time
 from contextlib import suppress
 
 from compact import turns
-from compact.archive import owners
+from compact.archive.stores import owners
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 # Without O_NONBLOCK the open of a pipe that somebody put there would wait forever.

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from compact.archive.protocol import Appended, Created, Entry
 from compact.archive.records import Record, digest
-from compact.archive.tree import Tree
+from compact.archive.stores.tree import Tree
 
 
 class FsStore:
-    """Files under one root; see `compact.archive.durable` for what survives what."""
+    """Files under one root; see `compact.archive.stores.durable` for what survives what."""
 
     adapter = "fs"
     settle_s = 0.0

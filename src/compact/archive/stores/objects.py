@@ -23,7 +23,7 @@ from compact.archive import deadlines, keys
 from compact.archive.protocol import Appended, Created, Entry
 from compact.archive.recent import Recent
 from compact.archive.records import Record
-from compact.archive.timed import Timed
+from compact.archive.stores.timed import Timed
 from compact.errors import ArchiveError, ConfigError, MissingExtra
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from compact.archive import keys, owners
+from compact.archive import keys
 from compact.archive.protocol import Appended, Created, Entry, Store
 from compact.archive.records import Record, already_stored, digest
-from compact.archive.tree import Tree
+from compact.archive.stores import owners
+from compact.archive.stores.tree import Tree
 from compact.errors import ArchiveError
 
 _SPOOLED = re.compile(

@@ -1,7 +1,7 @@
 """A folder tree on a local disk, addressed by keys, in which no symbolic link is ever followed.
 
 Keys become open folders here, and OSError becomes ArchiveError. What makes a write durable is in
-`compact.archive.durable`. Nothing stays open between two calls, so a tree may be used from any thread and after a fork.
+`compact.archive.stores.durable`. Nothing stays open between two calls, so a tree may be used from any thread and after a fork.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from compact.archive import durable
 from compact.archive.protocol import Entry
+from compact.archive.stores import durable
 from compact.errors import ArchiveError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compact.engine.effects import Asking, Emit, Store
+from compact.engine.rows import Desk, Row, tool_names, with_result_text
 from compact.events import Offload
-from compact.excerpts import preview
-from compact.markers import POINTER_OPENS, is_pointer, is_recovery_output
 from compact.messages import ToolResult
-from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, with_result_text
+from compact.messages.excerpts import preview
+from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
 
 
 def offload(

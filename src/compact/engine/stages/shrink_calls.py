@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compact.cuts import Unit
+from compact.engine.effects import Asking, Emit, Store
+from compact.engine.rows import Desk, Row, tool_names, total, with_result_text
 from compact.events import CallsShrunk
-from compact.markers import POINTER_OPENS, is_pointer, is_recovery_output
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.salience import Piece, choose, numbered, pieces_again, pieces_of, words_of
-from compact.stages.base import Asking, Desk, Emit, Row, Store, tool_names, total, with_result_text
+from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
+from compact.messages.salience import Piece, choose, numbered, pieces_again, pieces_of, words_of
+from compact.messages.units import Unit
 
 BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""

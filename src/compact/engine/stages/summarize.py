@@ -11,17 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from compact.claims import Source
-from compact.cues import CONSTRAINT
-from compact.dialects import Dialect
+from compact.engine.effects import Asking, Emit
+from compact.engine.rows import Desk, Row, total
 from compact.events import Failure, Fallback
-from compact.excerpts import fitting_head, head_and_tail
-from compact.facts import appendix, facts_of
-from compact.hygiene.sanitizing import valid_text
-from compact.markers import SUMMARY_OPENS
 from compact.messages import Message, Text
-from compact.stages.base import Asking, Desk, Emit, Reply, Row, SummaryRequest, total
-from compact.verification import Defect, Expected, Verdict, verify
+from compact.messages.dialects import Dialect
+from compact.messages.excerpts import fitting_head, head_and_tail
+from compact.messages.hygiene.sanitizing import valid_text
+from compact.messages.markers import SUMMARY_OPENS
+from compact.summaries.checking.claims import Source
+from compact.summaries.checking.facts import appendix, facts_of
+from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
+from compact.summaries.extracting.cues import CONSTRAINT
+from compact.summaries.request import Reply, SummaryRequest
 
 _STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
 INSTRUCTIONS = "## What the user asked, in their words, newest first"

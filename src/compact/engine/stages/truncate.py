@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from compact.cuts import Unit
-from compact.excerpts import head_and_tail
-from compact.markers import POINTER_OPENS
+from compact.engine.rows import Desk, Row, total
 from compact.messages import Message, Part, Text, ToolResult
-from compact.stages.base import Desk, Row, total
+from compact.messages.excerpts import head_and_tail
+from compact.messages.markers import POINTER_OPENS
+from compact.messages.units import Unit
 
 _MIN_TOKENS = 40
 """No message is cut below this: the rest would say nothing."""

@@ -11,10 +11,10 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from compact.archive.recovery_tools import RecoveryTool
-from compact.integrations._shared import SessionId, conversations_of, observe, parted
+from compact.archive.recall.tools import RecoveryTool
 from compact.integrations.langchain.messages import View
-from compact.manager import CompactManager
+from compact.integrations.shared import SessionId, conversations_of, observe, parted
+from compact.runtime.manager import CompactManager
 
 
 class CompactMiddleware(AgentMiddleware):

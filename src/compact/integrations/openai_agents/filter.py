@@ -19,9 +19,9 @@ from agents import (
 )
 from agents.run import CallModelData, ModelInputData
 
-from compact.integrations._shared import SessionId, conversations_of, current_session, observe, parted
 from compact.integrations.openai_agents.tools import AgentTools
-from compact.manager import CompactManager
+from compact.integrations.shared import SessionId, conversations_of, current_session, observe, parted
+from compact.runtime.manager import CompactManager
 
 DIALECT = "responses"
 _NO_TRACE = "no-op"

@@ -23,7 +23,9 @@ from agents.items import TResponseStreamEvent
 from agents.tool import Tool
 from openai.types.responses.response_prompt_param import ResponsePromptParam
 
-from compact.integrations._shared import (
+from compact.integrations.openai_agents.filter import DIALECT, fit_for, name_of, warn_server_managed
+from compact.integrations.openai_agents.tools import schemas
+from compact.integrations.shared import (
     SessionId,
     StreamRefused,
     conversations_of,
@@ -32,9 +34,7 @@ from compact.integrations._shared import (
     is_refusal,
     observe,
 )
-from compact.integrations.openai_agents.filter import DIALECT, fit_for, name_of, warn_server_managed
-from compact.integrations.openai_agents.tools import schemas
-from compact.manager import CompactManager
+from compact.runtime.manager import CompactManager
 
 
 @dataclass(frozen=True, slots=True)

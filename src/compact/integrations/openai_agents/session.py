@@ -11,7 +11,7 @@ from agents import Agent, OpenAIConversationsSession, Session, SessionABC, TResp
 from compact.errors import ConfigError
 from compact.integrations.openai_agents.filter import DIALECT, Opened, opened_session
 from compact.integrations.openai_agents.tools import AgentTools
-from compact.manager import CompactManager
+from compact.runtime.manager import CompactManager
 
 
 class CompactSession(SessionABC):

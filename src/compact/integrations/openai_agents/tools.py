@@ -18,8 +18,8 @@ from agents import (
 from agents.tool import Tool
 from agents.tool_context import ToolContext
 
-from compact.archive.recovery_tools import RecoveryTool, run
-from compact.manager import CompactManager
+from compact.archive.recall.tools import RecoveryTool, run
+from compact.runtime.manager import CompactManager
 
 _REMEMBERED_AGENTS = 64
 

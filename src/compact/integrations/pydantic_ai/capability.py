@@ -15,10 +15,10 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import FunctionToolset
 
-from compact.archive.recovery_tools import RecoveryTool
-from compact.integrations._shared import SessionId, conversations_of, observe, parted
+from compact.archive.recall.tools import RecoveryTool
 from compact.integrations.pydantic_ai.messages import View
-from compact.manager import CompactManager
+from compact.integrations.shared import SessionId, conversations_of, observe, parted
+from compact.runtime.manager import CompactManager
 
 
 @dataclass

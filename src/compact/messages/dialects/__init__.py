@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from compact.dialects._wire import is_plain, plain
 from compact.errors import MessageError
-from compact.messages import Message, Piece
+from compact.messages.dialects.wire import is_plain, plain
+from compact.messages.message import Message, Piece
 
 __all__ = ["NAMES", "Dialect", "detect", "get", "read", "require_list", "write"]
 
@@ -73,7 +73,7 @@ def get(name: str) -> Dialect:
     key = _ALIASES.get(key, key)
     if key not in NAMES:
         raise MessageError(f"unknown dialect {name!r}", hint=f"Known: {', '.join(NAMES)}", dialect=name)
-    return cast("Dialect", import_module(f"compact.dialects.{key}"))
+    return cast("Dialect", import_module(f"compact.messages.dialects.{key}"))
 
 
 def detect(messages: Sequence[Any]) -> Dialect:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.dialects._wire import (
+from compact.messages.dialects.wire import (
     blocks_of,
     claim_by_blocks,
     image_from_url,
@@ -18,7 +18,7 @@ from compact.dialects._wire import (
     role_of,
     text_block,
 )
-from compact.messages import (
+from compact.messages.message import (
     Image,
     Message,
     Opaque,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.dialects._wire import joined, marks, plain, rebuilt
-from compact.messages import Message, Piece, Text
+from compact.messages.dialects.wire import joined, marks, plain, rebuilt
+from compact.messages.message import Message, Piece, Text
 
 NAME = "harness"
 EXPECTED = "an artifact: {'kind': 'system' | 'task' | 'message' | 'tool_output' | ..., 'content': text}"

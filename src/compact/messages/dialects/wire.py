@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.messages import Image, Part, Piece, Sealed, Text, to_json
+from compact.messages.message import Image, Part, Piece, Sealed, Text, to_json
 
 _PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer"})
 _ABORTED = frozenset({"aborted", "error", "cancelled"})

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact import dialects
-from compact.dialects._wire import is_plain
-from compact.hygiene.repair import Repair, repair_tool_pairs, repaired
-from compact.hygiene.sanitizing import sanitize, sanitized
-from compact.hygiene.turns import limit_turns, limited
-from compact.hygiene.work import Cleaned, Removed, settled
-from compact.pairs import batches, in_flight
+from compact.messages import dialects
+from compact.messages.dialects.wire import is_plain
+from compact.messages.hygiene.repair import Repair, repair_tool_pairs, repaired
+from compact.messages.hygiene.sanitizing import sanitize, sanitized
+from compact.messages.hygiene.turns import limit_turns, limited
+from compact.messages.hygiene.work import Cleaned, Removed, settled
+from compact.messages.pairs import batches, in_flight
 
 __all__ = [
     "Cleaned",

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact import dialects
-from compact.checks import structure_violations
-from compact.dialects import Dialect
-from compact.dialects._wire import plain
-from compact.hygiene.sanitizing import safe_id
-from compact.hygiene.work import Removed, settled, without_loose_ends
-from compact.markers import GAP
-from compact.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from compact.pairs import (
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.dialects.wire import plain
+from compact.messages.hygiene.sanitizing import safe_id
+from compact.messages.hygiene.work import Removed, settled, without_loose_ends
+from compact.messages.legality import structure_violations
+from compact.messages.markers import GAP
+from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.pairs import (
     Batch,
     Found,
     batches,

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compact import dialects
-from compact.checks import NAME_RULE, ROLES, bad_text, id_problem
-from compact.dialects import Dialect
-from compact.dialects._wire import plain, rebuilt
-from compact.hygiene.work import Removed, settled, without_loose_ends
-from compact.messages import Message, Part, Text, ToolCall, ToolResult
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.dialects.wire import plain, rebuilt
+from compact.messages.hygiene.work import Removed, settled, without_loose_ends
+from compact.messages.legality import NAME_RULE, ROLES, bad_text, id_problem
+from compact.messages.message import Message, Part, Text, ToolCall, ToolResult
 
 _REPLACEMENT = "\ufffd"
 

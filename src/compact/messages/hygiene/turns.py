@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact import dialects
-from compact.dialects import Dialect
 from compact.errors import ConfigError
-from compact.hygiene.work import Removed, settled
-from compact.messages import Message
-from compact.pairs import batches
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.hygiene.work import Removed, settled
+from compact.messages.message import Message
+from compact.messages.pairs import batches
 
 _ALWAYS_KEPT = frozenset({"system", "developer"})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compact import dialects
-from compact.checks import violations_in
-from compact.dialects import Dialect
+from compact.messages import dialects
+from compact.messages.dialects import Dialect
+from compact.messages.legality import violations_in
 
 
 class Verified:

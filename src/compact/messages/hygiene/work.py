@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.checks import has_content
-from compact.dialects import Dialect
-from compact.messages import Message, Reasoning
+from compact.messages.dialects import Dialect
+from compact.messages.legality import has_content
+from compact.messages.message import Message, Reasoning
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,19 @@ import re
 import string
 from collections.abc import Sequence
 
-from compact.redaction.candidates import Candidate, Find, Span
-from compact.redaction.fields import Fields, holds_secret, is_made_up
-from compact.redaction.literals import Value, end_of_value, read_block, read_cell, read_next_line, read_value
-from compact.redaction.names import is_innocent, normal_name
-from compact.redaction.rules import Rule
-from compact.redaction.shapes import has_digit, looks_random
+from compact.redaction.fields.literals import (
+    Value,
+    end_of_value,
+    read_block,
+    read_cell,
+    read_next_line,
+    read_value,
+)
+from compact.redaction.fields.names import is_innocent, normal_name
+from compact.redaction.fields.shapes import has_digit, looks_random
+from compact.redaction.fields.values import Fields, holds_secret, is_made_up
+from compact.redaction.rules.candidates import Candidate, Find, Span
+from compact.redaction.rules.rule import Rule
 
 _WRAPPING = r"(?:&quot;|&#3[49];|&apos;|\x1b\[[\d;]{0,12}m)?"
 """HTML's quotes, and the codes that colour a terminal."""

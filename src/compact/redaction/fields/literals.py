@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from compact.redaction.shapes import is_prose
+from compact.redaction.fields.shapes import is_prose
 
 _LONGEST_QUOTED = 4_096
 _LONGEST_BARE = 1_024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compact.redaction.candidates import Candidate, Find, Span
+from compact.redaction.rules.candidates import Candidate, Find, Span
 
 _BEFORE = 256
 _AFTER = 5_120

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compact.redaction.literals import Value
-from compact.redaction.names import is_innocent, normal_name
-from compact.redaction.rules import Rule
-from compact.redaction.shapes import (
+from compact.redaction.fields.literals import Value
+from compact.redaction.fields.names import is_innocent, normal_name
+from compact.redaction.fields.shapes import (
     has_digit,
     is_code,
     is_common_word,
@@ -23,7 +22,8 @@ from compact.redaction.shapes import (
     word_set,
     words_of,
 )
-from compact.redaction.validators import CHECKS
+from compact.redaction.rules.rule import Rule
+from compact.redaction.rules.validators import CHECKS
 
 _REMEMBERED_NAMES = 20_000
 _LONGEST_REMEMBERED = 200

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from compact.redaction.candidates import Bounds, Candidate, Judge
-from compact.redaction.shapes import (
+from compact.redaction.fields.shapes import (
     has_digit,
     is_code,
     is_filler,
@@ -15,7 +14,8 @@ from compact.redaction.shapes import (
     looks_random,
     surprise,
 )
-from compact.redaction.validators import luhn
+from compact.redaction.rules.candidates import Bounds, Candidate, Judge
+from compact.redaction.rules.validators import luhn
 
 _LONGEST_KEY = 200_000
 _PEM_LINE = re.compile(

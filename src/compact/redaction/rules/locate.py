@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import re2  # type: ignore[import-untyped]
 
-from compact.redaction.candidates import Find
-from compact.redaction.patterns import Pattern, options
+from compact.redaction.rules.candidates import Find
+from compact.redaction.rules.patterns import Pattern, options
 
 
 @dataclass(frozen=True, slots=True)

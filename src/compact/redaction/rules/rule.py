@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.errors import RedactionError
-from compact.redaction.candidates import MASK
-from compact.redaction.judges import JUDGES
-from compact.redaction.patterns import Pattern, compile_pattern
-from compact.redaction.validators import CHECKS, KINDS
+from compact.redaction.rules.candidates import MASK
+from compact.redaction.rules.judges import JUDGES
+from compact.redaction.rules.patterns import Pattern, compile_pattern
+from compact.redaction.rules.validators import CHECKS, KINDS
 
 Scope: TypeAlias = Literal["text", "key"]
 Validator: TypeAlias = str | Callable[[str], bool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compact.redaction.rules import Rule
+from compact.redaction.rules.rule import Rule
 
 
 def shape_rules() -> list[Rule]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from compact.redaction.names import key_rules
-from compact.redaction.pii import digit_rules, pii_rules
-from compact.redaction.rules import Rule, RuleSource, resolve
-from compact.redaction.secrets import shape_rules
-from compact.redaction.vendors import vendor_rules
+from compact.redaction.fields.names import key_rules
+from compact.redaction.rules.pii import digit_rules, pii_rules
+from compact.redaction.rules.rule import Rule, RuleSource, resolve
+from compact.redaction.rules.secrets import shape_rules
+from compact.redaction.rules.vendors import vendor_rules
 
 
 @cache

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compact.redaction.shapes import is_filler, is_placeholder, is_reference, looks_random
+from compact.redaction.fields.shapes import is_filler, is_placeholder, is_reference, looks_random
 
 Check = Callable[[str], bool]
 

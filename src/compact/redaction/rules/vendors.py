@@ -6,7 +6,7 @@ upwards: vendors lengthen their tokens, and half a secret left standing is a sec
 
 from __future__ import annotations
 
-from compact.redaction.rules import Rule
+from compact.redaction.rules.rule import Rule
 
 Row = tuple[str, str, str] | tuple[str, str, str, str | None]
 

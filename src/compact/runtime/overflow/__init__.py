@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import CompactError
-from compact.overflow import evidence, numbers, wording
-from compact.overflow.evidence import Evidence
+from compact.runtime.overflow import evidence, numbers, wording
+from compact.runtime.overflow.evidence import Evidence
 
 __all__ = ["Overflow", "recognise", "recognise_reply"]
 

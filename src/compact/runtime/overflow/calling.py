@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from compact import hygiene, recovery
 from compact.config.sections import RecoveryConfig
-from compact.engine import Call
+from compact.engine.line import Call
 from compact.events import Recovery
-from compact.recovery import Learn, Learned, Prepare, Request, Send, Step, Surviving, Tell
+from compact.messages import hygiene
+from compact.runtime.overflow import surviving
+from compact.runtime.overflow.surviving import Learn, Learned, Prepare, Request, Send, Step, Surviving, Tell
 
 ModelCall: TypeAlias = Callable[[Any], Any]
 """The host's own call: gets the messages to send, returns the provider's reply, or a coroutine that does."""
@@ -55,7 +56,7 @@ class Calling:
                 case _:
                     return self._noted(step)
 
-        reply = recovery.run(self._steps(), perform)
+        reply = surviving.run(self._steps(), perform)
         return reply, sent[0]
 
     async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Request]:
@@ -72,11 +73,11 @@ class Calling:
                 case _:
                     return self._noted(step)
 
-        reply = await recovery.arun(self._steps(), perform)
+        reply = await surviving.arun(self._steps(), perform)
         return reply, sent[0]
 
     def _steps(self) -> Surviving:
-        return recovery.surviving(self.parts.settings, self.parts.redact)
+        return surviving.surviving(self.parts.settings, self.parts.redact)
 
     def _asked(self, step: Prepare) -> Call:
         return replace(self.call, fit=step.fit, without_model=step.without_model, note=step.note)
@@ -86,7 +87,7 @@ class Calling:
         return Request(ready, self.parts.count(ready), self.parts.step())
 
     async def _sent(self, messages: Any) -> Any:
-        if recovery.is_coroutine_function(self.model_call):
+        if surviving.is_coroutine_function(self.model_call):
             return await self.model_call(messages)
         reply = await asyncio.to_thread(self._in_thread, messages)
         if isinstance(reply, _Stopped):

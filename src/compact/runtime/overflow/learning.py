@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from compact.overflow import Overflow
-from compact.windows import Window
+from compact.runtime.overflow import Overflow
+from compact.tokens.windows import Window
 
 _LEAST_LIMIT = 256
 """A smaller number in an error is something else."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from compact.overflow.wording import plain
+from compact.runtime.overflow.wording import plain
 
 Role: TypeAlias = Literal["limit", "requested", "input", "output"]
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from compact.config.sections import RecoveryConfig
 from compact.errors import ArchiveError, CompactError, ContextOverflow, WindowTooSmall
-from compact.overflow import Overflow, recognise, recognise_reply
+from compact.runtime.overflow import Overflow, recognise, recognise_reply
 
 Action: TypeAlias = Literal["compact", "truncate"]
 _SHARES_LEFT = (0.1, 0.25, 0.5, 0.7, 0.85, 0.95)

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compact.claims import ids_in
-from compact.markers import is_pointer
 from compact.messages import Message
-from compact.verification import gives_orders
+from compact.messages.markers import is_pointer
+from compact.summaries.checking.claims import ids_in
+from compact.summaries.checking.verification import gives_orders
 
 HEADING = "## Facts"
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "filePath")

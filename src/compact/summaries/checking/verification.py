@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from compact.claims import Source
+from compact.summaries.checking.claims import Source
 
 Defect: TypeAlias = Literal[
     "empty",  # nothing, or too little to be a summary

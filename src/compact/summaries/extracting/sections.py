@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from compact.cues import (
+from compact.summaries.extracting.cues import (
     BOX,
     CONSTRAINT,
     DECISION,
@@ -18,7 +18,7 @@ from compact.cues import (
     RATIONALE,
     TROUBLE,
 )
-from compact.summarizers.extracting.reading import Done, Reading, flat
+from compact.summaries.extracting.reading import Done, Reading, flat
 
 
 @dataclass(frozen=True, slots=True)

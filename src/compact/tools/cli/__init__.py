@@ -14,7 +14,7 @@ _PARTS_OF_THE_EXTRA = ("typer", "rich", "click")
 def main() -> None:
     """Run the command and exit: 0 fine, 1 a check failed, 2 bad input or usage."""
     try:
-        from compact.cli.app import run
+        from compact.tools.cli.app import run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _PARTS_OF_THE_EXTRA:
             raise

@@ -13,7 +13,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from compact.cli import (
+from compact.errors import CompactError
+from compact.tools.cli import (
     apply,
     archive,
     check,
@@ -27,7 +28,6 @@ from compact.cli import (
     tail,
     view,
 )
-from compact.errors import CompactError
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
 _COMMAND_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[2])

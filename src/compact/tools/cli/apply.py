@@ -11,10 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from compact.archive.records import to_line
-from compact.cli.compaction import Compaction, compact_session
-from compact.cli.files import check_outputs, tokens_of, write_output
-from compact.cli.report import compaction_json, print_compaction
-from compact.cli.shared import (
+from compact.config import CompactConfig
+from compact.errors import CompactError, ConfigError, MessageError, MissingExtra, TranscriptError
+from compact.runtime.manager import CompactManager
+from compact.tools.cli.compaction import Compaction, compact_session
+from compact.tools.cli.files import check_outputs, tokens_of, write_output
+from compact.tools.cli.report import compaction_json, print_compaction
+from compact.tools.cli.shared import (
     FileArgument,
     JsonOption,
     LenientOption,
@@ -23,10 +26,7 @@ from compact.cli.shared import (
     print_json,
     sessions_of,
 )
-from compact.config import CompactConfig
-from compact.errors import CompactError, ConfigError, MessageError, MissingExtra, TranscriptError
-from compact.manager import CompactManager
-from compact.transcripts import Session
+from compact.tools.transcripts import Session
 
 EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
 

@@ -13,13 +13,13 @@ from typing import Annotated, Any
 import typer
 
 from compact.archive import Archive, Removed
-from compact.archive.grep import Pattern
+from compact.archive.recall.grep import Pattern
+from compact.archive.recall.search import SearchIndex
 from compact.archive.records import to_line
-from compact.archive.search import SearchIndex
-from compact.cli import archive_report as report
-from compact.cli.opening import MaybeSession, RootOption, SessionArgument, check_known, opened
-from compact.cli.shared import JsonOption, console, counted, print_json
 from compact.errors import ArchiveError
+from compact.tools.cli import archive_report as report
+from compact.tools.cli.opening import MaybeSession, RootOption, SessionArgument, check_known, opened
+from compact.tools.cli.shared import JsonOption, console, counted, print_json
 
 app = typer.Typer(
     help="Look into an archive, restore from it, check it, thin it out.",

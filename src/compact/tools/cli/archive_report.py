@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from compact.archive import Archive, FileInfo, Problem, Removed
-from compact.archive.grep import Pattern
-from compact.archive.search import Hit
-from compact.cli.shared import counted, label, number, one_line, print_table, prose, table
+from compact.archive.recall.grep import Pattern
+from compact.archive.recall.search import Hit
 from compact.errors import ArchiveError
+from compact.tools.cli.shared import counted, label, number, one_line, print_table, prose, table
 
 _ID_CHARS = 60
 _LINE_CHARS = 500

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from compact.checks import violations
-from compact.cli.report import print_violations
-from compact.cli.shared import (
+from compact.errors import MessageError
+from compact.messages.legality import violations
+from compact.tools.cli.report import print_violations
+from compact.tools.cli.shared import (
     DialectOption,
     FileArgument,
     JsonOption,
@@ -19,7 +20,6 @@ from compact.cli.shared import (
     print_json,
     sessions_of,
 )
-from compact.errors import MessageError
 
 EXAMPLE = "Example: compact check session.jsonl --no-in-flight"
 

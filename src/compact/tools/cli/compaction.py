@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact import dialects
-from compact.checks import violations
-from compact.dialects import Dialect
+from compact.engine.rows import Row
 from compact.events import Archival, CallsShrunk, Offload, PrunedMessages
-from compact.manager import CompactManager
-from compact.markers import SUMMARY_OPENS, is_pointer
-from compact.messages import Message
-from compact.stages.base import Row
+from compact.messages import Message, dialects
+from compact.messages.dialects import Dialect
+from compact.messages.legality import violations
+from compact.messages.markers import SUMMARY_OPENS, is_pointer
+from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
-from compact.transcripts import Session
+from compact.tools.transcripts import Session
 
 LEVELS = {
     "whole": "as they were",

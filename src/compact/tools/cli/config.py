@@ -9,10 +9,19 @@ from typing import Annotated, Any
 import typer
 from pydantic import SecretStr
 
-from compact.cli.shared import JsonOption, console, counted, label, print_json, print_table, prose, table
 from compact.config import CompactConfig, Setting
-from compact.config.reference import plain
 from compact.errors import ConfigError
+from compact.tools.cli.shared import (
+    JsonOption,
+    console,
+    counted,
+    label,
+    print_json,
+    print_table,
+    prose,
+    table,
+)
+from scripts.config_reference import plain
 
 app = typer.Typer(help="Show and check settings.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from compact.cli.measure import Measured, Measurer
-from compact.cli.report import measured_json, print_measured, print_totals
-from compact.cli.shared import (
+from compact.config import CompactConfig
+from compact.errors import MessageError
+from compact.tools.cli.measure import Measured, Measurer
+from compact.tools.cli.report import measured_json, print_measured, print_totals
+from compact.tools.cli.shared import (
     DialectOption,
     FileArgument,
     JsonOption,
@@ -20,8 +22,6 @@ from compact.cli.shared import (
     read_tools,
     sessions_of,
 )
-from compact.config import CompactConfig
-from compact.errors import MessageError
 
 EXAMPLE = "Example: compact count session.jsonl --model gpt-4o"
 

@@ -13,9 +13,12 @@ from pathlib import Path
 from rich.console import Console
 
 from compact.archive import Archive
-from compact.cli.compaction import Compaction, compact_session
-from compact.cli.report import compaction_json, print_levels, print_sizes, print_stages
-from compact.cli.shared import (
+from compact.config import CompactConfig
+from compact.runtime.manager import CompactManager
+from compact.tokens.prices import built_in
+from compact.tools.cli.compaction import Compaction, compact_session
+from compact.tools.cli.report import compaction_json, print_levels, print_sizes, print_stages
+from compact.tools.cli.shared import (
     JsonOption,
     console,
     counted,
@@ -26,12 +29,9 @@ from compact.cli.shared import (
     print_table,
     table,
 )
-from compact.config import CompactConfig
-from compact.manager import CompactManager
-from compact.replay import Job, Played, Policy, Summary, play, summarize
-from compact.replay.page import as_html
-from compact.replay.prices import built_in
-from compact.transcripts import Session, read_sessions
+from compact.tools.replay import Job, Played, Policy, Summary, play, summarize
+from compact.tools.replay.page import as_html
+from compact.tools.transcripts import Session, read_sessions
 
 EXAMPLE = "Example: compact demo"
 
@@ -81,7 +81,7 @@ def command(as_json: JsonOption = False) -> None:
 
 def demo_session() -> Session:
     """The session that comes with compact."""
-    with as_file(files("compact.cli") / "demo_session.jsonl.gz") as path:
+    with as_file(files("compact.tools.cli") / "demo_session.jsonl.gz") as path:
         (session,) = read_sessions(path)
     return replace(session, id="demo")
 
@@ -201,6 +201,6 @@ def _program() -> str:
         return "compact"
     script = Path(sys.executable).with_name("compact")
     if not script.exists():
-        return f"{sys.executable} -m compact.cli"
+        return f"{sys.executable} -m compact"
     here = Path.cwd()
     return str(script.relative_to(here) if script.is_relative_to(here) else script)

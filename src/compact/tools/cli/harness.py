@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from compact.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
-from compact.cli.shared import (
+from compact.messages import to_json
+from compact.tools.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
+from compact.tools.cli.shared import (
     JsonOption,
     LenientOption,
     console,
@@ -23,12 +24,11 @@ from compact.cli.shared import (
     report_skipped,
     table,
 )
-from compact.harness import HarnessConfig, stabilize, validate_turns
-from compact.harness.config import DEFAULT_BUDGET
-from compact.harness.files import sources_of
-from compact.harness.scenarios import run_scenarios
-from compact.harness.writing import WRITERS, SessionReport, as_json
-from compact.messages import to_json
+from compact.tools.harness import HarnessConfig, stabilize, validate_turns
+from compact.tools.harness.config import DEFAULT_BUDGET
+from compact.tools.harness.files import sources_of
+from compact.tools.harness.scenarios import run_scenarios
+from compact.tools.harness.writing import WRITERS, SessionReport, as_json
 
 EXAMPLE = "Example: compact harness session.jsonl --budget 8k --pii standard --report report.html"
 

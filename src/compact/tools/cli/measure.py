@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact import dialects
 from compact.config import CompactConfig
-from compact.messages import Message, ToolCall, ToolResult
+from compact.messages import Message, ToolCall, ToolResult, dialects
 from compact.tokens import Estimate, Meter
-from compact.transcripts import Session
-from compact.windows import window_of
+from compact.tokens.windows import window_of
+from compact.tools.transcripts import Session
 
 LARGEST_SHOWN = 5
 

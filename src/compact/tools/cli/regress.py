@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from compact.cli.shared import (
+from compact.tools.cli.shared import (
     JsonOption,
     console,
     counted,
@@ -20,7 +20,7 @@ from compact.cli.shared import (
     prose,
     table,
 )
-from compact.replay.regress import Change, Thresholds, changes, read_report
+from compact.tools.replay.regress import Change, Thresholds, changes, read_report
 
 EXAMPLE = "Example: compact regress baseline.json new.json --max-tokens-growth 5"
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compact import dialects
-from compact.manager import CompactManager
-from compact.transcripts import Session
+from compact.messages import dialects
+from compact.runtime.manager import CompactManager
+from compact.tools.transcripts import Session
 
 
 def relive(manager: CompactManager, session: Session, *, pause_s: float = 0.0) -> list[Any]:

@@ -14,15 +14,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from compact.archive.records import to_line
-from compact.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
-from compact.cli.replay_report import as_markdown, print_replay
-from compact.cli.shared import JsonOption, LenientOption, console, print_json, report_skipped
 from compact.config import CompactConfig
 from compact.errors import TranscriptError
-from compact.replay import Played, Policy, as_data, read_prices, replay
-from compact.replay.engines import engine_named
-from compact.replay.page import as_html
-from compact.replay.prices import built_in
+from compact.tokens.prices import built_in
+from compact.tools.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
+from compact.tools.cli.replay_report import as_markdown, print_replay
+from compact.tools.cli.shared import JsonOption, LenientOption, console, print_json, report_skipped
+from compact.tools.replay import Played, Policy, as_data, read_prices, replay
+from compact.tools.replay.engines import engine_named
+from compact.tools.replay.page import as_html
 
 EXAMPLE = "Example: compact replay sessions/ --window 32k --compare selective --report report.html"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from compact.cli.shared import counted, label, number, one_line, print_table, prose, table
-from compact.replay import Played, Run, Summary, summarize
+from compact.tools.cli.shared import counted, label, number, one_line, print_table, prose, table
+from compact.tools.replay import Played, Run, Summary, summarize
 
 PROBLEMS_SHOWN = 10
 STEPS_SHOWN = 30

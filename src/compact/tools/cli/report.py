@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from compact.checks import Violation
-from compact.cli.compaction import LEVELS, Compaction, Size
-from compact.cli.measure import Measured, ToolShare
-from compact.cli.shared import counted, label, number, one_line, print_table, prose, table
+from compact.messages.legality import Violation
+from compact.tools.cli.compaction import LEVELS, Compaction, Size
+from compact.tools.cli.measure import Measured, ToolShare
+from compact.tools.cli.shared import counted, label, number, one_line, print_table, prose, table
 
 TOOLS_SHOWN = 12
 BEGINNING_CHARS = 44

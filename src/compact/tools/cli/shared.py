@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.table import Column, Table
 
 from compact.errors import MessageError, TranscriptError
-from compact.transcripts import Session, Skipped, read_sessions
+from compact.tools.transcripts import Session, Skipped, read_sessions
 
 FileArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="A transcript, plain or gzip; - reads standard input.")

@@ -9,17 +9,18 @@ from typing import Any
 from rich.console import Console
 
 from compact.archive import Archive
-from compact.cli.opening import MaybeSession, RootOption, check_known, opened
-from compact.cli.shared import JsonOption, console, label, number, one_line, print_json, print_table, table
 from compact.errors import ArchiveError
-from compact.events import (
-    Event,
-    Failure,
-    Finished,
-    Offload,
-    PrunedMessages,
-    TokenEstimate,
-    Warned,
+from compact.events import Event, Failure, Finished, Offload, PrunedMessages, TokenEstimate, Warned
+from compact.tools.cli.opening import MaybeSession, RootOption, check_known, opened
+from compact.tools.cli.shared import (
+    JsonOption,
+    console,
+    label,
+    number,
+    one_line,
+    print_json,
+    print_table,
+    table,
 )
 
 EXAMPLE = "Example: compact stats"

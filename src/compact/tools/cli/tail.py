@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from compact.archive.watching import LogWatcher
-from compact.cli.opening import RootOption, SessionArgument, check_known, opened
-from compact.cli.shared import one_line
 from compact.events import parse
-from compact.exporters.console import line, wants_colour
-from compact.viewer.live import pause_between_looks
+from compact.tools.cli.opening import RootOption, SessionArgument, check_known, opened
+from compact.tools.cli.shared import one_line
+from compact.tools.viewer.live import pause_between_looks
+from compact.tracing.exporters.console import line, wants_colour
 
 EXAMPLE = "Example: compact tail my-session"
 

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from compact.cli.demo import demo_session
-from compact.cli.opening import opened
-from compact.cli.relive import relive
 from compact.config import CompactConfig
-from compact.manager import CompactManager
-from compact.viewer.serving import ViewerServer
+from compact.runtime.manager import CompactManager
+from compact.tools.cli.demo import demo_session
+from compact.tools.cli.opening import opened
+from compact.tools.cli.relive import relive
+from compact.tools.viewer.serving import ViewerServer
 
 EXAMPLE = "Example: compact view"
 

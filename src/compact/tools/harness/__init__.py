@@ -7,14 +7,14 @@ stable.report       every check, what was kept, what was dropped and why
 
 from __future__ import annotations
 
-from compact.harness.artifacts import AUTHORITY, as_artifacts
-from compact.harness.checks import Context
-from compact.harness.config import HarnessConfig, register_check, register_heuristic, register_rule
-from compact.harness.control import control_changes
-from compact.harness.entries import Choice, Entry
-from compact.harness.report import Report
-from compact.harness.stabilizing import Stabilized, stabilize, validate
-from compact.harness.turns import validate_turns
+from compact.tools.harness.artifacts import AUTHORITY, as_artifacts
+from compact.tools.harness.checks import Context
+from compact.tools.harness.config import HarnessConfig, register_check, register_heuristic, register_rule
+from compact.tools.harness.control import control_changes
+from compact.tools.harness.entries import Choice, Entry
+from compact.tools.harness.report import Report
+from compact.tools.harness.stabilizing import Stabilized, stabilize, validate
+from compact.tools.harness.turns import validate_turns
 
 __all__ = [
     "AUTHORITY",

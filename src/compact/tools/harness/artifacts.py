@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compact import dialects
-from compact.dialects import harness as dialect
-from compact.dialects._wire import plain
-from compact.harness.entries import refused
-from compact.messages import Message, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult, to_json
+from compact.messages import (
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    dialects,
+    to_json,
+)
+from compact.messages.dialects import harness as dialect
+from compact.messages.dialects.wire import plain
+from compact.tools.harness.entries import refused
 
 AUTHORITY = ("system", "task")
 """The kinds that rule a session, in the order in which they stand in front of everything else."""

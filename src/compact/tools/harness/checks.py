@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compact.harness.artifacts import AUTHORITY
-from compact.harness.control import Fingerprint, differences, fingerprints, out_of_place
-from compact.harness.entries import checked
-from compact.harness.masking import MaskingRule
+from compact.tools.harness.artifacts import AUTHORITY
+from compact.tools.harness.control import Fingerprint, differences, fingerprints, out_of_place
+from compact.tools.harness.entries import checked
+from compact.tools.harness.masking import MaskingRule
 
 if TYPE_CHECKING:
-    from compact.harness.config import HarnessConfig
+    from compact.tools.harness.config import HarnessConfig
 
 _LARGEST_NAMED = 5
 

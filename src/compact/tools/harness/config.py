@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.harness import checks as checks_
-from compact.harness import heuristics, masking
-from compact.harness.checks import Check
-from compact.harness.heuristics import Heuristic
-from compact.harness.masking import MaskingRule, from_redactor, rule_from_file
-from compact.harness.registry import Registry
 from compact.redaction import Redactor
+from compact.tools.harness import checks as checks_
+from compact.tools.harness import heuristics, masking
+from compact.tools.harness.checks import Check
+from compact.tools.harness.heuristics import Heuristic
+from compact.tools.harness.masking import MaskingRule, from_redactor, rule_from_file
+from compact.tools.harness.registry import Registry
 
 DEFAULT_BUDGET = 8_000
 
-RULES: Registry[MaskingRule] = Registry("masking rule", "compact.harness.rules", masking.BUILT_IN)
+RULES: Registry[MaskingRule] = Registry("masking rule", "compact.tools.harness.rules", masking.BUILT_IN)
 HEURISTICS: Registry[Heuristic] = Registry(
-    "truncation heuristic", "compact.harness.heuristics", heuristics.BUILT_IN
+    "truncation heuristic", "compact.tools.harness.heuristics", heuristics.BUILT_IN
 )
-CHECKS: Registry[Check] = Registry("check", "compact.harness.checks", checks_.BUILT_IN)
+CHECKS: Registry[Check] = Registry("check", "compact.tools.harness.checks", checks_.BUILT_IN)
 
 _RULE_FILES = (".yaml", ".yml", ".json")
 

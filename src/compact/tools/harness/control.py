@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compact.harness.artifacts import AUTHORITY, as_artifacts
-from compact.harness.entries import checked, digest_of, id_of
+from compact.tools.harness.artifacts import AUTHORITY, as_artifacts
+from compact.tools.harness.entries import checked, digest_of, id_of
 
 _SHOWN = 12
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compact.dialects.harness import kind_of
 from compact.errors import MessageError
+from compact.messages.dialects.harness import kind_of
 
 
 @dataclass(frozen=True, slots=True)

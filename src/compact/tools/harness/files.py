@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from compact.dialects import harness as dialect
 from compact.errors import MessageError, TranscriptError
-from compact.harness.artifacts import ArtifactStream, as_artifacts
-from compact.harness.entries import checked
-from compact.harness.json_items import JsonItems
-from compact.transcripts import claude_code, pi, read_sessions
-from compact.transcripts.records import BROKEN_GZIP, Records, at_column, fail
-from compact.transcripts.session import Skipped
+from compact.messages.dialects import harness as dialect
+from compact.tools.harness.artifacts import ArtifactStream, as_artifacts
+from compact.tools.harness.entries import checked
+from compact.tools.harness.json_items import JsonItems
+from compact.tools.transcripts import claude_code, pi, read_sessions
+from compact.tools.transcripts.records import BROKEN_GZIP, Records, at_column, fail
+from compact.tools.transcripts.session import Skipped
 
 Shape = Literal["lines", "list"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from compact.harness.artifacts import AUTHORITY
-from compact.harness.entries import Choice, Entry
+from compact.tools.harness.artifacts import AUTHORITY
+from compact.tools.harness.entries import Choice, Entry
 
 if TYPE_CHECKING:
-    from compact.harness.config import HarnessConfig
+    from compact.tools.harness.config import HarnessConfig
 
 Heuristic: TypeAlias = "Callable[[Sequence[Entry], HarnessConfig], Iterable[Choice]]"
 

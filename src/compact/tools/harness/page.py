@@ -71,4 +71,4 @@ def folded(summary: str, inner: str) -> str:
 
 @cache
 def _style() -> str:
-    return (files("compact.harness") / "page.css").read_text(encoding="utf-8")
+    return (files("compact.tools.harness") / "page.css").read_text(encoding="utf-8")

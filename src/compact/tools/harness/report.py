@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compact.harness.entries import Entry
+from compact.tools.harness.entries import Entry
 
 
 class Report(dict[str, Any]):

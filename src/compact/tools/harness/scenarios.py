@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compact.harness.config import HarnessConfig
-from compact.harness.control import control_changes
-from compact.harness.stabilizing import stabilize
+from compact.tools.harness.config import HarnessConfig
+from compact.tools.harness.control import control_changes
+from compact.tools.harness.stabilizing import stabilize
 
 Artifact = dict[str, Any]
 

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.dialects import get
-from compact.harness.artifacts import AUTHORITY, as_artifacts
-from compact.harness.checks import Context
-from compact.harness.config import HarnessConfig
-from compact.harness.control import Fingerprint, differences, fingerprints, in_order
-from compact.harness.entries import Entry, checked, digest_of, id_of
-from compact.harness.masking import MaskingRule
-from compact.harness.report import Report, report_of
+from compact.messages.dialects import get
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
+from compact.tools.harness.artifacts import AUTHORITY, as_artifacts
+from compact.tools.harness.checks import Context
+from compact.tools.harness.config import HarnessConfig
+from compact.tools.harness.control import Fingerprint, differences, fingerprints, in_order
+from compact.tools.harness.entries import Entry, checked, digest_of, id_of
+from compact.tools.harness.masking import MaskingRule
+from compact.tools.harness.report import Report, report_of
 
 _MEMO_BYTES = 8_000_000
 """Artifacts are counted once; remembering more of them would only grow with the file."""

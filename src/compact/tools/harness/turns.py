@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compact.errors import MessageError
-from compact.harness.artifacts import as_artifacts
-from compact.harness.config import HarnessConfig
-from compact.harness.control import control_changes
-from compact.harness.report import Report
-from compact.harness.stabilizing import validate
+from compact.tools.harness.artifacts import as_artifacts
+from compact.tools.harness.config import HarnessConfig
+from compact.tools.harness.control import control_changes
+from compact.tools.harness.report import Report
+from compact.tools.harness.stabilizing import validate
 
 
 def validate_turns(turns: Iterable[Any], config: HarnessConfig | None = None) -> Report:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.harness import page
-from compact.harness.page import badge, cards, document, escape, folded, items, table
-from compact.harness.report import Report
+from compact.tools.harness import page
+from compact.tools.harness.page import badge, cards, document, escape, folded, items, table
+from compact.tools.harness.report import Report
 
 ROWS_SHOWN = 200
 """Artifacts listed per session in what people read; JSON has them all."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compact.replay.playing import Job, Policy, play
-from compact.replay.prices import Price, Prices, read_prices
-from compact.replay.results import Cost, Played, Run, Step
-from compact.replay.running import Summary, as_data, replay, summarize
+from compact.tokens.prices import Price, Prices, read_prices
+from compact.tools.replay.playing import Job, Policy, play
+from compact.tools.replay.results import Cost, Played, Run, Step
+from compact.tools.replay.running import Summary, as_data, replay, summarize
 
 __all__ = [
     "Cost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compact.harness.page import escape
+from compact.tools.harness.page import escape
 
 _WIDTH, _HEIGHT = 1000, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 16, 34

@@ -15,7 +15,7 @@ from compact.errors import ConfigError, MissingExtra
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 
-_GROUP = "compact.replay.engines"
+_GROUP = "compact.tools.replay.engines"
 _WAITING_PER_WORKER = 4
 """Jobs are read as they are needed, so that a large folder is never in memory as a whole."""
 

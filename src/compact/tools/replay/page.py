@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compact.harness.page import badge, cards, document, escape, folded, items, table
-from compact.replay.charts import Line, bar_chart, key, line_chart, short
-from compact.replay.results import Played, Run
-from compact.replay.running import Summary, summarize
+from compact.tools.harness.page import badge, cards, document, escape, folded, items, table
+from compact.tools.replay.charts import Line, bar_chart, key, line_chart, short
+from compact.tools.replay.results import Played, Run
+from compact.tools.replay.running import Summary, summarize
 
 CHARTS_SHOWN = 40
 """Sessions with a panel of their own: the longest ones. All of them are in the table."""

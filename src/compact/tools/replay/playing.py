@@ -12,25 +12,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from compact import dialects
 from compact.archive import Archive
-from compact.checks import violations_in
 from compact.config import CompactConfig
 from compact.errors import CompactError
 from compact.events import Started
-from compact.harness.control import Fingerprint, differences
-from compact.hygiene.verified import Verified
-from compact.manager import CompactManager
-from compact.markers import SUMMARY_OPENS
-from compact.messages import Message, to_json
+from compact.messages import Message, dialects, to_json
+from compact.messages.hygiene.verified import Verified
+from compact.messages.legality import violations_in
+from compact.messages.markers import SUMMARY_OPENS
 from compact.redaction import Redactor
-from compact.replay.prices import Price, Prices
-from compact.replay.results import Cost, Outlined, Played, Run, Step
-from compact.replay.retention import Index, is_kept, spoken
+from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
-from compact.transcripts import Session
-from compact.windows import window_of
+from compact.tokens.prices import Price, Prices
+from compact.tokens.windows import window_of
+from compact.tools.harness.control import Fingerprint, differences
+from compact.tools.replay.results import Cost, Outlined, Played, Run, Step
+from compact.tools.replay.retention import Index, is_kept, spoken
+from compact.tools.transcripts import Session
 
 _AUTHORITY = ("system", "developer")
 _MOST_REASONS = 20

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import TranscriptError
-from compact.replay.pairing import Session, named, same_artifacts
-from compact.replay.reports import FAULTS, is_replay, read_report
+from compact.tools.replay.pairing import Session, named, same_artifacts
+from compact.tools.replay.reports import FAULTS, is_replay, read_report
 
 __all__ = ["Change", "Thresholds", "changes", "read_report"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from compact.errors import TranscriptError
-from compact.replay.running import FORMAT
+from compact.tools.replay.running import FORMAT
 
 FAULTS = ("failed", "illegal", "over_budget", "control")
 _TOO_LARGE = 1e18

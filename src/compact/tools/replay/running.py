@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from compact.errors import TranscriptError
-from compact.replay.engines import Engine, local
-from compact.replay.playing import Job, Policy, play
-from compact.replay.prices import Prices, built_in
-from compact.replay.results import Played, Run
-from compact.transcripts import Skipped, read_sessions
+from compact.tokens.prices import Prices, built_in
+from compact.tools.replay.engines import Engine, local
+from compact.tools.replay.playing import Job, Policy, play
+from compact.tools.replay.results import Played, Run
+from compact.tools.transcripts import Skipped, read_sessions
 
-FORMAT = "compact.replay/1"
+FORMAT = "compact.tools.replay/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

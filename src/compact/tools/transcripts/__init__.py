@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any
 
 from compact.errors import TranscriptError
-from compact.transcripts import claude_code, openhands, pi, plain, swe_agent
-from compact.transcripts.records import FORMATS, FORMATS_HINT, Record, Records, fail
-from compact.transcripts.session import Marker, Session, Skipped
+from compact.tools.transcripts import claude_code, openhands, pi, plain, swe_agent
+from compact.tools.transcripts.records import FORMATS, FORMATS_HINT, Record, Records, fail
+from compact.tools.transcripts.session import Marker, Session, Skipped
 
 __all__ = ["FORMATS", "Marker", "Session", "Skipped", "TranscriptError", "read_sessions"]
 

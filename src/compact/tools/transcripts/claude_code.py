@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compact.transcripts.conversation import Conversation
-from compact.transcripts.records import Record, Records
-from compact.transcripts.session import Marker, Session
+from compact.tools.transcripts.conversation import Conversation
+from compact.tools.transcripts.records import Record, Records
+from compact.tools.transcripts.session import Marker, Session
 
 NAME = "claude_code"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compact.transcripts.session import Session
+from compact.tools.transcripts.session import Session
 
 NAME = "openhands"
 

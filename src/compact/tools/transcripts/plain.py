@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compact.transcripts.records import Record, Records
-from compact.transcripts.session import Session
+from compact.tools.transcripts.records import Record, Records
+from compact.tools.transcripts.session import Session
 
 _LISTS = ("messages", "artifacts", "input")
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self, TypeAlias
 
 from compact.errors import TranscriptError
-from compact.transcripts.session import Skipped
+from compact.tools.transcripts.session import Skipped
 
 FORMATS = (
     "a JSON list of messages",

@@ -33,7 +33,7 @@ class Session:
     id: str
     messages: list[Any]
     format: str
-    """The kind of file, see `compact.transcripts.FORMATS`."""
+    """The kind of file, see `compact.tools.transcripts.FORMATS`."""
     dialect: str | None = None
     """The messages' dialect where the format decides it; None: recognise it."""
     system: Any = None

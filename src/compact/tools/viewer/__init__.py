@@ -1,4 +1,4 @@
 """The trace viewer: a page on this machine that shows sessions while they run, and from their archives.
 
-`compact.viewer.serving.ViewerServer` serves it. It needs the extra `viewer`.
+`compact.tools.viewer.serving.ViewerServer` serves it. It needs the extra `viewer`.
 """

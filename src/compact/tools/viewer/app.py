@@ -18,12 +18,12 @@ from starlette.routing import Route
 from compact.archive import Archive
 from compact.errors import ArchiveError, CompactError
 from compact.events import timestamp
-from compact.viewer.digests import Digest
-from compact.viewer.guarding import BodyTooLarge, Guard
-from compact.viewer.ingest import MAX_BODY_BYTES, Refused, accepted
-from compact.viewer.live import ChangeStream, EventStream, Stream, Streams, Watch
-from compact.viewer.sessions import MAX_INGESTED_EVENTS, Sessions, light
-from compact.viewer.steps import Steps
+from compact.tools.viewer.digests import Digest
+from compact.tools.viewer.guarding import BodyTooLarge, Guard
+from compact.tools.viewer.ingest import MAX_BODY_BYTES, Refused, accepted
+from compact.tools.viewer.live import ChangeStream, EventStream, Stream, Streams, Watch
+from compact.tools.viewer.sessions import MAX_INGESTED_EVENTS, Sessions, light
+from compact.tools.viewer.steps import Steps
 
 MAX_EVENTS_PER_ANSWER = 2_000
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -217,7 +217,7 @@ class Viewer:
 
 def _page_files() -> dict[str, bytes]:
     """The files of the page by name: what is not in here cannot be asked for."""
-    folder = files("compact.viewer") / "page"
+    folder = files("compact.tools.viewer") / "page"
     return {
         item.name: item.read_bytes() for item in folder.iterdir() if item.name.rpartition(".")[2] in _TYPES
     }

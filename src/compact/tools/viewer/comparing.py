@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from compact.markers import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
 from compact.messages import Message
+from compact.messages.markers import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
 
 Level: TypeAlias = Literal[
     "kept",  # as it was

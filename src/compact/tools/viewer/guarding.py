@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
 from compact.errors import ConfigError
-from compact.viewer.ingest import MAX_BODY_BYTES
+from compact.tools.viewer.ingest import MAX_BODY_BYTES
 
 Scope: TypeAlias = dict[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]

@@ -13,7 +13,7 @@ from typing import Any
 from compact.archive import Archive
 from compact.archive.watching import LogWatcher
 from compact.errors import ArchiveError
-from compact.viewer.sessions import Sessions
+from compact.tools.viewer.sessions import Sessions
 
 _LOCAL_PAUSE_S = 0.15
 _REMOTE_PAUSE_S = 3.0

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from compact.archive import Archive
 from compact.errors import CompactError, MissingExtra
-from compact.viewer.guarding import check_address
+from compact.tools.viewer.guarding import check_address
 
 PREFERRED_PORT = 5176
 """Beside Ariadne's own 5175; where it is taken, any free one."""
@@ -37,7 +37,7 @@ class ViewerServer:
         try:
             import uvicorn
 
-            from compact.viewer.app import Viewer
+            from compact.tools.viewer.app import Viewer
         except ModuleNotFoundError as error:
             raise MissingExtra.named("viewer", "the viewer") from error
         self.viewer = Viewer(archive, host=host, token=token)

@@ -12,8 +12,8 @@ from typing import Any
 
 from compact.archive import Archive
 from compact.archive.watching import News
-from compact.viewer.digests import Digest
-from compact.viewer.ingest import as_event
+from compact.tools.viewer.digests import Digest
+from compact.tools.viewer.ingest import as_event
 
 MAX_INGESTED_EVENTS = 20_000
 MAX_INGESTED_BYTES = 64 * 1024 * 1024

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compact import dialects
 from compact.archive import Archive, Step
 from compact.errors import ArchiveError, CompactError
 from compact.events import Offload, PrunedMessages
@@ -22,10 +21,11 @@ from compact.messages import (
     Text,
     ToolCall,
     ToolResult,
+    dialects,
     to_json,
 )
 from compact.tokens import Meter
-from compact.viewer.comparing import LEVELS, Pair, cited, compare, places
+from compact.tools.viewer.comparing import LEVELS, Pair, cited, compare, places
 
 MAX_TEXT_CHARS = 400_000
 _REMEMBERED = 6

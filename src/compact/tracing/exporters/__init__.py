@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pydantic import SecretStr
 
 from compact.errors import ConfigError
-from compact.exporters.protocol import Calling, Exporter, Given, Sent, Told, Unavailable, as_exporter
+from compact.tracing.exporters.protocol import Calling, Exporter, Given, Sent, Told, Unavailable, as_exporter
 
 __all__ = [
     "CHOICES",
@@ -59,6 +59,6 @@ def open_exporter(name: str, settings: Settings) -> Exporter | None:
             f"tracing.exporters must be one of {', '.join(CHOICES)}, got {name!r:.40}",
             path="tracing.exporters",
         )
-    opened: Any = import_module(f"compact.exporters.{name}").from_settings(settings)
+    opened: Any = import_module(f"compact.tracing.exporters.{name}").from_settings(settings)
     assert isinstance(opened, Exporter)
     return opened

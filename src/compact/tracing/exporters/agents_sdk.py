@@ -13,7 +13,7 @@ from typing import Any
 
 from compact.errors import MissingExtra
 from compact.events import Event
-from compact.exporters.protocol import Exporter, Sent, Told
+from compact.tracing.exporters.protocol import Exporter, Sent, Told
 
 _RUNS = 1_000
 """Runs that may be open at once. The oldest is handed over as it is: its end will not come."""

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
 
 DEFAULT_URL = "http://localhost:5175"
 TIMEOUT_S = 2.0

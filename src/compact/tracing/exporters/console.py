@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
-from compact.exporters.protocol import Exporter, Sent, Told
+from compact.tracing.exporters.protocol import Exporter, Sent, Told
 
 _RESET = "\x1b[0m"
 _COLOURS = {

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from compact.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
 
 
 class JsonlExporter(Exporter):

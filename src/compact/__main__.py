@@ -1,8 +1,8 @@
-"""`python -m compact.cli`."""
+"""`python -m compact`: the command."""
 
 from __future__ import annotations
 
-from compact.cli import main
+from compact.tools.cli import main
 
 if __name__ == "__main__":
     main()

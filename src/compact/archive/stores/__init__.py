@@ -1,0 +1,1 @@
+"""Where the archive's bytes lie: files, memory, an object store, or a host's own backend."""

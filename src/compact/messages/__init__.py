@@ -1,0 +1,35 @@
+"""Messages: the neutral form, the dialects it is read from, and the rules of a legal list."""
+
+from __future__ import annotations
+
+from compact.messages.message import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Piece,
+    Reasoning,
+    Refusal,
+    Role,
+    Sealed,
+    Text,
+    ToolCall,
+    ToolResult,
+    to_json,
+)
+
+__all__ = [
+    "Image",
+    "Message",
+    "Opaque",
+    "Part",
+    "Piece",
+    "Reasoning",
+    "Refusal",
+    "Role",
+    "Sealed",
+    "Text",
+    "ToolCall",
+    "ToolResult",
+    "to_json",
+]

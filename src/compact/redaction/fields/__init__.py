@@ -1,0 +1,1 @@
+"""Fields: names that say a secret follows, and whether what follows is one."""

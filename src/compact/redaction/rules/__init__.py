@@ -1,0 +1,1 @@
+"""Rules: what they say, the shipped ones, and how matches are found and judged."""

@@ -1,0 +1,1 @@
+"""Whether a summary may stand for what it replaces, checked by code."""

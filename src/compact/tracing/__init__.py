@@ -1,0 +1,1 @@
+"""Events on their way out: spans, the journal, exporters and their workers."""
