@@ -40,21 +40,21 @@ _PROMISES = (
     "tests/engine/test_hard_sessions.py",
 )
 TESTS: dict[str, tuple[str, ...]] = {
-    "triggers.py": ("tests/messages/test_units.py",),
-    "cuts.py": ("tests/messages/test_units.py",),
-    "checks.py": ("tests/messages/test_legality.py",),
-    "hygiene/repair.py": ("tests/hygiene",),
-    "hygiene/sanitizing.py": ("tests/hygiene",),
-    "hygiene/turns.py": ("tests/hygiene",),
-    "sessions.py": ("tests/engine/test_state.py",),
-    "layouts.py": ("tests/engine/test_plan.py", "tests/engine/test_compaction_specification.py"),
-    "passes.py": (
+    "engine/triggers.py": ("tests/messages/test_units.py",),
+    "messages/units.py": ("tests/messages/test_units.py",),
+    "messages/legality.py": ("tests/messages/test_legality.py",),
+    "messages/hygiene/repair.py": ("tests/messages/hygiene",),
+    "messages/hygiene/sanitizing.py": ("tests/messages/hygiene",),
+    "messages/hygiene/turns.py": ("tests/messages/hygiene",),
+    "engine/state.py": ("tests/engine/test_state.py",),
+    "engine/plan.py": ("tests/engine/test_plan.py", "tests/engine/test_compaction_specification.py"),
+    "engine/ladder.py": (
         "tests/engine/test_passes.py",
         "tests/engine/test_line.py",
         *_PROMISES,
         "tests/engine/test_hosts.py",
     ),
-    "engine.py": (
+    "engine/line.py": (
         "tests/engine/test_line.py",
         *_PROMISES,
         "tests/engine/test_hosts.py",

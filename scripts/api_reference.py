@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-_SOURCE = Path(__file__).parent
+_SOURCE = Path(__file__).resolve().parents[1] / "src" / "compact"
 _LINE = 100
 _INTRO = """\
 # API
@@ -56,14 +56,14 @@ PARTS = (
             "ContextOverflow",
         ),
     ),
-    Part("Windows", "compact.tokens.windows", ("check_window", "WindowVerdict", "window_of", "Window")),
-    Part("Hygiene", "compact.messages.hygiene"),
-    Part("Cuts", "compact.messages.units", ("compressible_run",)),
-    Part("Checks", "compact.messages.legality", ("violations", "Violation")),
+    Part("Windows", "compact.windows", ("check_window", "WindowVerdict", "window_of", "Window")),
+    Part("Hygiene", "compact.hygiene"),
+    Part("Cuts", "compact.cuts", ("compressible_run",)),
+    Part("Checks", "compact.checks", ("violations", "Violation")),
     Part("Tokens", "compact.tokens"),
     Part("Redaction", "compact.redaction", ("Redactor", "Redacted", "Rule")),
     Part("Overflow", "compact.runtime.overflow"),
-    Part("Summaries", "compact.engine.effects", ("SummaryRequest", "Reply")),
+    Part("Summaries", "compact.summaries.request", ("SummaryRequest", "Reply")),
     Part("Strategies", "compact.summaries.strategies", ("Strategy", "Section", "register", "get")),
     Part("Archive", "compact.archive", ("Archive", "open_archive", "Restored", "Step")),
     Part("Exporters", "compact.tracing.exporters", ("Exporter", "Sent", "Unavailable")),
@@ -73,11 +73,10 @@ PARTS = (
     Part("LiteLLM", "compact.integrations.litellm"),
     Part("Plain hooks", "compact.integrations.hooks"),
     Part("Recovery tools in plain loops", "compact.integrations.recall"),
-    Part("The addendum's middleware", "compact.integrations.progressive"),
-    Part("Harness", "compact.tools.harness"),
+    Part("The addendum's middleware", "compact.middleware"),
+    Part("Harness", "compact.harness"),
     Part("Replay", "compact.tools.replay", ("play", "replay", "Job", "Policy", "Played", "Run", "Step")),
-    Part("Testing", "compact.tools.fakes"),
-    Part("Pytest plugin", "compact.tools.pytest_plugin"),
+    Part("Testing", "compact.testing"),
 )
 
 

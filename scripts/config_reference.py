@@ -6,11 +6,10 @@ import ast
 import inspect
 import sys
 from itertools import pairwise
-from typing import Any
 
 from pydantic import BaseModel
 
-from compact.config.kinds import kind_of
+from compact.config.kinds import kind_of, plain
 from compact.config.root import CompactConfig
 from compact.config.sections import SECTIONS
 from compact.config.sources import BLOCK_FIELDS, BLOCK_MEANS, PRESETS, FieldPath, variables_of
@@ -116,21 +115,6 @@ def _block() -> str:
     means = " and ".join(f"`{'.'.join(path)}: {plain(value)}`" for path, value in BLOCK_MEANS.items())
     rows = [f"| `{name}` | `{'.'.join(path)}` |" for name, path in BLOCK_FIELDS.items()]
     return _BLOCK.format(means=means) + "\n".join(rows) + "\n"
-
-
-def plain(value: Any) -> str:
-    """A value the way a YAML file has it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return repr(value).removesuffix(".0")
-    if isinstance(value, list):
-        return f"[{', '.join(map(plain, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {plain(entry)}' for key, entry in value.items())}}}"
-    return str(value)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The schema and the reference of the events, made from the types themselves.
 
-python -m scripts.event_reference schema > src/compact/events.schema.json
+python -m scripts.event_reference schema > src/compact/tracing/events.schema.json
 python -m scripts.event_reference docs/OBSERVABILITY.md      # puts the reference between its two marks in that page
 """
 

@@ -148,7 +148,7 @@ def test_no_secret_leaves_through_any_exit(
         [
             sys.executable,
             "-m",
-            "compact.tools.cli",
+            "compact",
             "archive",
             "ls",
             "--root",

@@ -20,7 +20,7 @@ from compact.errors import ArchiveError
 from compact.events import Archival, Started
 from compact.redaction import Redactor
 
-SOURCES = sorted(Path(compact.archive.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(compact.archive.__file__).parent.rglob("*.py"))
 
 
 def test_nobody_can_make_a_record_but_a_scribe() -> None:
@@ -42,11 +42,11 @@ def test_only_bytes_that_were_redacted_before_pass_redaction_by() -> None:
 
 
 def test_adapters_do_not_import_each_other() -> None:
-    adapters = {"fs", "memory", "object_store"}
+    adapters = {"files", "memory", "objects"}
     for path in SOURCES:
         if path.stem in adapters:
             text = path.read_text()
-            assert not any(f"compact.archive.{other} " in text for other in adapters - {path.stem})
+            assert not any(f"compact.archive.stores.{other} " in text for other in adapters - {path.stem})
 
 
 @pytest.mark.parametrize(

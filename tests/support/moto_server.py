@@ -1,4 +1,4 @@
-"""The tests' S3 server: moto, one request at a time. Run as a program: python tests/support/moto.py PORT [SWITCH_S]
+"""The tests' S3 server: moto, one request at a time. Run as a program: python tests/support/moto_server.py PORT [SWITCH_S]
 
 moto looks whether a key is free and puts the object later, without a lock between the two. When its threads are switched
 at the wrong moment, which a busy machine does, two puts with `If-None-Match: *` both succeed; S3 promises that one fails.

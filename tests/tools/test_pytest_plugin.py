@@ -138,6 +138,7 @@ def test_loading_the_plugin_imports_nothing_of_compact_but_itself(tmp_path: Path
     loaded = set(done.stdout.strip("[]\n").replace("'", "").split(", "))
     assert {name for name in loaded if name.startswith("compact")} == {
         "compact",
+        "compact.tools",
         "compact.tools.pytest_plugin",
     }
     assert all(name.partition(".")[0] in sys.stdlib_module_names | {"compact"} for name in loaded), loaded

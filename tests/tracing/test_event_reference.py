@@ -29,8 +29,8 @@ def check(event: dict[str, Any]) -> None:
 
 
 def test_the_schema_that_is_checked_in_is_current() -> None:
-    """If not: python -m scripts.event_reference schema > src/compact/events.schema.json"""
-    assert (ROOT / "src/compact/events.schema.json").read_text("utf-8") == as_json(schema())
+    """If not: python -m scripts.event_reference schema > src/compact/tracing/events.schema.json"""
+    assert (ROOT / "src/compact/tracing/events.schema.json").read_text("utf-8") == as_json(schema())
 
 
 def test_the_page_that_is_checked_in_is_current() -> None:

@@ -186,3 +186,18 @@ def shown(value: Any, *, echo: bool = True) -> str:
     else:
         text = f"{value} ({type(value).__name__})"
     return text if len(text) <= SHOWN_VALUE_CHARS else text[: SHOWN_VALUE_CHARS - 3] + "..."
+
+
+def plain(value: Any) -> str:
+    """A value the way a YAML file has it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    if isinstance(value, list):
+        return f"[{', '.join(map(plain, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {plain(entry)}' for key, entry in value.items())}}}"
+    return str(value)

@@ -53,7 +53,7 @@ class Prices:
 @cache
 def built_in() -> Prices:
     """The prices that come with compact."""
-    return _parsed((files("compact.tools.replay") / "prices.yaml").read_text(encoding="utf-8"), "prices.yaml")
+    return _parsed((files("compact.tokens") / "prices.yaml").read_text(encoding="utf-8"), "prices.yaml")
 
 
 def read_prices(path: Path) -> Prices:

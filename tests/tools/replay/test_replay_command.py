@@ -113,7 +113,7 @@ def test_reports_are_the_same_bytes_in_every_process_hash_seed_and_number_of_wor
             [
                 sys.executable,
                 "-m",
-                "compact.tools.cli",
+                "compact",
                 "replay",
                 "talks.jsonl",
                 "--window",

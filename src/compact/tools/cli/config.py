@@ -10,6 +10,7 @@ import typer
 from pydantic import SecretStr
 
 from compact.config import CompactConfig, Setting
+from compact.config.kinds import plain
 from compact.errors import ConfigError
 from compact.tools.cli.shared import (
     JsonOption,
@@ -21,7 +22,6 @@ from compact.tools.cli.shared import (
     prose,
     table,
 )
-from scripts.config_reference import plain
 
 app = typer.Typer(help="Show and check settings.", no_args_is_help=True, rich_markup_mode=None)
 

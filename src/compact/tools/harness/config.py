@@ -18,11 +18,11 @@ from compact.tools.harness.registry import Registry
 
 DEFAULT_BUDGET = 8_000
 
-RULES: Registry[MaskingRule] = Registry("masking rule", "compact.tools.harness.rules", masking.BUILT_IN)
+RULES: Registry[MaskingRule] = Registry("masking rule", "compact.harness.rules", masking.BUILT_IN)
 HEURISTICS: Registry[Heuristic] = Registry(
-    "truncation heuristic", "compact.tools.harness.heuristics", heuristics.BUILT_IN
+    "truncation heuristic", "compact.harness.heuristics", heuristics.BUILT_IN
 )
-CHECKS: Registry[Check] = Registry("check", "compact.tools.harness.checks", checks_.BUILT_IN)
+CHECKS: Registry[Check] = Registry("check", "compact.harness.checks", checks_.BUILT_IN)
 
 _RULE_FILES = (".yaml", ".yml", ".json")
 
