@@ -11,7 +11,7 @@ import pytest
 from support.engine import says, user
 
 from compact.engine.effects import Loaded
-from compact.engine.rows import Row
+from compact.engine.context import Row
 from compact.engine.state import SessionState, Working, fingerprint, recalled, remembered, resolve
 from compact.messages import Message, Text
 

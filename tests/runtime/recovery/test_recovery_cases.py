@@ -20,7 +20,7 @@ from support.windows import Item, Refused, tool_session
 
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
-from compact.engine.rows import Desk, Row
+from compact.engine.context import Desk, Row
 from compact.engine.stages.offload import is_large
 from compact.engine.stages.truncate import truncate
 from compact.hygiene import clean

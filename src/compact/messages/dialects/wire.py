@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compact.messages.message import Image, Part, Piece, Sealed, Text, to_json
@@ -43,6 +43,12 @@ def is_plain(item: Any) -> bool:
         and type(item.get("content")) is str
         and item.get("role") in _PLAIN_ROLES
     )
+
+
+def begins_with(items: Sequence[Any], prefix: Sequence[Any]) -> bool:
+    """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
+    count = len(prefix)
+    return len(items) >= count and (items[:count] if type(items) is list else list(items[:count])) == prefix
 
 
 def plain(item: Any) -> Mapping[str, Any]:
