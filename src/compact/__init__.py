@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from compact.runtime.manager import CompactManager
 
-__version__ = "0.1.0"
+__version__: str
 
 __all__ = [
     "ArchiveError",
@@ -70,6 +70,8 @@ _MODULES = frozenset(
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # read on demand: `importlib.metadata` is slow to import
+        return import_module("compact._version").read_version()
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "compact.errors")), name)
     # `compact.hygiene.clean(...)` works after a plain `import compact`, like any attribute of the package.
