@@ -70,6 +70,8 @@ _MODULES = frozenset(
 
 
 def __getattr__(name: str) -> Any:
+    if name == "CompactManager":
+        import compact.integrations.clients  # noqa: F401  # registers the clients that `wrap` takes; loads no SDK
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "compact.errors")), name)
     # `compact.hygiene.clean(...)` works after a plain `import compact`, like any attribute of the package.

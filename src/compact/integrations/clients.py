@@ -12,11 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from compact.errors import ConfigError
 from compact.integrations.shared import StreamRefused, is_preamble, is_refusal, observe
-from compact.runtime.manager import DEFAULT_SESSION, CompactManager
-
-__all__ = ["wrapped"]
+from compact.runtime.manager import CompactManager
+from compact.runtime.wrapping import register
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +46,13 @@ _METHODS = {
 _COPIES = ("copy", "with_options")
 
 
-def wrapped(manager: CompactManager, client: Any, session_id: str | None = None) -> Any:
+def wrap(manager: CompactManager, client: Any, session_id: str) -> Any:
     """See `CompactManager.wrap`."""
-    if type(client).__module__.partition(".")[0] not in ("openai", "anthropic"):
-        raise ConfigError(
-            f"wrap takes a client of the packages openai or anthropic, got {type(client).__name__}",
-            hint="For another client call manager.call(session_id, messages, send)",
-            path="client",
-        )
-    return _Part(client, "", _Sender(manager, session_id or DEFAULT_SESSION))
+    return _Part(client, "", _Sender(manager, session_id))
+
+
+for _package in ("openai", "anthropic"):
+    register(_package, wrap)
 
 
 class _Part:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from compact.archive import Archive
 from compact.archive.stores.backend import Backend
@@ -36,10 +35,13 @@ from compact.runtime.overflow.surviving import Learn, Learned, Request, input_to
 from compact.runtime.services import Outside, Summarizer
 from compact.runtime.session_cache import OpenSessions, Session
 from compact.runtime.settings import corrected, desk_for, guarded, limits_for, policy_for
+from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
 from compact.tokens.windows import Window, window_of
 from compact.tracing.exporters import Given
+
+C = TypeVar("C")
 
 DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
@@ -411,13 +413,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
 
-    def wrap(self, client: Any, session_id: str | None = None) -> Any:
-        """An OpenAI or Anthropic client, used as before, whose requests fit and survive overflow.
+    def wrap(self, client: C, session_id: str | None = None) -> C:
+        """Return an OpenAI or Anthropic client that is used as before and whose requests fit and survive overflow.
 
-        Its calls also take `session_id=`. Raises ConfigError if it is no such client.
+        Its calls also take `session_id=`. Raises ConfigError if no wrapper is registered for the client's package.
         """
-        # By name: integrations stand above the manager, and are loaded only when they are asked for.
-        return import_module("compact.integrations.clients").wrapped(self, client, session_id)
+        return wrap_client(self, client, session_id or DEFAULT_SESSION)
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Records a warning, the first time it applies to a session; for integrations."""
