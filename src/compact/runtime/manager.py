@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -14,7 +15,8 @@ from typing import Any, TypeVar
 from compact.archive import Archive
 from compact.archive.stores.backend import Backend
 from compact.config import CompactConfig
-from compact.engine.effects import Asking
+from compact.engine.driver import drive
+from compact.engine.effects import Asking, Need, Store
 from compact.engine.ladder import Outcome
 from compact.engine.limits import Limits
 from compact.engine.line import Call, Line
@@ -32,7 +34,7 @@ from compact.runtime.lanes import Waiting, wait_here, wait_on_loop
 from compact.runtime.overflow.calling import Calling, ModelCall, Parts
 from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.overflow.surviving import Learn, Learned, Request, input_tokens
-from compact.runtime.services import Outside, Summarizer
+from compact.runtime.services import Outside, Summarizer, Work
 from compact.runtime.session_cache import OpenSessions, Session
 from compact.runtime.settings import corrected, desk_for, guarded, limits_for, policy_for
 from compact.runtime.wrapping import wrap_client
@@ -47,6 +49,7 @@ DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
 """Below this a provider's fixed overhead says nothing about its tokenizer."""
 _MAX_CORRECTION = 3.0
+_NO_LIMIT = 10**12
 _SPOOLING_S = 1.0
 """A bucket that used up its time leaves this much for writing to the spool."""
 
@@ -163,13 +166,34 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        summarization_agent: Any = None,
     ) -> Any:
-        """`manual_compact` for async hosts."""
+        """`manual_compact` for async hosts. A `summarization_agent` writes the summary of this call."""
         return await self._arun(
             session_id,
             _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
             model,
+            None if summarization_agent is None else agent_summarizer(summarization_agent),
         )
+
+    def reduce(self, session_id: str, messages: Sequence[Any], *, model: str | None = None) -> Any:
+        """Return the messages after the reversible stages alone, however large they still are.
+
+        Never summarizes and never truncates. From the trigger on, tool outputs and written files become pointers.
+
+        Raises:
+            MessageError: an entry is not a message.
+        """
+
+        def line(session: Session) -> Line:
+            made = self._line(session, model)
+            thresholds = replace(made.limits.thresholds, budget=_NO_LIMIT)
+            made.limits = replace(
+                made.limits, budget=_NO_LIMIT, summarize_above=_NO_LIMIT, thresholds=thresholds
+            )
+            return made
+
+        return self._run(session_id, _call(messages), line=line)
 
     def call(
         self,
@@ -376,6 +400,28 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
             self._outside.emit(session, failure)
             return result
+
+    def offload(
+        self, result: str, tool_name: str, tool_call_id: str, session_id: str | None = None
+    ) -> tuple[str, str]:
+        """Store a tool result, whatever its size. Return its path and the preview that stands for it.
+
+        Raises:
+            ArchiveError: the archive did not take it. The result must stay in the context.
+        """
+        session, meter = self._sessions.get(session_id or DEFAULT_SESSION), self._meter(self.config.model)
+        paths: list[str] = []
+
+        def serve(need: Need) -> Any:
+            answer = self._outside.serve(Work(session), need, meter)
+            if isinstance(need, Store):
+                paths.append(answer)
+            return answer
+
+        preview = drive(
+            offloaded(result, tool_name, tool_call_id, self._desk(session, get("chat"), meter)), serve
+        )
+        return paths[0], preview
 
     def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
         """What a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
