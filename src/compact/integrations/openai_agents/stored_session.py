@@ -1,4 +1,4 @@
-"""A stored session, seen through its compaction."""
+"""A stored session that returns its compacted history."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 from agents import Agent, OpenAIConversationsSession, Session, SessionABC, TResponseInputItem
 
 from compact.errors import ConfigError
-from compact.integrations.openai_agents.filter import DIALECT, Opened, opened_session
-from compact.integrations.openai_agents.tools import AgentTools
+from compact.integrations.openai_agents.agent_tools import AgentTools
+from compact.integrations.openai_agents.input_filter import DIALECT, Opened, opened_session
 from compact.runtime.manager import CompactManager
 
 
 class CompactSession(SessionABC):
-    """Any SDK session, giving back what fits: `Runner.run(agent, text, session=CompactSession(session, manager))`.
+    """Any SDK session, returning what fits: `Runner.run(agent, text, session=CompactSession(session, manager))`.
 
-    The session that it wraps keeps the full history. The compacted one lies beside it in the manager's archive, so another
-    process goes on with it. With `agent`, its tools and its instructions (if they are text) are counted.
+    The wrapped session keeps the full history. The compacted one is kept in the manager's archive, so that another
+    process can continue it. With `agent`, its tools and its instructions (if they are text) are counted.
 
-    The SDK asks a session once, when a run starts: use `compact_filter` or `CompactModel` too if one run can outgrow the
-    window.
+    The SDK reads a session once, when a run starts: also use `compact_filter` or `CompactModel` if one run can outgrow
+    the window.
 
     Raises:
-        ConfigError: the session's history lies on OpenAI's side.
+        ConfigError: the session's history is kept by OpenAI.
     """
 
     def __init__(self, session: Session, manager: CompactManager, *, agent: Agent[Any] | None = None) -> None:
@@ -42,38 +42,35 @@ class CompactSession(SessionABC):
         self._tools = AgentTools()
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[TResponseInputItem]:
-        """The history as it should be sent, or the newest `limit` items of that. Raises as `preflight` does."""
-        full = await _passing(self._session.get_items, wrapper)()
-        tools, system = await self._beside(wrapper)
-        kept: list[Any] = await self._manager.apreflight(
-            self.session_id, full, tools, system=system, dialect=DIALECT
+        """Return the history to send, or its newest `limit` items. Raises as `preflight` does."""
+        full = await _with_wrapper(self._session.get_items, wrapper)()
+        tools = system = None
+        if self._agent is not None:
+            instructions = self._agent.instructions
+            system = instructions if isinstance(instructions, str) else None
+            tools = await self._tools.schemas_of(self._agent, getattr(wrapper, "context", None))
+        kept: list[Any] = list(
+            await self._manager.apreflight(self.session_id, full, tools, system=system, dialect=DIALECT)
         )
         opened_session.set(Opened(self.session_id, list(kept)))
-        return list(kept) if limit is None else list(kept[max(0, len(kept) - limit) :])
+        return kept if limit is None else kept[max(0, len(kept) - limit) :]
 
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Any = None) -> None:
-        """Adds to the full history."""
-        await _passing(self._session.add_items, wrapper)(items)
+        """Add to the full history."""
+        await _with_wrapper(self._session.add_items, wrapper)(items)
 
     async def pop_item(self, *, wrapper: Any = None) -> TResponseInputItem | None:
-        """Takes the newest item from the full history."""
-        popped: TResponseInputItem | None = await _passing(self._session.pop_item, wrapper)()
+        """Remove and return the newest item of the full history."""
+        popped: TResponseInputItem | None = await _with_wrapper(self._session.pop_item, wrapper)()
         return popped
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
-        """Empties the full history. What was archived stays in the archive."""
-        await _passing(self._session.clear_session, wrapper)()
-
-    async def _beside(self, wrapper: Any) -> tuple[list[Any] | None, str | None]:
-        if self._agent is None:
-            return None, None
-        instructions = self._agent.instructions
-        tools = await self._tools.of(self._agent, getattr(wrapper, "context", None))
-        return tools, instructions if isinstance(instructions, str) else None
+        """Empty the full history. The archive keeps what it has."""
+        await _with_wrapper(self._session.clear_session, wrapper)()
 
 
-def _passing(method: Callable[..., Any], wrapper: Any) -> Callable[..., Any]:
-    """The method, with the run's context for those sessions that want it."""
+def _with_wrapper(method: Callable[..., Any], wrapper: Any) -> Callable[..., Any]:
+    """Bind the run's context for those sessions that take it."""
     if wrapper is None or "wrapper" not in inspect.signature(method).parameters:
         return method
     return lambda *args: method(*args, wrapper=wrapper)
