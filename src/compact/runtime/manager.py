@@ -37,6 +37,7 @@ from compact.runtime.services import CompactionStats, Services
 from compact.runtime.session_cache import Session, SessionCache
 from compact.runtime.settings import check_model_window, desk_for, rules_for
 from compact.runtime.summarizing import Summarizer
+from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
 from compact.tokens.windows import Window, window_of
@@ -366,9 +367,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             ConfigError: it is not such a client.
         """
-        from importlib import import_module
-
-        return import_module("compact.integrations.clients").wrapped(self, client, session_id)
+        return wrap_client(self, client, session_id or DEFAULT_SESSION)
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Record a warning the first time that it applies to a session. For integrations."""

@@ -1,4 +1,4 @@
-"""An agent's tools: what their schemas cost, and compact's own among them."""
+"""The schemas of an agent's tools, which are counted, and recall tools for the SDK."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REMEMBERED_AGENTS = 64
 def schemas(
     tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]], output: AgentOutputSchemaBase | None
 ) -> list[Any]:
-    """Everything that a request carries beside its items and instructions, in the shape in which it is sent."""
+    """Return everything that a request carries beside its items and instructions, as it is sent."""
     found: list[Any] = [_schema(tool) for tool in tools]
     found += [
         _function(each.tool_name, each.tool_description, each.input_json_schema, each.strict_json_schema)
@@ -41,7 +41,7 @@ def schemas(
 def _schema(tool: Tool) -> dict[str, Any]:
     if isinstance(tool, FunctionTool):
         return _function(tool.name, tool.description, tool.params_json_schema, tool.strict_json_schema)
-    # The provider's own tools: a type and a few settings.
+    # A tool of the provider: a type and a few settings.
     settings = getattr(tool, "tool_config", None) or getattr(tool, "description", None)
     return {"type": tool.name, "settings": settings}
 
@@ -58,18 +58,18 @@ def _function(name: str, description: str, parameters: Any, strict: bool) -> dic
 
 @dataclass(slots=True)
 class AgentTools:
-    """What the agents of a run offer their model, found without asking their MCP servers on every call."""
+    """Finds what agents offer their model. Asks the MCP servers of each agent once."""
 
     _from_servers: dict[int, tuple[Agent[Any], list[Tool]]] = field(default_factory=dict)
 
-    async def of(self, agent: Agent[Any], context: Any) -> list[Any]:
-        """The schemas of an agent's tools, of its handoffs and of its output type."""
+    async def schemas_of(self, agent: Agent[Any], context: Any) -> list[Any]:
+        """Return the schemas of an agent's tools, handoffs and output type."""
         own = [tool for tool in agent.tools if getattr(tool, "is_enabled", True) is not False]
         handoffs = [each if isinstance(each, Handoff) else handoff(each) for each in agent.handoffs]
         enabled = [each for each in handoffs if each.is_enabled is not False]
-        return schemas([*own, *await self._served(agent, context)], enabled, _output_schema(agent))
+        return schemas([*own, *await self._server_tools(agent, context)], enabled, _output_schema(agent))
 
-    async def _served(self, agent: Agent[Any], context: Any) -> list[Tool]:
+    async def _server_tools(self, agent: Agent[Any], context: Any) -> list[Tool]:
         if not agent.mcp_servers:
             return []
         known = self._from_servers.get(id(agent))
@@ -93,22 +93,22 @@ def _output_schema(agent: Agent[Any]) -> AgentOutputSchemaBase | None:
 def recovery_tools(
     manager: CompactManager, session_id: str | None = None, *, prefix: str = ""
 ) -> list[FunctionTool]:
-    """Tools with which an agent reads back what left its context: `Agent(tools=[..., *recovery_tools(manager, id)])`.
+    """Return tools that read back what left the context: `Agent(tools=[..., *recovery_tools(manager, id)])`.
 
-    `prefix` goes before their names, for an agent that has a `read_file` of its own.
+    `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
     tools = manager.recovery_tools(session_id)
-    return [_function_tool(tools, tool, prefix) for tool in tools.values()]
 
+    def make(tool: RecoveryTool) -> FunctionTool:
+        async def invoke(_context: ToolContext[Any], arguments: str) -> str:
+            return run(tools, tool.name, arguments)
 
-def _function_tool(tools: dict[str, RecoveryTool], tool: RecoveryTool, prefix: str) -> FunctionTool:
-    async def invoke(_context: ToolContext[Any], arguments: str) -> str:
-        return run(tools, tool.name, arguments)
+        return FunctionTool(
+            name=f"{prefix}{tool.name}",
+            description=tool.description,
+            params_json_schema=dict(tool.schema),
+            on_invoke_tool=invoke,
+            strict_json_schema=False,
+        )
 
-    return FunctionTool(
-        name=f"{prefix}{tool.name}",
-        description=tool.description,
-        params_json_schema=dict(tool.schema),
-        on_invoke_tool=invoke,
-        strict_json_schema=False,
-    )
+    return [make(tool) for tool in tools.values()]
