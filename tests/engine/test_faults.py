@@ -43,7 +43,7 @@ class Watched:
     def __init__(self, fail_at: int | None = None, problem: type[BaseException] = RuntimeError) -> None:
         self.manager = manager(WINDOW, offload={"large_result_tokens": 2000})
         self.needs: list[Need] = []
-        serve = self.manager._outside.serve
+        serve = self.manager.services.serve
 
         def watched(one_session: Any, need: Need, meter: Any) -> Any:
             self.needs.append(need)
@@ -51,7 +51,7 @@ class Watched:
                 raise problem(f"at {type(need).__name__}")
             return serve(one_session, need, meter)
 
-        self.manager._outside.serve = watched  # type: ignore[method-assign, assignment]
+        self.manager.services.serve = watched  # type: ignore[method-assign, assignment]
 
 
 def points() -> list[Need]:
@@ -119,7 +119,7 @@ def test_a_cancel_at_any_point_leaves_the_old_state_or_the_new_one(place: int) -
 
 
 def test_if_the_archive_cannot_take_it_it_stays() -> None:
-    recorder = manager()._outside.recorder
+    recorder = manager().services.recorder
     archive = FailingArchive(recorder, lambda operation: operation in ("begin", "put_output"))
     made = CompactManager(manager(100_000).config, archive=archive)
     items = [*turns(3), *pair("big", "x " * 30_000)]

@@ -18,7 +18,7 @@ from compact.tokens import Meter
 def noting(made: CompactManager, lose_races: int = 0) -> list[Need]:
     """Everything that the line asks for. The first commits are answered: another worker was faster."""
     needs: list[Need] = []
-    serve = made._outside.serve
+    serve = made.services.serve
 
     def noted(one_session: Any, need: Need, meter: Any) -> Any:
         needs.append(need)
@@ -26,7 +26,7 @@ def noting(made: CompactManager, lose_races: int = 0) -> list[Need]:
             return False
         return serve(one_session, need, meter)
 
-    made._outside.serve = noted  # type: ignore[method-assign, assignment]
+    made.services.serve = noted  # type: ignore[method-assign, assignment]
     return needs
 
 

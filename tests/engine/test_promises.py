@@ -57,7 +57,7 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
         return
     finally:
         made.close()
-    meter = made._meter("gpt-4o")
+    meter = made.meter("gpt-4o")
     total = meter.estimate(after, dialect=dialect, max_tokens=window).total
     assert violations(after, dialect) == [], "illegal"
     assert total <= window - 20, "over budget"

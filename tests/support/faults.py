@@ -59,7 +59,7 @@ class Watched:
     ) -> None:
         self.points: list[str] = []
         self.struck = False
-        serve = made._outside.serve
+        serve = made.services.serve
 
         def watched(work: Any, need: Need, meter: Any) -> Any:
             name = self._named(need)
@@ -72,7 +72,7 @@ class Watched:
                 after(work, need)
             return answer
 
-        made._outside.serve = watched  # type: ignore[method-assign]
+        made.services.serve = watched  # type: ignore[method-assign]
 
     def _named(self, need: Need) -> str:
         kind = need.properties.NAME if isinstance(need, Emit) else type(need).__name__

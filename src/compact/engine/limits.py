@@ -79,11 +79,20 @@ class Rules:
 
     def correct(self, factor: float) -> Rules:
         """The rules for a provider that counts `factor` times what the meter counts."""
-        if factor == 1.0:
-            return self
-        names = ("budget", "trigger", "target", "summarize_above", "recent_tokens", "token_threshold")
-        values = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: int(v / factor) for name, v in values.items() if v is not None})
+
+        def less(tokens: int) -> int:
+            return int(tokens / factor)
+
+        above, recent, threshold = self.summarize_above, self.recent_tokens, self.token_threshold
+        return replace(
+            self,
+            budget=less(self.budget),
+            trigger=less(self.trigger),
+            target=less(self.target),
+            summarize_above=None if above is None else less(above),
+            recent_tokens=None if recent is None else less(recent),
+            token_threshold=None if threshold is None else less(threshold),
+        )
 
     def without_budget(self) -> Rules:
         """The rules of a call that only climbs the reversible stages: whatever is left over is fine."""

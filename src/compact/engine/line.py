@@ -134,7 +134,10 @@ class Line:
                 max_tokens=estimate.max_tokens,
                 usage_pct=round(estimate.usage_pct, 6),
                 breakdown=Breakdown(
-                    estimate.system, estimate.developer, estimate.tools_schema, estimate.messages
+                    system=estimate.system,
+                    developer=estimate.developer,
+                    tools_schema=estimate.tools_schema,
+                    messages=estimate.messages,
                 ),
             )
         )

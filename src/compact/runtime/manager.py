@@ -292,7 +292,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
-        return drive(self._process(result, tool_name, tool_call_id, session_id), wait_here)
+        shown: R | str = drive(self._process(result, tool_name, tool_call_id, session_id), wait_here)
+        return shown
 
     async def aprocess_tool_result(
         self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None

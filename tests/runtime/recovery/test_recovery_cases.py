@@ -401,7 +401,7 @@ def test_pieces_for_the_summarizer(case: Item) -> None:
 
 @pytest.mark.parametrize("case", cases("summary_fallback"))
 def test_when_everything_fails_history_is_unchanged(case: Item) -> None:
-    recorder = manager()._outside.recorder
+    recorder = manager().services.recorder
     made = CompactManager(
         CompactConfig(model="gpt-4o", max_context_tokens=32_000),
         summarizer=ScriptedSummarizer(RuntimeError("down")),

@@ -27,9 +27,9 @@ from compact.tracing.exporters import CHOICES, open_exporter
 
 def emit(made: CompactManager, count: int, session: str = "s") -> None:
     """A burst of events, as fast as it goes."""
-    opened = made._sessions.get(session)
+    opened = made.sessions.get(session)
     for n in range(count):
-        made._outside.emit(opened, Started(reason=str(n), note=None))
+        made.services.emit(opened, Started(reason=str(n), note=None))
 
 
 @pytest.mark.no_cover
