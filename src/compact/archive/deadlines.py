@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, TypeAlias
 
-from compact import turns
-
 Kind: TypeAlias = Literal["quick", "step"]
 """What an agent waits for while it works, or the making of a step."""
 
@@ -67,7 +65,6 @@ def current() -> Operation | None:
 @contextmanager
 def waiting() -> Iterator[None]:
     """Counts the time spent inside for the operation that this code runs in."""
-    turns.rest()
     under_way, began = _current.get(), time.monotonic()
     try:
         yield

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from compact import turns
 from compact.archive import keys
 from compact.archive.archive import Archive
 from compact.archive.log import Listener
@@ -111,7 +110,6 @@ class BackendStore(MemoryStore):
         self._owner = folder
 
     def _write(self, path: str, data: bytes) -> None:
-        turns.rest()
         try:
             answer = self._backend.write_file(path, data.decode("utf-8", "replace"))
         except Exception as problem:

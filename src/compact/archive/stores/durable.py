@@ -21,7 +21,6 @@ import stat
 import time
 from contextlib import suppress
 
-from compact import turns
 from compact.archive.stores import owners
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -39,7 +38,6 @@ def write_new(folder: int, name: str, data: bytes) -> None:
     try:
         try:
             _write_all(file, data)
-            turns.rest()
             os.fsync(file)
         finally:
             os.close(file)
@@ -147,7 +145,6 @@ def sync(folder: int, name: str) -> None:
     except FileNotFoundError:
         return
     try:
-        turns.rest()
         os.fsync(file)
     finally:
         os.close(file)
@@ -157,7 +154,6 @@ def sync(folder: int, name: str) -> None:
 def sync_folder(folder: int) -> None:
     """Makes the names in a folder durable."""
     try:
-        turns.rest()
         os.fsync(folder)
     except OSError as problem:
         # EINVAL: this filesystem cannot sync a folder. It has no such guarantee to give, and no error to report.
