@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compact import tokens
-from compact.archive import keys
-from compact.archive.stores.backend import Backend, backend_archive
+from compact.archive import Backend, backend_archive, history_path
 from compact.config import CompactConfig, share_of
 from compact.engine.driver import drive
 from compact.engine.effects import Need, Store
@@ -239,7 +238,7 @@ class ContextManagementMiddleware:
         outcome = self._manager.last_outcome(DEFAULT_SESSION)
         if outcome is None or outcome.step is None:
             return []
-        return [f"/{keys.file_names(outcome.step)['history']}"]
+        return [history_path(outcome.step)]
 
 
 _NO_LIMIT = 10**12

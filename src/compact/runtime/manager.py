@@ -12,8 +12,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any
 
-from compact.archive import Archive
-from compact.archive.stores.backend import Backend
+from compact.archive import Archive, Backend
 from compact.config import CompactConfig
 from compact.engine.effects import Asking
 from compact.engine.ladder import Outcome
@@ -407,9 +406,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def recovery_tools(self, session_id: str | None = None) -> dict[str, Any]:
         """read_file, grep, ls and search over what left this session's context: {name: callable with a JSON schema}."""
-        from compact.archive.recall.tools import recovery_tools
+        from compact.archive.recall import recall_tools
 
-        return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
+        return dict(recall_tools(self.archive, session_id or DEFAULT_SESSION))
 
     def wrap(self, client: Any, session_id: str | None = None) -> Any:
         """An OpenAI or Anthropic client, used as before, whose requests fit and survive overflow.

@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from compact.archive import Archive, Attempt, Step, open_archive
-from compact.archive.stores.backend import Backend, backend_archive
+from compact.archive import Archive, Attempt, Backend, Step, backend_archive, open_archive
 from compact.config import CompactConfig
 from compact.engine.effects import Begin, Begun, Commit, Emit, KeepRemoved, Load, Loaded, Need, Store
 from compact.errors import CompactError

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from compact.archive.recall.tools import RecoveryTool
+from compact.archive.recall import RecallTool
 from compact.integrations.langchain.messages import View
 from compact.integrations.shared import SessionId, conversations_of, observe, parted
 from compact.runtime.manager import CompactManager
@@ -94,7 +94,7 @@ class CompactMiddleware(AgentMiddleware):
     def _recovery_tools(self, prefix: str) -> list[BaseTool]:
         own = self._session_id if isinstance(self._session_id, str) else None
 
-        def langchain_tool(tool: RecoveryTool) -> BaseTool:
+        def langchain_tool(tool: RecallTool) -> BaseTool:
             def invoke(**arguments: Any) -> str:
                 answer: str = self._manager.recovery_tools(own or _thread())[tool.name].answer(arguments)
                 return answer

@@ -18,7 +18,7 @@ from agents import (
 from agents.tool import Tool
 from agents.tool_context import ToolContext
 
-from compact.archive.recall.tools import RecoveryTool, run
+from compact.archive.recall import RecallTool, run
 from compact.runtime.manager import CompactManager
 
 _REMEMBERED_AGENTS = 64
@@ -101,7 +101,7 @@ def recovery_tools(
     return [_function_tool(tools, tool, prefix) for tool in tools.values()]
 
 
-def _function_tool(tools: dict[str, RecoveryTool], tool: RecoveryTool, prefix: str) -> FunctionTool:
+def _function_tool(tools: dict[str, RecallTool], tool: RecallTool, prefix: str) -> FunctionTool:
     async def invoke(_context: ToolContext[Any], arguments: str) -> str:
         return run(tools, tool.name, arguments)
 

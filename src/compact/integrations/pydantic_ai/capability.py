@@ -15,7 +15,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import FunctionToolset
 
-from compact.archive.recall.tools import RecoveryTool
+from compact.archive.recall import RecallTool
 from compact.integrations.pydantic_ai.messages import View
 from compact.integrations.shared import SessionId, conversations_of, observe, parted
 from compact.runtime.manager import CompactManager
@@ -51,8 +51,8 @@ class CompactHistory(AbstractCapability[Any]):
         return FunctionToolset([self._tool(name) for name in self.manager.recovery_tools()])
 
     def _tool(self, name: str) -> Tool[Any]:
-        def recovery_tool(session_id: str | None) -> RecoveryTool:
-            found: RecoveryTool = self.manager.recovery_tools(session_id)[name]
+        def recovery_tool(session_id: str | None) -> RecallTool:
+            found: RecallTool = self.manager.recovery_tools(session_id)[name]
             return found
 
         def invoke(ctx: RunContext[Any], **arguments: Any) -> str:
