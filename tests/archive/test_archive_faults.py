@@ -17,7 +17,7 @@ import pytest
 from support.archive import NoRedactor, add_step, commit, conversation, fs_archive, recorder
 
 from compact.archive import Step
-from compact.archive.stores import durable, owners, tree
+from compact.archive.stores import durable, files, owners
 from compact.errors import ArchiveError
 from compact.events import Event, Started
 
@@ -69,7 +69,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
     found = Faulty()
     # Those who look at what a failure left are other processes: for them the one that failed has ended.
     monkeypatch.setattr(owners, "is_gone", lambda attempt: True)
-    for module in (durable, tree):
+    for module in (durable, files):
         monkeypatch.setattr(module, "os", found.module(os))
     monkeypatch.setattr(durable, "fcntl", found.module(fcntl))
     return found

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from compact import tokens
-from compact.archive import keys
-from compact.archive.stores.backend import Backend
+from compact.archive import Backend, history_path
 from compact.config import CompactConfig, share_of
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
@@ -241,7 +240,7 @@ class ContextManagementMiddleware:
         outcome = self.manager.last_outcome(DEFAULT_SESSION)
         if outcome is None or outcome.step is None:
             return []
-        return [f"/{keys.file_names(outcome.step)['history']}"]
+        return [history_path(outcome.step)]
 
 
 def _settings(config: ContextConfig, model: str) -> CompactConfig:

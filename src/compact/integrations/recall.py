@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.archive.recall.tools import run
+from compact.archive.recall import run
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain

@@ -12,9 +12,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar, overload
 
-from compact.archive import Archive
-from compact.archive.recall.tools import RecoveryTool, recovery_tools
-from compact.archive.stores.backend import Backend
+from compact.archive import Archive, Backend
+from compact.archive.recall import RecallTool, recall_tools
 from compact.config import CompactConfig
 from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, adrive, drive
@@ -353,9 +352,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """Return text for the agent's system prompt: what compact does to its context, and how to get things back."""
         return SYSTEM_PROMPT_SEGMENT
 
-    def recall_tools(self, session_id: str | None = None) -> dict[str, RecoveryTool]:
+    def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
         """Return read_file, grep, ls and search over what left this session's context, by name."""
-        return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
+        return dict(recall_tools(self.archive, session_id or DEFAULT_SESSION))
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""

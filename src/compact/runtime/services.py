@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypedDict
 
-from compact.archive import Archive, Step, open_archive
-from compact.archive.stores.backend import Backend, backend_archive
+from compact.archive import Archive, Backend, Step, backend_archive, open_archive
 from compact.config import CompactConfig
 from compact.engine.effects import Begin, Begun, Commit, Effect, Emit, KeepRemoved, Load, Loaded, Store
 from compact.errors import CompactError

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from compact.runtime.breaker import Breaker
 from support.data import reference_cases
 from support.engine import manager, pair, says, user
 from support.windows import Item, Refused, tool_session
@@ -27,7 +28,6 @@ from compact.hygiene import clean
 from compact.messages import Message, Text, dialects
 from compact.messages.excerpts import tail_matters
 from compact.messages.units import Unit
-from compact.runtime.breaker import Breaker
 from compact.runtime.conductor import Snapshot
 from compact.runtime.lanes import Wait, Waiting, wait_here
 from compact.runtime.overflow import recognise

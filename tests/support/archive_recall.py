@@ -1,13 +1,13 @@
-"""What the tests of the recovery tools share."""
+"""What the tests of the recall tools share."""
 
 from __future__ import annotations
 
 import re
 
 from compact.archive import Archive
-from compact.archive.recall.tools import Limits
+from compact.archive.recall import AnswerLimits
 
-SMALL = Limits(max_chars=6_000, max_lines=10, max_line_chars=100, max_matches=5)
+SMALL = AnswerLimits(max_chars=6_000, max_lines=10, max_line_chars=100, max_matches=5)
 MARKER = "[compact recovery] "
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from support.archive import SECRET, NoRedactor, add_step, archive_on, conversation, fs_archive, recorder
-from support.recovery import MARKER, SMALL, numbered, put
+from support.archive_recall import MARKER, SMALL, numbered, put
 
-from compact.archive import Archive, FileInfo, MemoryStore
-from compact.archive.protocol import Listing
+from compact.archive import Archive, FileInfo, Listing, MemoryStore
+from compact.archive.recall import AnswerLimits, RecallTool, recall_tools
 from compact.archive.recall.answers import cut_near
-from compact.archive.recall.tools import Limits, RecoveryTool, is_recovery_output, recovery_tools
 from compact.errors import ConfigError
+from compact.messages.markers import is_recovery_output
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def archive() -> Archive:
     return archive_on(MemoryStore(), redactor=NoRedactor())
 
 
-def read_whole(tools: dict[str, RecoveryTool], path: str) -> str:
+def read_whole(tools: dict[str, RecallTool], path: str) -> str:
     """A file, read as an agent reads it: following what each answer says about reading on."""
     pieces: list[str] = []
     arguments: dict[str, Any] = {"path": path}
@@ -53,7 +53,7 @@ def read_whole(tools: dict[str, RecoveryTool], path: str) -> str:
 
 
 def test_four_tools_with_schemas_for_every_provider(archive: Archive) -> None:
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert list(tools) == ["read_file", "grep", "ls", "search"]
     for name, tool in tools.items():
         assert tool.name == name
@@ -77,7 +77,7 @@ def test_four_tools_with_schemas_for_every_provider(archive: Archive) -> None:
 
 
 def test_the_schema_is_the_function_s_own_signature(archive: Archive) -> None:
-    for tool in recovery_tools(archive, "s").values():
+    for tool in recall_tools(archive, "s").values():
         parameters = inspect.signature(tool.function).parameters
         assert set(parameters) == set(tool.schema["properties"])
         needed = {name for name, each in parameters.items() if each.default is inspect.Parameter.empty}
@@ -88,13 +88,13 @@ def test_the_schema_is_the_function_s_own_signature(archive: Archive) -> None:
 
 
 def test_a_host_that_changes_a_schema_changes_its_own_copy(archive: Archive) -> None:
-    tool = recovery_tools(archive, "s")["grep"]
+    tool = recall_tools(archive, "s")["grep"]
     tool.openai()["function"]["parameters"]["properties"].clear()
     assert "pattern" in tool.schema["properties"]
 
 
 def test_making_the_tools_reads_nothing(tmp_path: Path) -> None:
-    recovery_tools(fs_archive(tmp_path / "none"), "s")
+    recall_tools(fs_archive(tmp_path / "none"), "s")
     assert not (tmp_path / "none").exists()
 
 
@@ -103,7 +103,7 @@ def test_making_the_tools_reads_nothing(tmp_path: Path) -> None:
 
 def test_read_file_numbers_lines_and_says_how_to_read_on(archive: Archive) -> None:
     path = put(archive, "".join(f"line {number}\n" for number in range(1, 26)))
-    tools = recovery_tools(archive, "s", limits=SMALL)
+    tools = recall_tools(archive, "s", limits=SMALL)
     first = tools["read_file"](path=path)
     assert first.split("\n")[:3] == [
         f"{MARKER}read_file {path}: lines 1-10 of 25",
@@ -118,7 +118,7 @@ def test_read_file_numbers_lines_and_says_how_to_read_on(archive: Archive) -> No
 
 def test_a_step_s_conversation_can_be_read(archive: Archive) -> None:
     add_step(archive, "s", conversation(2))
-    answer = recovery_tools(archive, "s")["read_file"](path="/conversation_history/step-001.md")
+    answer = recall_tools(archive, "s")["read_file"](path="/conversation_history/step-001.md")
     assert "Read file number 1, bitte schön." in answer
 
 
@@ -137,15 +137,15 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_following_the_notes_reads_a_file_whole(archive: Archive, name: str) -> None:
     path = put(archive, TEXTS[name])
-    read = read_whole(recovery_tools(archive, "s", limits=SMALL), path)
+    read = read_whole(recall_tools(archive, "s", limits=SMALL), path)
     assert read.removesuffix("\n") == TEXTS[name].removesuffix("\n")
 
 
 def test_ten_megabytes_in_one_line_are_read_in_pages(archive: Archive) -> None:
     path = put(archive, "0123456789" * 1_000_000)
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     first = tools["read_file"](path=path)
-    assert len(first) <= Limits().max_chars
+    assert len(first) <= AnswerLimits().max_chars
     assert first.endswith("… [9985600 more characters: offset=0, column=14400]")
     middle = tools["read_file"](path=path, column=5_000_005)
     assert numbered(middle)[1].startswith("5678901234")
@@ -170,13 +170,13 @@ def test_a_character_is_never_parted() -> None:
 )
 def test_a_place_behind_the_end_is_explained(archive: Archive, arguments: dict[str, Any], words: str) -> None:
     path = put(archive, "one\ntwo\nthree\n")
-    assert words.format(path=path) in recovery_tools(archive, "s")["read_file"](path=path, **arguments)
+    assert words.format(path=path) in recall_tools(archive, "s")["read_file"](path=path, **arguments)
 
 
 def test_an_empty_file_is_said_to_be_empty(archive: Archive) -> None:
     path = put(archive, "")
     assert (
-        recovery_tools(archive, "s")["read_file"](path=path) == f"{MARKER}read_file {path}: the file is empty"
+        recall_tools(archive, "s")["read_file"](path=path) == f"{MARKER}read_file {path}: the file is empty"
     )
 
 
@@ -185,7 +185,7 @@ def test_an_empty_file_is_said_to_be_empty(archive: Archive) -> None:
 
 def test_grep_answers_as_grep_does(archive: Archive) -> None:
     path = put(archive, "alpha\nbeta\ngamma\ndelta\nepsilon\nbeta two\n")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert tools["grep"](pattern="^beta").split("\n") == [
         f"{MARKER}grep '^beta': 2 matching lines in 1 file",
         f"{path}-1-alpha",
@@ -202,22 +202,22 @@ def test_grep_answers_as_grep_does(archive: Archive) -> None:
 
 def test_a_match_never_reaches_over_a_line(archive: Archive) -> None:
     put(archive, "alpha\nbeta\n")
-    assert "no line matches" in recovery_tools(archive, "s")["grep"](pattern=r"alpha\s+beta")
+    assert "no line matches" in recall_tools(archive, "s")["grep"](pattern=r"alpha\s+beta")
 
 
 def test_grep_shows_what_surrounds_a_match_in_a_long_line(archive: Archive) -> None:
     path = put(archive, "x" * 50_000 + " needle " + "y" * 50_000)
-    answer = recovery_tools(archive, "s")["grep"](pattern="needle")
+    answer = recall_tools(archive, "s")["grep"](pattern="needle")
     column = int(re.search(r"\[column (\d+) to", answer)[1])  # type: ignore[index]
     assert " needle " in answer
-    read = recovery_tools(archive, "s")["read_file"](path=path, column=column)
+    read = recall_tools(archive, "s")["read_file"](path=path, column=column)
     assert " needle " in read[:1000]
 
 
 def test_grep_is_bounded_and_says_so(archive: Archive) -> None:
     for number in range(3):
         put(archive, f"hit {number}\n" * 600)
-    answer = recovery_tools(archive, "s", limits=SMALL)["grep"](pattern="hit", context=0)
+    answer = recall_tools(archive, "s", limits=SMALL)["grep"](pattern="hit", context=0)
     assert "at least 1,000 matching lines in 2 files" in answer
     assert "[5 of them are shown: narrow the pattern or the path]" in answer
     assert len(re.findall(r"^/tool_outputs/.*:hit", answer, re.MULTILINE)) == 5
@@ -225,21 +225,21 @@ def test_grep_is_bounded_and_says_so(archive: Archive) -> None:
 
 def test_context_is_bounded(archive: Archive) -> None:
     put(archive, "\n".join(map(str, range(100))))
-    answer = recovery_tools(archive, "s")["grep"](pattern="^50$", context=10**30)
+    answer = recall_tools(archive, "s")["grep"](pattern="^50$", context=10**30)
     assert len(answer.split("\n")) == 1 + 10 + 1 + 10
 
 
 def test_nothing_is_shown_behind_what_had_no_room(archive: Archive) -> None:
     put(archive, "\n".join(f"hit {'x' * 1_900}" for _ in range(9)), call="a")
     put(archive, "hit", call="b")
-    answer = recovery_tools(archive, "s", limits=Limits(max_chars=10_000))["grep"](pattern="^hit")
+    answer = recall_tools(archive, "s", limits=AnswerLimits(max_chars=10_000))["grep"](pattern="^hit")
     assert "10 matching lines in 2 files" in answer
     assert "bash_b" not in answer
 
 
 def test_grep_stops_at_the_end_of_its_page_and_says_so(archive: Archive) -> None:
     put(archive, "\n".join(f"hit {number} {'x' * 1_900}" for number in range(20)))
-    answer = recovery_tools(archive, "s", limits=Limits(max_chars=10_000))["grep"](pattern="^hit")
+    answer = recall_tools(archive, "s", limits=AnswerLimits(max_chars=10_000))["grep"](pattern="^hit")
     shown = re.findall(r":hit (\d+) ", answer)
     assert shown == ["0", "1", "2", "3"]
     assert "[4 of them are shown" in answer
@@ -260,7 +260,7 @@ def test_grep_stops_at_the_end_of_its_page_and_says_so(archive: Archive) -> None
 )
 def test_a_bad_pattern_is_explained(archive: Archive, pattern: str, words: str) -> None:
     put(archive, "text")
-    answer = recovery_tools(archive, "s")["grep"](pattern=pattern)
+    answer = recall_tools(archive, "s")["grep"](pattern=pattern)
     assert words in answer
     assert "RE2 has no lookaround" in answer
 
@@ -268,7 +268,7 @@ def test_a_bad_pattern_is_explained(archive: Archive, pattern: str, words: str) 
 def test_a_pattern_cannot_hang(archive: Archive) -> None:
     put(archive, "a" * 3_000_000)
     started = time.perf_counter()
-    assert "no line matches" in recovery_tools(archive, "s")["grep"](pattern="(a*)*(a|aa)+b")
+    assert "no line matches" in recall_tools(archive, "s")["grep"](pattern="(a*)*(a|aa)+b")
     assert time.perf_counter() - started < 10
 
 
@@ -278,7 +278,7 @@ def test_a_pattern_cannot_hang(archive: Archive) -> None:
 def test_ls_lists_folders_and_pages(archive: Archive) -> None:
     add_step(archive, "s", conversation())
     paths = sorted(put(archive, f"text {number}", call=f"call{number:02}") for number in range(25))
-    tools = recovery_tools(archive, "s", limits=SMALL)
+    tools = recall_tools(archive, "s", limits=SMALL)
     assert "26 files" in tools["ls"]()
     assert "/conversation_history/step-001.md" in tools["ls"](path="/conversation_history")
     listed = [
@@ -293,7 +293,7 @@ def test_ls_lists_folders_and_pages(archive: Archive) -> None:
 
 def test_search_shows_passages_that_can_be_read_on(archive: Archive) -> None:
     path = put(archive, "".join(f"line {number} of the log\n" for number in range(300)) + "a zebra\n" * 3)
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     answer = tools["search"](query="zebra", limit=1)
     assert answer.startswith(f"{MARKER}search 'zebra': 1 passage, best first\n")
     head = re.search(rf"^1\. {re.escape(path)} lines (\d+)-(\d+), offset=(\d+)$", answer, re.MULTILINE)
@@ -305,7 +305,7 @@ def test_search_shows_passages_that_can_be_read_on(archive: Archive) -> None:
 
 def test_a_passage_of_a_long_line_can_be_read_on_from_its_column(archive: Archive) -> None:
     path = put(archive, "word " * 5_000 + "zebra " + "word " * 5_000)
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     answer = tools["search"](query="zebra", limit=1)
     column = re.search(r"lines 1-1, offset=0, column=(\d+)$", answer, re.MULTILINE)
     assert column
@@ -315,7 +315,7 @@ def test_a_passage_of_a_long_line_can_be_read_on_from_its_column(archive: Archiv
 def test_passages_share_the_room_of_an_answer(archive: Archive) -> None:
     for number in range(20):
         put(archive, f"zebra {number}\n" + "a\n" * 580)
-    answer = recovery_tools(archive, "s", limits=SMALL)["search"](query="zebra", limit=20)
+    answer = recall_tools(archive, "s", limits=SMALL)["search"](query="zebra", limit=20)
     assert re.findall(r"^(\d+)\. /tool_outputs", answer, re.MULTILINE) == [str(rank) for rank in range(1, 10)]
     assert answer.count("…") == 9
     assert len(answer) <= SMALL.max_chars
@@ -332,7 +332,7 @@ class VanishingArchive(Archive):
 def test_a_file_that_was_removed_since_it_was_listed_is_passed_over() -> None:
     archive = VanishingArchive(MemoryStore(), NoRedactor(), recorder())
     path = put(archive, "the zebra")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert f"{path}:1:the zebra" in tools["grep"](pattern="zebra")
     assert "1 passage" in tools["search"](query="zebra")
     assert "there is no file" in tools["read_file"](path="/tool_outputs/gone_c_0123456789ab.txt")
@@ -341,7 +341,7 @@ def test_a_file_that_was_removed_since_it_was_listed_is_passed_over() -> None:
 def test_search_without_a_hit_says_what_to_try(archive: Archive) -> None:
     put(archive, "the horse")
     for query in ("zebra", "", "()", "\0"):
-        answer = recovery_tools(archive, "s")["search"](query=query)
+        answer = recall_tools(archive, "s")["search"](query=query)
         assert answer.startswith(f"{MARKER}search: nothing in 1 file holds a word of")
         assert "Try other words" in answer
 
@@ -352,7 +352,7 @@ def test_search_without_a_hit_says_what_to_try(archive: Archive) -> None:
 def test_masked_spans_are_counted_and_not_to_be_written_back() -> None:
     archive = archive_on(MemoryStore())
     path = put(archive, f"first {SECRET}\nsecond {SECRET}\nthird\n")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     for answer in (
         tools["read_file"](path=path),
         tools["grep"](pattern="first|second", context=0),
@@ -368,18 +368,18 @@ def test_masked_spans_are_counted_and_not_to_be_written_back() -> None:
 @pytest.mark.parametrize("field", ["max_chars", "max_lines", "max_line_chars", "max_matches"])
 def test_a_limit_that_leaves_no_room_is_refused(field: str) -> None:
     with pytest.raises(ConfigError, match=f"{field} must be at least"):
-        Limits(**{field: 0})
+        AnswerLimits(**{field: 0})
 
 
 def test_values_may_be_given_by_the_order_of_the_schema(archive: Archive) -> None:
     path = put(archive, "first\nsecond\nthird")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert tools["read_file"](path, 1, limit=1) == tools["read_file"](path=path, offset=1, limit=1)
     assert tools["ls"]("/tool_outputs") == tools["ls"](path="/tool_outputs")
 
 
 def test_values_that_have_no_place_are_answered_not_raised(archive: Archive) -> None:
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert "3 arguments were given; it takes path, offset" in tools["ls"]("/", 0, 1)
     assert "the argument 'path' was given twice" in tools["ls"]("/", path="/")
     assert "unknown argument 'self'" in tools["ls"](self=1)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.archive import NoRedactor, add_step, archive_on, conversation, fs_archive
-from support.recovery import MARKER, SMALL, numbered, put
+from support.archive_recall import MARKER, SMALL, numbered, put
 
 from compact.archive import Archive, MemoryStore
-from compact.archive.recall.tools import is_recovery_output, recovery_tools, run
+from compact.archive.recall import recall_tools, run
+from compact.messages.markers import is_recovery_output
 
 CALLS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "/tool_outputs/x.txt"},
@@ -73,7 +74,7 @@ def test_a_path_that_leaves_the_session_is_answered_with_what_there_is(tmp_path:
     folder = tmp_path / "archive" / "s" / "tool_outputs"
     (folder / "link.txt").symlink_to(outside)
     (folder / ".hidden.txt").write_text("zanzibar: words from elsewhere")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     asked = path.format(own=own, other=other)
     for answer in (
         tools["read_file"](path=asked),
@@ -95,7 +96,7 @@ def test_a_name_that_is_nearly_right_is_answered_with_the_nearest_first(archive:
     for number in range(30):
         put(archive, f"text {number}", call=f"call_{number}")
     path = put(archive, "the one", call="zulu")
-    answer = recovery_tools(archive, "s")["read_file"](path=path.replace("zulu", "zuul"))
+    answer = recall_tools(archive, "s")["read_file"](path=path.replace("zulu", "zuul"))
     assert answer.split("\n")[1].endswith(path)
     assert answer.endswith("and 11 other files: ls shows them")
 
@@ -110,7 +111,7 @@ def test_a_folder_that_became_a_link_is_an_answer_and_no_way_out(tmp_path: Path)
     folder.rename(tmp_path / "moved")
     folder.symlink_to(outside)
     for name, arguments in CALLS.items():
-        answer = recovery_tools(archive, "s")[name](
+        answer = recall_tools(archive, "s")[name](
             **{**arguments, **({"path": path} if name == "read_file" else {})}
         )
         assert is_recovery_output(answer)
@@ -120,7 +121,7 @@ def test_a_folder_that_became_a_link_is_an_answer_and_no_way_out(tmp_path: Path)
 def test_an_archive_that_fails_is_an_answer(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     root.write_text("a file where the archive should be")
-    tools = recovery_tools(fs_archive(root), "s")
+    tools = recall_tools(fs_archive(root), "s")
     for name, arguments in CALLS.items():
         answer = tools[name](**arguments)
         assert answer.startswith(f"{MARKER}{name}: the archive cannot be read: could not list")
@@ -128,7 +129,7 @@ def test_an_archive_that_fails_is_an_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_session_without_records_is_an_answer(archive: Archive, name: str) -> None:
-    answer = recovery_tools(archive, "nobody")[name](**CALLS[name])
+    answer = recall_tools(archive, "nobody")[name](**CALLS[name])
     assert answer.startswith(MARKER)
     assert "nothing" in answer or "no " in answer
 
@@ -141,8 +142,8 @@ def test_a_session_without_records_is_an_answer(archive: Archive, name: str) -> 
     [
         ("cat", "{}", "there is no tool 'cat'; there are grep, ls, read_file, search"),
         ("grep", '{"pattern": ', "the arguments are not JSON"),
-        ("grep", "[1]", 'expected is an object like {"pattern":'),
-        ("grep", '"x"', "expected is an object"),
+        ("grep", "[1]", 'expected an object like {"pattern":'),
+        ("grep", '"x"', "expected an object"),
         ("grep", "", "the argument 'pattern' is missing"),
         ("grep", None, "the argument 'pattern' is missing"),
         ("grep", {"pattern": None}, "the argument 'pattern' is missing"),
@@ -159,14 +160,14 @@ def test_a_session_without_records_is_an_answer(archive: Archive, name: str) -> 
 )
 def test_wrong_arguments_are_explained(archive: Archive, name: str, arguments: Any, words: str) -> None:
     put(archive, "text")
-    answer = run(recovery_tools(archive, "s"), name, arguments)
+    answer = run(recall_tools(archive, "s"), name, arguments)
     assert words in answer
     assert is_recovery_output(answer)
 
 
 def test_arguments_that_are_nearly_right_are_taken(archive: Archive) -> None:
     path = put(archive, "One\ntwo\n")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert numbered(run(tools, "read_file", {"path": path.strip("/"), "offset": "1", "limit": 5.0})) == {
         2: "two"
     }
@@ -198,7 +199,7 @@ ARGUMENTS = st.fixed_dictionaries(
 _FULL = archive_on(MemoryStore(), redactor=NoRedactor())
 add_step(_FULL, "s", conversation(4))
 put(_FULL, "word " * 20_000 + "\n" + "line\n" * 3_000)
-_TOOLS = recovery_tools(_FULL, "s", limits=SMALL)
+_TOOLS = recall_tools(_FULL, "s", limits=SMALL)
 
 
 @pytest.mark.no_cover
