@@ -1,6 +1,6 @@
-"""What a value looks like: random, a placeholder, a reference to somewhere else, code, or prose.
+"""What a text looks like: random, a placeholder, a reference, code, or prose.
 
-A name such as `password` says only that a secret may follow. These functions decide whether what follows is one.
+A name such as `password` says only that a secret may follow. These functions tell whether it does.
 """
 
 from __future__ import annotations
@@ -9,42 +9,24 @@ import re
 import string
 from operator import add
 
-_COMMON_PAIRS = {
-    "a": "bcdgiklmnprstuvy",
-    "b": "aeiloru",
-    "c": "acehiklortu",
-    "d": "aeiosu",
-    "e": "abcdefglmnpqrstvwx",
-    "f": "aefilou",
-    "g": "aeghioru",
-    "h": "aeio",
-    "i": "abcdefglmnoprstvz",
-    "k": "ei",
-    "l": "adeilostuy",
-    "m": "abeimopu",
-    "n": "acdefgiostuv",
-    "o": "acdgilmnoprstuvw",
-    "p": "aehiloprtu",
-    "q": "u",
-    "r": "acdegikmnorstuy",
-    "s": "acehiopstu",
-    "t": "acehilorstuy",
-    "u": "abcegilmnprst",
-    "v": "aei",
-    "w": "aeio",
-    "x": "p",
-}
-"""The letter pairs that make up 93% of the words and identifiers people write."""
+_FOLLOWERS = (
+    "a:bcdgiklmnprstuvy b:aeiloru c:acehiklortu d:aeiosu e:abcdefglmnpqrstvwx f:aefilou g:aeghioru h:aeio "
+    "i:abcdefglmnoprstvz k:ei l:adeilostuy m:abeimopu n:acdefgiostuv o:acdgilmnoprstuvw p:aehiloprtu q:u "
+    "r:acdegikmnorstuy s:acehiopstu t:acehilorstuy u:abcegilmnprst v:aei w:aeio x:p"
+)
+_COMMON_PAIRS = dict(pair.split(":") for pair in _FOLLOWERS.split())
+"""For each letter, the letters that often follow it. These pairs make up 93% of words and identifiers."""
 
 _RANDOM_SURPRISE = 0.4
-"""Of identifiers in real code 95% lie below, of random strings of 16 characters more than 99% above."""
+"""95% of identifiers in real code lie below this, and more than 99% of random strings of 16 characters above."""
 
 _SAMPLE_CHARS = 160
+_MARKS_SAMPLE_CHARS = 400
 _SHORTEST_RANDOM = 8
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a string, as a set."""
+    """Split a string into a set of words."""
     return frozenset(words.split())
 
 
@@ -119,14 +101,14 @@ _ODDITIES = {before + char: _oddity(before, char) for before in _ALPHABET for ch
 
 
 def surprise(value: str) -> float:
-    """How unlike words it is, 0 to 1: the share of neighbouring characters that words do not put together."""
+    """How unlike words a text is, from 0 to 1: the share of neighbouring characters that are rare in words."""
     sample = value[:_SAMPLE_CHARS]
     odd = [oddity for oddity in map(_ODDITIES.get, map(add, sample, sample[1:])) if oddity is not None]
     return sum(odd) / len(odd) if odd else 0.0
 
 
 def looks_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
-    """Whether it was made by a generator, not by a person: no words, enough different characters."""
+    """Whether a generator made it, not a person: no words, and enough different characters."""
     if len(value) < shortest or is_filler(value):
         return False
     body = value[:_SAMPLE_CHARS].strip("=")
@@ -138,42 +120,52 @@ def looks_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
         return True
     if has_digit(body):
         return surprise(body) >= _RANDOM_SURPRISE
-    # Without a digit it may be an unusual word or an abbreviation; names change case at most once a word.
+    # Without a digit it may be an unusual word or an abbreviation. Names change case at most once per word.
     humps = len(_HUMP.findall(body))
     if humps * 5 > len(body) >= 10:
         return surprise(body) >= _RANDOM_SURPRISE
     return len(body) >= (12 if body.islower() else 10) and surprise(body) >= 0.5
 
 
+def is_made_up(value: str) -> bool:
+    """Whether it is random, or a word with digits or punctuation marks in it, as people make up passwords."""
+    if looks_random(value):
+        return True
+    if len(value) < 6:
+        return False
+    marks = {char for char in value[:_MARKS_SAMPLE_CHARS] if char in "!@#$%^&*+~?"}
+    return len(marks) > 1 or (bool(marks or has_digit(value)) and surprise(value) >= 0.15)
+
+
 def has_digit(value: str) -> bool:
-    """Whether a digit is near its beginning."""
+    """Whether there is a digit near the beginning."""
     return _DIGIT.search(value, 0, _SAMPLE_CHARS) is not None
 
 
 def is_symbol_soup(value: str) -> bool:
-    """Whether it has what password generators put in and names do not: several different marks, and no blanks."""
+    """Whether it has several different punctuation marks and no blanks, as generated passwords do and names do not."""
     marks = {char for char in value[:_SAMPLE_CHARS] if char in "!#$%&*+;<>?@[]^{|}~()"}
     return len(value) >= 10 and len(marks) >= 4 and not any(char.isspace() for char in value)
 
 
 def is_filler(value: str) -> bool:
-    """Whether it stands for a value: `xxxxxxxx`, `********`, `0000...`, an ellipsis."""
+    """Whether it is a stand-in for a value: `xxxxxxxx`, `********`, `0000...`, an ellipsis."""
     if len(value) > 2 and len(set(value)) == 1:
         return True
     filler = sum(len(found.group()) for found in _FILLER.finditer(value[:_SAMPLE_CHARS]))
     return filler * 2 >= min(len(value), _SAMPLE_CHARS) or value.endswith(("...", "…"))
 
 
-def words_of(value: str) -> list[str]:
-    """The words in it, in lower case: `dbPassword_old` has three."""
+def split_words(value: str) -> list[str]:
+    """Split into words, in lower case: `dbPassword_old` has three."""
     return [word.lower() for word in _WORDS.findall(value[:_SAMPLE_CHARS])]
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether it tells a reader to put a value here: `YOUR_API_KEY`, `changeme`, `xxxx`, `my-secret-token`."""
+    """Whether it asks the reader to fill in a value: `YOUR_API_KEY`, `changeme`, `xxxx`, `my-secret-token`."""
     if not value or is_filler(value) or value.lower() in _NOTHING or _BARE_PREFIX.match(value):
         return True
-    words = words_of(value)
+    words = split_words(value)
     if not words:
         return not any(char.isalnum() for char in value)
     if not _PLACEHOLDER_WORDS.isdisjoint(words) or _CROSSES.search(value):
@@ -186,10 +178,10 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Whether it names where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
+    """Whether it says where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
     if _REFERENCE.match(value) is None:
         return False
-    # A password may start with such a mark too.
+    # A password may start with one of these marks too.
     return not (value[0] in "{<[$" and value[1:2] not in ("{", "(") and looks_random(value.strip("{}<>[]$")))
 
 
@@ -211,17 +203,17 @@ def is_identifier(value: str) -> bool:
 
 
 def is_prose(value: str) -> bool:
-    """Whether it is a sentence: several words with a function word among them."""
+    """Whether it is a sentence: several words, one of them a function word."""
     words = value.split()
     return len(words) > 2 and any(word.strip(".,:;!?").lower() in _STOP_WORDS for word in words[:40])
 
 
 def is_label(value: str) -> bool:
-    """Whether it is a sentence about a secret, as forms and messages have: "Enter your password"."""
+    """Whether it is a sentence about a secret, as in forms and messages: "Enter your password"."""
     words = {word.strip(".,:;!?'\"()").lower() for word in value.split()[:40]}
     return len(words) > 1 and not words.isdisjoint(_LABEL_WORDS)
 
 
 def is_common_word(value: str) -> bool:
-    """Whether it is a function word of English or a keyword of a programming language."""
+    """Whether it is an English function word or a keyword of a programming language."""
     return value.lower() in _STOP_WORDS or value.lower() in _CODE_WORDS

@@ -1,19 +1,20 @@
-"""Reading the value that follows a name: in code, JSON, YAML, INI, shell, XML and prose."""
+"""Reading the value that follows a field's name, in code, JSON, YAML, INI, shell, XML, tables and prose."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from compact.redaction.fields.shapes import is_prose
+from compact.redaction.shapes import is_prose
 
 _LONGEST_QUOTED = 4_096
 _LONGEST_BARE = 1_024
+_LONGEST_GAP = 201
 
 _OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘]|&quot;|&#3[49];|&apos;)")
 _CLOSES = {"“": "”", "‘": "’"}
 _UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")}
-# A backslash before n, r, t or a quote is the escape of a string that this text stands in: the value ends there.
+# A backslash before n, r, t or a quote escapes a character of an enclosing string; the value ends there.
 _TO_SPACE = re.compile(r"(?:[^\s\"'`<\\\x1b]++|\\(?![nrt\"']))++")
 _TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\\x1b]++|\\(?![nrt\"']))++")
 _ANNOTATION = re.compile(
@@ -22,7 +23,6 @@ _ANNOTATION = re.compile(
     r"[\w\[\]<>|?&.'\" ,*]{0,60}?=(?![=>])[ \t]*"
 )
 _REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
-_BLANKS = re.compile(r"[ \t]{0,200}")
 _BLOCK_SCALAR = re.compile(r"[|>][-+]?[ \t]*\r?\n")
 _NEXT_LINE = re.compile(r"[ \t]*(?:[|>][-+]?)?[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
 _BLANKS_AND_BLOCK = re.compile(r"[ \t]{0,200}[|>][-+]?[ \t]{0,200}\r?\n")
@@ -37,33 +37,32 @@ _LINE_HEAD = re.compile(
 _LINE_REST = re.compile(r"[,;]?[ \t]*(?:(?:#|//)[^\n]{0,400})?(?:\n|\r|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value in its text."""
+class Value(NamedTuple):
+    """A value and its place in the text."""
 
     start: int
     end: int
     text: str
     quoted: bool
-    template: bool
-    """It has holes that something else fills: an f-string, a template literal, a regular expression."""
-    follower: str
+    template: bool = False
+    """Whether it has holes that are filled later: an f-string, a template literal, a regular expression."""
+    follower: str = ""
     """The first character after it that is not blank."""
-    alone: bool
-    """Name and value are all there is on the line, as in settings files."""
+    alone: bool = False
+    """Whether the line holds only the name and the value, as in settings files."""
 
 
 def read_value(
     text: str, name_start: int, position: int, *, annotated: bool = False, word: bool = False
 ) -> Value | None:
-    """The value that starts at `position`, or None when nothing is there.
+    """Read the value that starts at `position`. Return None if there is none.
 
     Args:
         text: the text.
-        name_start: where the name begins, to see whether the two are alone on their line.
+        name_start: where the name begins, to see whether name and value are alone on their line.
         position: just after the operator.
-        annotated: whether a type may stand before the value (`password: str = "..."`).
-        word: whether an unquoted value runs to the next blank, as in a command.
+        annotated: whether a type may come before the value (`password: str = "..."`).
+        word: whether an unquoted value extends to the next blank, as in a command.
     """
     if annotated:
         note = _ANNOTATION.match(text, position, position + 120)
@@ -71,40 +70,31 @@ def read_value(
     position = _BLANKS_AND_BOLD.match(text, position).end()  # type: ignore[union-attr]  # it always matches
     opener = _OPENER.match(text, position)
     if opener:
-        start = opener.end()
-        end = _closing(text, opener)
+        start, end = opener.end(), _find_closing_quote(text, opener)
         if end >= 0:
-            prefix = opener[1].lower()
-            holes = "f" in prefix or "$" in prefix or opener[3] == "`"
-            pattern = "r" in prefix and _REGEX_MARKS.search(text, start, end) is not None
-            made = (holes and "{" in text[start:end]) or pattern
-            return Value(
-                start,
-                end,
-                text[start:end],
-                True,
-                made,
-                _follower(text, end + len(opener[2] + opener[3])),
-                False,
-            )
+            prefix, value = opener[1].lower(), text[start:end]
+            has_holes = ("f" in prefix or "$" in prefix or opener[3] == "`") and "{" in value
+            is_regex = "r" in prefix and _REGEX_MARKS.search(value) is not None
+            follower = _find_follower(text, end + len(opener[2] + opener[3]))
+            return Value(start, end, value, True, has_holes or is_regex, follower)
         position = start
-    return _bare(text, name_start, position, word)
+    return _read_bare(text, name_start, position, word)
 
 
 def read_cell(text: str, position: int) -> Value | None:
-    """The cell of a Markdown table that starts at `position`."""
+    """Read the cell of a Markdown table that starts at `position`."""
     cell = _CELL.match(text, position)
-    return Value(cell.start(1), cell.end(1), cell[1], True, False, "|", False) if cell else None
+    return Value(cell.start(1), cell.end(1), cell[1], True, follower="|") if cell else None
 
 
 def read_next_line(text: str, position: int) -> Value | None:
-    """The value that stands alone on the line after a name and its colon."""
+    """Read the value that is alone on the line after a name and its operator."""
     line = _NEXT_LINE.match(text, position)
-    return _bare(text, line.end(), line.end(), word=True) if line else None
+    return _read_bare(text, line.end(), line.end(), word=True) if line else None
 
 
 def read_block(text: str, position: int) -> Value | None:
-    """The lines of a YAML block scalar whose mark stands at `position`: all that are indented as the first is."""
+    """Read the YAML block scalar whose mark is at `position`: all lines indented at least like its first."""
     mark = _BLANKS_AND_BLOCK.match(text, position)
     first = _INDENTED_LINE.match(text, mark.end(), mark.end() + _LONGEST_QUOTED) if mark else None
     if first is None:
@@ -117,16 +107,16 @@ def read_block(text: str, position: int) -> Value | None:
             break
         end = line.end()
     end = start + len(text[start:end].rstrip())
-    return Value(start, end, text[start:end], True, False, "", True)
+    return Value(start, end, text[start:end], True, alone=True)
 
 
-def end_of_value(text: str, value: Value, *, phrase: bool) -> int:
-    """Where a value that is a secret really ends: reading stops early, so that what is none costs little.
+def find_end(text: str, value: Value, *, phrase: bool) -> int:
+    """Find where a secret value really ends. Reading stops early, so that values that are no secrets cost little.
 
     Args:
         text: the text.
         value: what was read.
-        phrase: whether plain words to the end of the line belong to it, as in a passphrase.
+        phrase: whether plain words up to the end of the line belong to the value, as in a passphrase.
     """
     if value.quoted:
         return value.end
@@ -137,8 +127,8 @@ def end_of_value(text: str, value: Value, *, phrase: bool) -> int:
     return words.end(1) if words and not is_prose(text[value.start : words.end(1)]) else value.end
 
 
-def _closing(text: str, opener: re.Match[str]) -> int:
-    """Where the value's closing quote stands; -1 when it has none near."""
+def _find_closing_quote(text: str, opener: re.Match[str]) -> int:
+    """The position of the value's closing quote, or -1 if there is none nearby."""
     slashes, quote, start = opener[2], opener[3], opener.end()
     close = slashes + _CLOSES.get(quote, quote)
     limit = min(len(text), start + _LONGEST_QUOTED)
@@ -150,7 +140,7 @@ def _closing(text: str, opener: re.Match[str]) -> int:
     return end if over_lines or text.find("\n", start, max(start, end)) < 0 else -1
 
 
-def _bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
+def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
     limit = min(len(text), start + _LONGEST_BARE)
     whole = _TO_SPACE.match(text, start, limit)
     if whole is None or _BLOCK_SCALAR.match(text, start):
@@ -161,9 +151,9 @@ def _bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
     else:
         part = _TO_DELIMITER.match(text, start, limit)
         if part is None:
-            return Value(start, start, whole.group(), False, False, whole.group()[0], False)
+            return Value(start, start, whole.group(), False, follower=whole.group()[0])
         end = start + len(part.group().rstrip(".:\\"))
-    return Value(start, end, text[start:end], False, False, _follower(text, end), alone)
+    return Value(start, end, text[start:end], False, False, _find_follower(text, end), alone)
 
 
 def _is_alone(text: str, name_start: int, end: int) -> bool:
@@ -173,7 +163,5 @@ def _is_alone(text: str, name_start: int, end: int) -> bool:
     return name_start - line_start < 200 and _LINE_HEAD.match(text[line_start:name_start]) is not None
 
 
-def _follower(text: str, end: int) -> str:
-    blanks = _BLANKS.match(text, end)
-    at = blanks.end() if blanks else end
-    return text[at : at + 1]
+def _find_follower(text: str, end: int) -> str:
+    return text[end : end + _LONGEST_GAP].lstrip(" \t")[:1]
