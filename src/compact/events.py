@@ -63,7 +63,7 @@ WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 class _Record:
     """Base of everything in an event. Reading is strict: no value is converted to the type of its field."""
 
-    __pydantic_config__ = {"strict": True}
+    __pydantic_config__: ClassVar[Mapping[str, bool]] = {"strict": True}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], dict[str, Any]]) -> Any:
@@ -368,7 +368,7 @@ def parse(data: Any) -> Event:
     if kind is None:
         raise ValueError(f"unknown event name {data.get('name')!r}; known: {', '.join(KINDS)}")
     try:
-        line = _line_model(kind).model_validate(data)
+        line = _line_model(kind.NAME).model_validate(data)
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{kind.NAME}: {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from None
@@ -379,12 +379,12 @@ def parse(data: Any) -> Event:
 
 
 @cache
-def _line_model(kind: type[Properties]) -> Any:
-    """The pydantic model of a line with properties of this kind."""
+def _line_model(name: str) -> Any:
+    """The pydantic model of a line with this event name."""
     from pydantic import ConfigDict, create_model
 
-    types: dict[str, Any] = {**get_type_hints(Event), "properties": kind}
-    required: dict[str, Any] = {name: (hint, ...) for name, hint in types.items()}
+    types: dict[str, Any] = {**get_type_hints(Event), "properties": KINDS[name]}
+    required: dict[str, Any] = {field_name: (hint, ...) for field_name, hint in types.items()}
     return create_model("Line", __config__=ConfigDict(strict=True), **required)
 
 

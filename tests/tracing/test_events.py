@@ -127,7 +127,7 @@ def test_nested_and_closed_values_are_checked() -> None:
         parse(estimate)
     warning = made(Warned(code="spooled", severity="low", message="m")).to_json()
     warning["properties"]["code"] = "made_up"
-    with pytest.raises(ValueError, match="'properties.code': Input should be 'redaction_disabled'"):
+    with pytest.raises(ValueError, match=r"'properties.code': Input should be 'redaction_disabled'"):
         parse(warning)
     with pytest.raises(ValueError, match="an event is an object, got list"):
         parse([])
