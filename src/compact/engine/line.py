@@ -28,6 +28,7 @@ from compact.events import (
     Breakdown,
     Failure,
     Finished,
+    PassOutcome,
     PolicyInForce,
     Started,
     TokenEstimate,
@@ -274,7 +275,7 @@ class Line:
             raise
         result = yield from self._concluded(call, state, working, dialect, estimate, outcome)
         after = result.state.tokens_after if outcome.step is not None else estimate.total
-        ended = "unchanged" if outcome.step is None else "compacted"
+        ended: PassOutcome = "unchanged" if outcome.step is None else "compacted"
         if outcome.lost_race or outcome.overtaken:
             ended = "adopted"
         yield Emit(self._finished(call, decision, ended, started, estimate.total, after))
@@ -286,7 +287,7 @@ class Line:
         return newest is not None and newest.step > state.step
 
     def _finished(
-        self, call: Call, decision: Decision, outcome: str, started: float, before: int, after: int
+        self, call: Call, decision: Decision, outcome: PassOutcome, started: float, before: int, after: int
     ) -> Finished:
         return Finished(
             reason=decision.reason,

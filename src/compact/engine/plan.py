@@ -13,7 +13,7 @@ from compact.engine.effects import Asking, Begun
 from compact.engine.rows import Desk, Row, total
 from compact.engine.stages.shrink_calls import least_tokens
 from compact.engine.stages.summarize import Fold, fold
-from compact.events import PolicyInForce
+from compact.events import PolicyInForce, Reason
 from compact.messages import Message
 from compact.messages.dialects import Dialect
 from compact.messages.markers import text_hash
@@ -43,7 +43,7 @@ class Rules:
     recent_tokens: int | None
     strategy: str
     summary_tokens: int
-    reason: str
+    reason: Reason
     note: str | None
     policy: PolicyInForce
 

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-Reason: TypeAlias = Literal[
-    "trigger_pct",
-    "budget",
-    "token_threshold",
-    "message_threshold",
-    "turn_threshold",
-    "manual",
-    "below_threshold",
-    "ineffective",
-]
-"""Which setting decided: the name of a policy field, or why nothing was done."""
+from compact.events import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
