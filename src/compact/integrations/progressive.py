@@ -33,7 +33,7 @@ from compact.runtime.session_cache import Session
 from compact.summaries.agent import agent_summarizer
 from compact.tokens import Meter
 from compact.tokens.encodings import ENCODINGS
-from compact.tokens.models import PROFILES
+from compact.tokens.models import model_table
 from compact.tokens.windows import DEFAULT_TOKENS, window_of
 
 __all__ = ["CompactionResult", "ContextConfig", "ContextManagementMiddleware"]
@@ -322,7 +322,7 @@ def _settings(config: ContextConfig, model: str) -> CompactConfig:
 
 def _model_counted_by(tokenizer: str) -> str:
     """A model whose own tokenizer it is."""
-    for name, profile in PROFILES.items():
+    for name, profile in model_table().profiles.items():
         if profile.exact and profile.encoding == tokenizer:
             return name
     known = ", ".join(sorted(ENCODINGS))
