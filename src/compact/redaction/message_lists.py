@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from compact.messages.dialects.wire import plain, rebuilt
+from compact.messages.dialects.wire import plain, rebuild
 from compact.redaction.data import mask_value
 from compact.redaction.rules.candidates import MASK, Span
 from compact.redaction.structure import Masker
@@ -32,7 +32,7 @@ def mask_message(item: Any, masker: SeamMasker) -> Any:
     except ValueError:
         return mask_value(item, masker)
     masked = mask_value(_without_split_secrets(data, masker, _DEEPEST_BLOCKS), masker)
-    return item if masked is data else rebuilt(item, masked)
+    return item if masked is data else rebuild(item, masked)
 
 
 def _without_split_secrets(data: Any, masker: SeamMasker, levels: int) -> Any:
