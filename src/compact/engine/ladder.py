@@ -24,9 +24,8 @@ from compact.engine.stages.summarize import record
 from compact.engine.stages.truncate import drop_oldest, truncate
 from compact.errors import CompactError, InsufficientBudget
 from compact.events import Kept, Layers, PrunedMessages, SummaryCreated, TriggerDecision, Warned
-from compact.messages import Message, Text
-from compact.messages.legality import structure_violations
-from compact.messages.markers import GAP, POINTER_OPENS, text_hash
+from compact.messages.legality import gap_before, role_gaps, structure_violations
+from compact.messages.markers import POINTER_OPENS, text_hash
 from compact.messages.units import Unit, removable
 
 _FITTING_ROUNDS = 5
@@ -236,15 +235,11 @@ def _summaries_in(folded: Folded, view: View) -> frozenset[str]:
 
 def _alternating(rows: list[Row], desk: Desk) -> list[Row]:
     """The rows with a marker wherever a dialect wants roles to alternate, and a user first."""
-    if not desk.dialect.RESULTS_IN_USER:
-        return rows
+    gaps = set(role_gaps([row.message for row in rows], desk.dialect))
     found: list[Row] = []
-    for row in rows:
-        before = next((r.message.role for r in reversed(found) if r.message.role != "system"), None)
-        role = row.message.role
-        if role == before or (before is None and role == "assistant"):
-            other = "user" if role == "assistant" else "assistant"
-            marker = Message(other, (Text(GAP),), injected=True)
+    for place, row in enumerate(rows):
+        if place in gaps:
+            marker = gap_before(row.message)
             found.append(Row(marker, desk.count(marker), None, "marker"))
         found.append(row)
     return found
