@@ -90,7 +90,7 @@ def scenario(root: Path, done: Acknowledged) -> None:
     make = recorder()
     text = "an output"
     done.outputs.append((archive.put_output("s", text, tool_name="t", tool_call_id="c").path, text))
-    event = make.event(Started(reason="r", note=None), session_id="s", step=0)
+    event = make.event(Started(reason="manual", note=None), session_id="s", step=0)
     archive.append_events("s", [event])
     done.events.append(event)
     after = len(archive.steps("s"))

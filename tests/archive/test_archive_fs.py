@@ -34,7 +34,7 @@ def record(text: str = "content") -> Record:
 
 
 def started(note: str = "n") -> Any:
-    return recorder().event(Started(reason="r", note=note), session_id="s", step=0)
+    return recorder().event(Started(reason="manual", note=note), session_id="s", step=0)
 
 
 # --- the order of system calls ---------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_events_go_out_in_one_write(tmp_path: Path) -> None:
         "from compact.events import Started\n"
         "archive = fs_archive(root, redactor=NoRedactor())\n"
         "make = recorder()\n"
-        "archive.append_events('s', [make.event(Started(reason='x' * 9000, note=None), session_id='s', step=0)] * 9)",
+        "archive.append_events('s', [make.event(Started(reason='manual', note='x' * 9000), session_id='s', step=0)] * 9)",
     )
     assert calls.count("write archive/s/events.jsonl") == 1
     assert calls.count("flock archive/s/events.jsonl") == 1

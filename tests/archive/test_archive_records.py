@@ -198,7 +198,7 @@ def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:
         "abc",
         [
             recorder().event(
-                Started(reason="12345", note=None), session_id="abc", step=1, payload={"n": "999"}
+                Started(reason="manual", note="12345"), session_id="abc", step=1, payload={"n": "999"}
             )
         ],
     )
@@ -207,7 +207,7 @@ def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:
     assert step.fingerprints == {"prefix": "0123456789abcdef"}
     paths = [e.properties.file_path for e in archive.events("abc") if isinstance(e.properties, Archival)]
     assert "memory://abc/state-001.json" in paths
-    assert archive.events("abc")[-1].properties == Started(reason="<REDACTED>", note=None)
+    assert archive.events("abc")[-1].properties == Started(reason="manual", note="<REDACTED>")
     assert archive.verify() == []
 
 

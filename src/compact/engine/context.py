@@ -11,7 +11,8 @@ from compact.engine.effects import Asking
 from compact.engine.limits import Rules
 from compact.messages import Message, Text, ToolResult
 from compact.messages.dialects import Dialect
-from compact.messages.markers import GAP, is_pointer, text_hash
+from compact.messages.legality import gap_before, role_gaps
+from compact.messages.markers import is_pointer, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
 
@@ -161,17 +162,15 @@ def total(rows: Sequence[Row]) -> int:
 
 def alternate(rows: Sequence[Row], desk: Desk) -> Sequence[Row]:
     """The rows with a marker wherever the dialect wants roles to alternate, and a user first."""
-    if not desk.dialect.RESULTS_IN_USER:
+    gaps = set(role_gaps([row.message for row in rows], desk.dialect))
+    if not gaps:
         return rows
     found: list[Row] = []
-    before = None
-    for row in rows:
-        role = row.message.role
-        if role == before or (before is None and role == "assistant"):
-            marker = Message("user" if role == "assistant" else "assistant", (Text(GAP),), injected=True)
+    for place, row in enumerate(rows):
+        if place in gaps:
+            marker = gap_before(row.message)
             found.append(Row(marker, desk.count(marker), None, "marker"))
         found.append(row)
-        before = before if role == "system" else role
     return found
 
 

@@ -17,13 +17,13 @@ from typing import Any
 from compact.engine.check import check_pinned, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
-from compact.engine.limits import Reason, Rules
+from compact.engine.limits import Rules
 from compact.engine.stages.fold import record
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
-from compact.events import Kept, Layers, PrunedMessages, TriggerDecision
+from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
 from compact.messages.markers import text_hash
 from compact.messages.units import removable
 

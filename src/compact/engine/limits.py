@@ -7,22 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import InsufficientBudget
-from compact.events import PolicyInForce
+from compact.events import PolicyInForce, Reason
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate, Meter
 
 Layout: TypeAlias = Literal["layered", "selective"]
-Reason: TypeAlias = Literal[
-    "trigger_pct",
-    "budget",
-    "token_threshold",
-    "message_threshold",
-    "turn_threshold",
-    "manual",
-    "below_threshold",
-    "ineffective",
-]
-"""Which setting decided: the name of a policy field, or why nothing was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from compact.events import (
     Breakdown,
     Failure,
     Finished,
+    PassOutcome,
     Started,
     TokenEstimate,
     TriggerDecision,
@@ -245,7 +246,7 @@ class Line:
             remember=lambda after: self._describe(seen, after, fixed),
         )
 
-        def finish(outcome: str, after: int) -> Emit:
+        def finish(outcome: PassOutcome, after: int) -> Emit:
             duration_ms = round((self.now() - started) * 1000, 3)
             return Emit(
                 Finished(

@@ -24,7 +24,7 @@ from compact.events import CallsShrunk, Event, Offload
 from compact.runtime.manager import DEFAULT_SESSION, CompactManager
 from compact.tokens import Meter
 from compact.tokens.encodings import ENCODINGS
-from compact.tokens.models import PROFILES
+from compact.tokens.models import model_table
 from compact.tokens.windows import DEFAULT_TOKENS, window_of
 
 __all__ = ["CompactionResult", "ContextConfig", "ContextManagementMiddleware"]
@@ -273,8 +273,8 @@ def _settings(config: ContextConfig, model: str) -> CompactConfig:
 
 
 def _model_counted_by(tokenizer: str) -> str:
-    """Return a model whose own tokenizer it is."""
-    for name, profile in PROFILES.items():
+    """A model whose own tokenizer it is."""
+    for name, profile in model_table().profiles.items():
         if profile.exact and profile.encoding == tokenizer:
             return name
     known = ", ".join(sorted(ENCODINGS))

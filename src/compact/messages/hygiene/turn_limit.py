@@ -8,7 +8,7 @@ from typing import Any
 from compact.errors import ConfigError
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.hygiene.work import Removed, settled
+from compact.messages.hygiene.work import Removed, write_back
 from compact.messages.message import Message
 from compact.messages.pairs import batches
 
@@ -16,22 +16,22 @@ _ALWAYS_KEPT = frozenset({"system", "developer"})
 
 
 def limit_turns(messages: Sequence[Any], max_turns: int | None, dialect: str | None = None) -> Any:
-    """The newest `max_turns` turns, and before them what is never pruned: system, developer, protected messages.
+    """Keep the newest `max_turns` turns, and before them only system, developer and protected messages.
 
-    None or 0 means no limit. A batch of calls is protected as a whole when any message of it is.
+    None or 0 means no limit. A batch of calls is protected as a whole if any of its messages is.
 
     Raises:
         ConfigError: `max_turns` is negative.
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    return settled(messages, neutral, limited(neutral, known, max_turns)[0], known)
+    return write_back(messages, neutral, limit_neutral(neutral, known, max_turns)[0], known)
 
 
-def limited(
+def limit_neutral(
     messages: list[Message], dialect: Dialect, max_turns: int | None
 ) -> tuple[list[Message], list[Removed]]:
-    """`limit_turns` on neutral messages, with what was left out."""
+    """`limit_turns` on neutral messages, with what was removed."""
     given: object = max_turns
     if given is not None and (type(given) is not int or given < 0):
         raise ConfigError(f"max_turns must be 0 or more, got {max_turns!r}", path="policy.max_turns")
