@@ -115,6 +115,7 @@ def test_the_promises_hold_for_a_hundred_thousand_sessions(dialect: str, data: s
     run_generated(dialect, data)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("window", [2500, 6000])
 def test_the_promises_hold_on_real_sessions(dialect: str, window: int) -> None:
