@@ -87,7 +87,7 @@ mutation: setup  ## change the core's code in small ways and count which changes
 	$(BIN)/python -m bench.mutation
 
 screenshots: setup  ## take the pictures of the docs
-	SCREENSHOTS=docs/images $(BIN)/python -m pytest -n 0 tests/tools/viewer/test_screenshots.py
+	SCREENSHOTS=docs/images $(BIN)/python -m pytest -m slow tests/tools/viewer/test_screenshots.py
 
 clean:  ## remove the environments and every cache
 	rm -rf $(VENV) $(LIGHT) $(PEERS) .chaos .mypy_cache .ruff_cache .pytest_cache .coverage

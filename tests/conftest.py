@@ -8,10 +8,12 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from support.archive import AWS, moto_server
+from support.browser import chromium
 
 # A deadline would measure the machine, not the code: what has to be fast has a benchmark.
 settings.register_profile("full", deadline=None)
@@ -39,10 +41,17 @@ def _marks_never_skipped(config: pytest.Config) -> set[str]:
     return set(filter(None, config.getoption("--never-skip").split(",")))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sweeps are not traced: shorter tests cover the same lines, and tracing would double their time."""
+    """Mark the tests that use a browser or a server, and exclude sweeps and real models from coverage.
+
+    Shorter tests cover the same lines, and tracing would double the time.
+    """
     for item in items:
-        if item.get_closest_marker("sweep"):
+        for fixture, mark in (("browser", "browser"), ("moto", "server"), ("cluster", "server")):
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+        if item.get_closest_marker("sweep") or item.get_closest_marker("model"):
             item.add_marker("no_cover")
 
 
@@ -82,6 +91,13 @@ def unprivileged_folder(tmp_path: Path) -> Iterator[Path]:
         os.seteuid(0)
         os.setegid(0)
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium."""
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

