@@ -156,6 +156,7 @@ def fail_each(tmp_path: Path, faulty: Faulty, before: int, places: Iterator[tupl
     return failed
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_any_error_at_any_system_call_leaves_the_old_state_or_the_new(tmp_path: Path, faulty: Faulty) -> None:
     """Each call fails once, with one of the four errors in turn; `make slow` runs all four at each."""

@@ -199,11 +199,10 @@ def test_a_pipe_in_a_files_place_does_not_hang(tmp_path: Path) -> None:
         archive.read_text("s", "/tool_outputs/pipe.txt")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_write_permission_is_an_archive_error(tmp_path: Path) -> None:
-    (tmp_path / "archive").mkdir(mode=0o500)
+def test_a_folder_without_write_permission_is_an_archive_error(unprivileged_folder: Path) -> None:
+    (unprivileged_folder / "archive").mkdir(mode=0o500)
     with pytest.raises(ArchiveError, match="EACCES"):
-        add_step(fs_archive(tmp_path / "archive"), "s")
+        add_step(fs_archive(unprivileged_folder / "archive"), "s")
 
 
 def test_the_root_stays_where_it_was_when_the_working_folder_changes(

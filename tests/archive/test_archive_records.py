@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from support.archive import SECRET, NoRedactor, add_step, archive_on, conversation, recorder
+from support.strategies import examples
 
 import compact.archive
 from compact.archive import MemoryStore, Record, Scribe, Step
@@ -117,7 +118,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=3), max_size=4))
 def test_a_transcript_comes_back_exactly_lone_surrogates_and_all(messages: list[dict[str, Any]]) -> None:
     archive = archive_on(MemoryStore(), redactor=NoRedactor())

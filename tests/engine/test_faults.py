@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -54,19 +55,17 @@ class Watched:
         self.manager.services.serve = watched  # type: ignore[method-assign, assignment]
 
 
-def points() -> list[Need]:
+@cache
+def points() -> tuple[Need, ...]:
     watched = Watched()
     watched.manager.preflight("s", session())
-    return watched.needs
-
-
-POINTS = points()
+    return tuple(watched.needs)
 
 
 def test_the_pass_asks_for_everything_there_is() -> None:
-    kinds = {type(need) for need in POINTS}
+    kinds = {type(need) for need in points()}
     assert {Load, Store, SummaryRequest, Begin, Commit, Emit} <= kinds
-    assert len(POINTS) > 20
+    assert len(points()) > 20
 
 
 def check_after_failure(
@@ -82,19 +81,7 @@ def check_after_failure(
     assert made.archive.verify("s") == []
 
 
-EVERY_POINT = [
-    (place, problem, runs_async)
-    for place in range(len(POINTS))
-    for problem in (RuntimeError, ArchiveError)
-    for runs_async in (False, True)
-    if not runs_async or place % 5 == 0
-]
-
-
-@pytest.mark.parametrize(("place", "problem", "runs_async"), EVERY_POINT)
-def test_an_error_at_any_point_leaves_the_old_state_or_the_new_one(
-    place: int, problem: type[Exception], runs_async: bool
-) -> None:
+def error_at(place: int, problem: type[Exception], runs_async: bool) -> None:
     watched = Watched(place, problem)
     items, before = session(), session()
     try:
@@ -109,13 +96,35 @@ def test_an_error_at_any_point_leaves_the_old_state_or_the_new_one(
     check_after_failure(watched.manager, items, before)
 
 
-@pytest.mark.parametrize("place", range(0, len(POINTS), 3))
-def test_a_cancel_at_any_point_leaves_the_old_state_or_the_new_one(place: int) -> None:
-    watched = Watched(place, KeyboardInterrupt)
-    items, before = session(), session()
-    with pytest.raises(KeyboardInterrupt):
-        watched.manager.preflight("s", items)
-    check_after_failure(watched.manager, items, before)
+@pytest.mark.parametrize("problem", [RuntimeError, ArchiveError])
+def test_an_error_at_the_first_point_of_each_kind_leaves_the_old_state_or_the_new_one(
+    problem: type[Exception],
+) -> None:
+    kinds = [type(need) for need in points()]
+    for kind in sorted(set(kinds), key=kinds.index):
+        error_at(kinds.index(kind), problem, runs_async=False)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("problem", [RuntimeError, ArchiveError])
+def test_an_error_at_any_point_leaves_the_old_state_or_the_new_one(
+    problem: type[Exception], part: int
+) -> None:
+    for place in range(part, len(points()), 4):
+        error_at(place, problem, runs_async=False)
+        if place % 5 == 0:
+            error_at(place, problem, runs_async=True)
+
+
+@pytest.mark.sweep
+def test_a_cancel_at_any_point_leaves_the_old_state_or_the_new_one() -> None:
+    for place in range(0, len(points()), 3):
+        watched = Watched(place, KeyboardInterrupt)
+        items, before = session(), session()
+        with pytest.raises(KeyboardInterrupt):
+            watched.manager.preflight("s", items)
+        check_after_failure(watched.manager, items, before)
 
 
 def test_if_the_archive_cannot_take_it_it_stays() -> None:

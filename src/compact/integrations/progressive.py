@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from compact import tokens
 from compact.archive import Backend, history_path
@@ -22,6 +22,7 @@ from compact.config import CompactConfig, share_of
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
 from compact.runtime.manager import DEFAULT_SESSION, CompactManager
+from compact.runtime.services import CompactionStats
 from compact.tokens import Meter
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.models import model_table
@@ -67,7 +68,8 @@ class CompactionResult:
     original_tokens: int
     compacted_tokens: int
     tokens_saved: int
-    strategy_used: Literal["offload", "compact", "summarize", "truncate"]
+    strategy_used: str
+    """offload, compact, summarize or truncate."""
     files_created: list[str] = field(default_factory=list)
 
 
@@ -181,7 +183,7 @@ class ContextManagementMiddleware:
 
     # --- what happened
 
-    def get_compaction_stats(self) -> dict[str, Any]:
+    def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in total and by kind, and the number of operations."""
         return self.manager.get_compaction_stats()
 

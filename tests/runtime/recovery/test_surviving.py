@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engine import events, manager, pair, says, user
+from support.strategies import examples
 from support.windows import Item, Model, Refused, tool_session
 
 from compact import CompactConfig, CompactError, CompactManager
@@ -566,7 +567,7 @@ def test_secrets_in_the_providers_words_do_not_get_out(caplog: pytest.LogCapture
     assert "sk-proj-abcdef" not in json.dumps(events(made))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     limit=st.integers(300, 20_000),
     calls=st.integers(1, 40),

@@ -32,6 +32,7 @@ def emit(made: CompactManager, count: int, session: str = "s") -> None:
         made.services.emit(opened, Started(reason="manual", note=str(n)))
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_a_burst_loses_nothing_from_the_log_and_drops_are_counted_exactly(tmp_path: Path) -> None:
     stuck, seen = Gate(batch=1), CapturingExporter()
