@@ -77,10 +77,10 @@ class _Watched:
         self.made.preflight("s", session[:-1])
         serve = self.made.services.serve
 
-        def timed(work: Any, need: Any, meter: Any) -> Any:
+        def timed(work: Any, need: Any) -> Any:
             started = time.perf_counter()
             try:
-                return serve(work, need, meter)
+                return serve(work, need)
             finally:
                 if isinstance(need, Begin | Commit | Store | Load):
                     self.archiving += time.perf_counter() - started

@@ -190,10 +190,10 @@ def test_a_list_that_grew_while_nothing_had_to_be_done_is_still_the_same_list() 
     items = [user("hi")]
     serve = made.services.serve
 
-    def growing(work: Any, need: Any, meter: Any) -> Any:
+    def growing(work: Any, need: Any) -> Any:
         if len(items) == 1:
             items.append(says("hello"))
-        return serve(work, need, meter)
+        return serve(work, need)
 
     made.services.serve = growing  # type: ignore[method-assign]
     assert made.preflight("s", items) is items

@@ -154,10 +154,10 @@ def test_a_commit_that_fails_tells_no_changes_and_counts_none() -> None:
     made = busy_manager()
     serve = made.services.serve
 
-    def failing(work: Any, need: Any, meter: Any) -> Any:
+    def failing(work: Any, need: Any) -> Any:
         if type(need).__name__ == "Commit":
             raise ArchiveError("the disk is full")
-        return serve(work, need, meter)
+        return serve(work, need)
 
     made.services.serve = failing  # type: ignore[method-assign]
     with pytest.raises(ArchiveError):
@@ -205,11 +205,11 @@ def test_a_lost_race_nests_the_second_try_below_the_first() -> None:
     rival = CompactManager(made.config, archive=made.archive, clock=Clock())
     raced: list[bool] = []
 
-    def overtaken(work: Any, need: Any, meter: Any) -> Any:
+    def overtaken(work: Any, need: Any) -> Any:
         if type(need).__name__ == "Commit" and not raced:
             raced.append(True)
             rival.preflight("s", busy_session())
-        return serve(work, need, meter)
+        return serve(work, need)
 
     made.services.serve = overtaken  # type: ignore[method-assign]
     made.preflight("s", items)
