@@ -66,7 +66,7 @@ class Intake:
             MessageError: an entry is not a message, or not of the dialect that was named.
         """
         items = working.items
-        seen = self._count_seen(items)
+        seen = len(self._items) if self._items and begins_with(items, self._items) else 0
         if seen and tools.max_turns is None and self._is_plain_since_reply(items, seen, named):
             assert self._dialect is not None
             return working, self._dialect
@@ -81,12 +81,10 @@ class Intake:
         Raises:
             MessageError: an entry is not a message.
         """
-        return self._is_legal(items, dialect, self._count_seen(items))
+        seen = len(self._items) if self._items and begins_with(items, self._items) else 0
+        return self._is_legal(items, dialect, seen)
 
     # --- what is new
-
-    def _count_seen(self, items: Sequence[Any]) -> int:
-        return len(self._items) if self._items and begins_with(items, self._items) else 0
 
     def _is_plain_since_reply(self, items: Sequence[Any], seen: int, named: str | None) -> bool:
         """Whether only plain texts follow the message before the newest reply, so that no rule can object.

@@ -32,6 +32,8 @@ class Rules:
     """Nothing is summarized up to this size. None: summarize as soon as the reversible stages are not enough."""
     recent_tokens: int | None
     """The share of the recent part. None: turns and pairs decide what is recent."""
+    has_thresholds: bool
+    """Whether any of the next three is set."""
     token_threshold: int | None
     message_threshold: int | None
     turn_threshold: int | None

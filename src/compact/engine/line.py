@@ -31,10 +31,12 @@ from compact.events import (
     Warned,
 )
 from compact.messages.dialects import Dialect
+from compact.messages.dialects.wire import begins_with
 from compact.messages.markers import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3
+_BELOW = Decision(False, "below_threshold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ class Line:
             )
         )
         seen = _Seen(call, state, working, dialect, estimate, at_hand=state is known and state.asked)
-        if self.rules.least_room:
+        if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
         if not decision.triggered:
@@ -158,10 +160,13 @@ class Line:
 
     def _resolve(self, call: Call, state: SessionState) -> Asking[tuple[Working, SessionState]]:
         """The context, and the state that it continues: the one in memory, the archive's, or none."""
-        working = resolve(state, call.messages) if state.asked else None
-        if working is not None:
-            return working, state
         as_given = Working(call.messages, range(len(call.messages)))
+        if state.asked:
+            if not state.step or (state.standing and begins_with(call.messages, state.standing)):
+                return as_given, state
+            working = resolve(state, call.messages)
+            if working is not None:
+                return working, state
         try:
             loaded = yield Load()
         except ArchiveError as problem:
@@ -184,8 +189,8 @@ class Line:
     def _require_room(self, seen: _Seen) -> Asking[None]:
         """Refuse a request whose fixed part fits but leaves nothing to work in. One that does not fit fails its pass."""
         rules = self.rules
-        if seen.estimate.total <= rules.budget - rules.least_room:
-            return  # all of it leaves enough
+        if not rules.least_room:
+            return
         shares = measure_fixed(seen.estimate, seen.working.items, seen.dialect, self.meter, rules.never_prune)
         if 0 <= rules.budget - sum(shares.values()) < rules.least_room:
             problem = no_room(shares, rules)
@@ -196,6 +201,8 @@ class Line:
         rules, state, tokens, items = self.rules, seen.state, seen.estimate.total, seen.working.items
         if seen.call.manual:
             return Decision(True, "manual")
+        if tokens < rules.trigger and not rules.has_thresholds:
+            return _BELOW
         turns = 0
         if rules.turn_threshold is not None:
             turns = sum(seen.dialect.read(item).starts_turn for item in items)

@@ -77,8 +77,7 @@ class Conductor:
         for _ in range(_MAX_ROUNDS):
             messages = yield from self._answer(run)
             is_unchanged = messages is run.call.messages
-            grown = run.grow()
-            if grown is None:
+            if len(run.call.given) <= len(run.call.messages) or (grown := run.grow()) is None:
                 break
             run = grown
         return run.call.given if is_unchanged else messages

@@ -89,11 +89,8 @@ class Run:
         return run
 
     def grow(self) -> Run | None:
-        """A run for the messages that the host has added to its list since; None if there are none."""
-        before, given = self.call.messages, self.call.given
-        if len(given) <= len(before):
-            return None
-        now = list(given)
+        """A run for the longer list that the host's has become; None if it was rewritten, not grown."""
+        before, now = self.call.messages, list(self.call.given)
         if any(one is not other for one, other in zip(before, now, strict=False)):
             return None  # rewritten, not grown: what was asked is answered
         return self.again(replace(self.call, messages=now, manual=False))

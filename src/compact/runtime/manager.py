@@ -439,10 +439,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model_rules = self._rules_now(model)
         for warning in model_rules.warnings:
             self.services.warn_once(session, warning)
-        meter = model_rules.meter
+        meter, rules = model_rules.meter, model_rules.rules
+        if model_rules.version or session.correction != 1.0:
+            rules = self._session_rules(session, model_rules)
         return Line(
             meter=meter,
-            rules=self._session_rules(session, model_rules),
+            rules=rules,
             stages=self._stages,
             desk=lambda dialect: self._desk(session, dialect, meter),
             intake=session.intake,
@@ -468,12 +470,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def _session_rules(self, session: Session, model_rules: _ModelRules) -> Rules:
         """The rules of a session: less where a request of its own was refused, or its provider counts more."""
-        rules = model_rules.rules
-        if self._learned.version:
-            tokens = self._learned.usable(model_rules.name, session.id, model_rules.window)
-            if tokens != model_rules.window.tokens:
-                rules = rules_for(self.config, tokens)
-        return rules if session.correction == 1.0 else rules.correct(session.correction)
+        tokens = self._learned.usable(model_rules.name, session.id, model_rules.window)
+        is_less = tokens != model_rules.window.tokens
+        rules = rules_for(self.config, tokens) if is_less else model_rules.rules
+        return rules.correct(session.correction)
 
     def _window(self, model: str | None) -> Window:
         """The window of this call's model, and never more than its provider said it takes.
@@ -600,7 +600,8 @@ def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> C
     Raises:
         MessageError: it is not a list.
     """
-    require_list(messages)
+    if type(messages) is not list:
+        require_list(messages)
     # A note goes into events as it is, and not every reader of those can take a lone surrogate.
     said = valid_text(note) if isinstance(note, str) else note
     return Call(messages=list(messages), given=messages, note=said, **more)

@@ -47,6 +47,7 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
         target=round(config.trigger_tokens(window) * down_to),
         summarize_above=config.summarize_tokens(window),
         recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
+        has_thresholds=any((policy.token_threshold, policy.message_threshold, policy.turn_threshold)),
         token_threshold=policy.token_threshold,
         message_threshold=policy.message_threshold,
         turn_threshold=policy.turn_threshold,

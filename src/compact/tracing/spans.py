@@ -35,13 +35,11 @@ _INSTANTS = (Started, Warned, Recovery)
 
 @dataclass(slots=True)
 class _Open:
-    """A span that has not ended yet."""
+    """A span that has not ended yet. Ids are numbers, see `Span`."""
 
-    trace: Trace
-    span_id: str
+    parent: int | None
+    number: int
     started_at: datetime
-    below: Trace
-    """The place of the events that it leads to."""
     is_pass: bool = False
 
 
@@ -50,9 +48,10 @@ class Spans:
 
     def __init__(self, recorder: Recorder, trace: Trace, root: type[Properties] | None = None) -> None:
         self._recorder = recorder
+        self._trace_id = trace.trace_id
         self._root = root
         self._mark = recorder.clock()
-        self._top = self._open(trace, self._mark)
+        self._top = _Open(None, recorder.ids.next_number(), self._mark)
         self._outer: list[_Open] = []
         self._held: list[Emit] = []
 
@@ -69,7 +68,8 @@ class Spans:
                     return None
                 return serve(placed)
             if isinstance(effect, Store | Commit | KeepRemoved):
-                effect = replace(effect, trace=self._top.below)
+                below = Trace(self._trace_id, self._recorder.ids.span_id(self._top.number))
+                effect = replace(effect, trace=below)
             answer = serve(effect)
             if isinstance(effect, Begin):
                 self._mark = self._recorder.clock()  # storing the transcript has an event of its own
@@ -83,35 +83,25 @@ class Spans:
 
     def place(self, properties: Properties, is_last: bool = False) -> Span:
         """The place of the next event, also of one from outside the run: that it was out of time."""
-        now = self._recorder.clock()
+        now, top = self._recorder.clock(), self._top
+        if isinstance(properties, TriggerDecision):
+            ends_span = not properties.triggered and not top.is_pass
+        else:
+            ends_span = is_last or isinstance(properties, Finished) or type(properties) is self._root
+        if ends_span:
+            self._mark = now
+            if isinstance(properties, Finished):
+                self._held.clear()
+            if self._outer:
+                self._top = self._outer.pop()
+            return Span(self._trace_id, top.parent, top.number, top.started_at, now)
+        number = self._recorder.ids.next_number
         if isinstance(properties, Started):
-            self._begin_pass(now)
-        elif is_last or self._ends_span(properties):
-            return self._end(properties, now)
+            if top.is_pass:  # a pass that lost a race runs again on what the winner left
+                self._outer.append(top)
+                top = self._top = _Open(top.number, number(), now)
+            top.is_pass = True
         began = now
         if not isinstance(properties, _INSTANTS):
             began, self._mark = self._mark, now
-        return Span(self._top.below, self._recorder.ids.span_id(), began, now)
-
-    def _open(self, trace: Trace, now: datetime) -> _Open:
-        span_id = self._recorder.ids.span_id()
-        return _Open(trace, span_id, now, Trace(trace.trace_id, span_id))
-
-    def _begin_pass(self, now: datetime) -> None:
-        if self._top.is_pass:  # a pass that lost a race runs again on what the winner left
-            self._outer.append(self._top)
-            self._top = self._open(self._top.below, now)
-        self._top.is_pass = True
-
-    def _ends_span(self, properties: Properties) -> bool:
-        if isinstance(properties, TriggerDecision):
-            return not properties.triggered and not self._top.is_pass
-        return isinstance(properties, Finished) or type(properties) is self._root
-
-    def _end(self, properties: Properties, now: datetime) -> Span:
-        ended, self._mark = self._top, now
-        if isinstance(properties, Finished):
-            self._held.clear()
-        if self._outer:
-            self._top = self._outer.pop()
-        return Span(ended.trace, ended.span_id, ended.started_at, now)
+        return Span(self._trace_id, top.number, number(), began, now)
