@@ -69,14 +69,7 @@ class HostCall:
     def run(self, send: Callable[[Any], Any]) -> Any:
         """Return the reply of `send(messages)`. A stream reports its usage while it is read."""
         try:
-            reply = self.manager.call(
-                self.session_id,
-                self.items,
-                lambda kept: send(self._fit(kept)),
-                self.tools,
-                system=self.system,
-                dialect=self.dialect,
-            )
+            reply = self.manager.call(model_call=lambda kept: send(self._fit(kept)), **self._arguments())
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
@@ -88,12 +81,19 @@ class HostCall:
             return await send(self._fit(kept))
 
         try:
-            reply = await self.manager.acall(
-                self.session_id, self.items, send_kept, self.tools, system=self.system, dialect=self.dialect
-            )
+            reply = await self.manager.acall(model_call=send_kept, **self._arguments())
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
+
+    def _arguments(self) -> dict[str, Any]:
+        return {
+            "session_id": self.session_id,
+            "messages": self.items,
+            "tools": self.tools,
+            "system": self.system,
+            "dialect": self.dialect,
+        }
 
     def _fit(self, kept: Sequence[Any]) -> Any:
         if self.is_remembered:
@@ -102,7 +102,7 @@ class HostCall:
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
-            return Stream(reply, on_event=self.observe)
+            return HostStream(reply, on_event=self.observe)
         self.observe(reply)
         return reply
 
@@ -116,49 +116,56 @@ class HostCall:
                     return
 
 
-class Stream:
-    """A host's stream that repeats events read ahead and reports every event. Everything else passes through."""
+class Proxy:
+    """Stands for a host's object: attributes and context managers pass through, and entering returns the proxy."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def __enter__(self) -> Any:
+        self._target.__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._target.__exit__(*problem)
+
+    async def __aenter__(self) -> Any:
+        await self._target.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> None:
+        await self._target.__aexit__(*problem)
+
+
+class HostStream(Proxy):
+    """A host's stream that repeats events which were read ahead, and reports every event."""
 
     def __init__(
         self, stream: Any, head: Iterable[Any] = (), on_event: Callable[[Any], None] | None = None
     ) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._head = deque(head)
         self._on_event = on_event
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return self._report(self._head.popleft() if self._head else next(self._stream))
+        return self._report(self._head.popleft() if self._head else next(self._target))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     async def __anext__(self) -> Any:
-        return self._report(self._head.popleft() if self._head else await anext(self._stream))
+        return self._report(self._head.popleft() if self._head else await anext(self._target))
 
     def _report(self, event: Any) -> Any:
         if self._on_event is not None:
             self._on_event(event)
         return event
-
-    def __enter__(self) -> Any:
-        self._stream.__enter__()
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self._stream.__exit__(*problem)
-
-    async def __aenter__(self) -> Any:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *problem: Any) -> None:
-        await self._stream.__aexit__(*problem)
 
 
 _PREAMBLE = frozenset({"response.created", "response.in_progress", "response.queued"})
@@ -169,7 +176,7 @@ _REFUSALS = frozenset({"error", "response.error", "response.failed"})
 class StreamRefused(Exception):
     """A stream that started well and then refused the request. `stream` repeats everything from the beginning."""
 
-    def __init__(self, events: Sequence[Any], stream: Stream) -> None:
+    def __init__(self, events: Sequence[Any], stream: HostStream) -> None:
         problem = getattr(getattr(events[-1], "response", None), "error", None) or events[-1]
         self.code = getattr(problem, "code", None)
         self.message = getattr(problem, "message", None) or ""
@@ -177,7 +184,7 @@ class StreamRefused(Exception):
         super().__init__(f"{self.code}: {self.message}" if self.code else self.message)
 
 
-def read_ahead(stream: Any) -> Stream:
+def read_ahead(stream: Any) -> HostStream:
     """Read a Responses stream up to the model's first output, so that a refusal shows while a retry is possible.
 
     Raises:
@@ -191,7 +198,7 @@ def read_ahead(stream: Any) -> Stream:
     return _replay(head, stream)
 
 
-async def aread_ahead(stream: Any) -> Stream:
+async def aread_ahead(stream: Any) -> HostStream:
     """`read_ahead` for async streams."""
     head = []
     async for event in stream:
@@ -205,8 +212,8 @@ def _is_preamble(event: Any) -> bool:
     return getattr(event, "type", None) in _PREAMBLE
 
 
-def _replay(head: list[Any], stream: Any) -> Stream:
-    replayed = Stream(stream, head)
+def _replay(head: list[Any], stream: Any) -> HostStream:
+    replayed = HostStream(stream, head)
     if head and getattr(head[-1], "type", None) in _REFUSALS:
         raise StreamRefused(head, replayed)
     return replayed

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from compact import tokens
 from compact.archive import keys
@@ -68,7 +68,8 @@ class CompactionResult:
     original_tokens: int
     compacted_tokens: int
     tokens_saved: int
-    strategy_used: Literal["offload", "compact", "summarize", "truncate"]
+    strategy_used: str
+    """offload, compact, summarize or truncate."""
     files_created: list[str] = field(default_factory=list)
 
 
@@ -223,11 +224,10 @@ class ContextManagementMiddleware:
         events = self._events(self._events_seen)
         self._events_seen += len(events)
         found: dict[str, list[str]] = {}
-        for event in events:
-            if isinstance(event.properties, Offload):
-                found.setdefault("offload", []).append(event.properties.file_path)
-            elif isinstance(event.properties, CallsShrunk):
-                found.setdefault("compact", []).append(event.properties.file_path)
+        for properties in (event.properties for event in events):
+            if isinstance(properties, Offload | CallsShrunk):
+                strategy = "offload" if isinstance(properties, Offload) else "compact"
+                found.setdefault(strategy, []).append(properties.file_path)
         return found
 
     def _events(self, start: int = 0) -> list[Event]:

@@ -1,6 +1,6 @@
 """Recall tools for plain loops: offered in one line, answered in one line.
 
-tools = RecoveryTools(manager, session_id)
+tools = RecallTools(manager, session_id)
 reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
 messages += tools.answers(reply)
 """
@@ -16,10 +16,10 @@ from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
 from compact.runtime.manager import CompactManager
 
-__all__ = ["RecoveryTools"]
+__all__ = ["RecallTools", "RecoveryTools"]
 
 
-class RecoveryTools:
+class RecallTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
     `prefix` is put before their names, for an agent with a `read_file` of its own.
@@ -62,6 +62,10 @@ class RecoveryTools:
                 if call.name.startswith(self._prefix) and name in self._tools:
                     found.append(_to_result(dialect, call, run(self._tools, name, call.arguments)))
         return found
+
+
+RecoveryTools = RecallTools
+"""The former name of `RecallTools`."""
 
 
 def _messages_of(reply: Any) -> Iterable[tuple[str, Any]]:

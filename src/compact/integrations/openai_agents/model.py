@@ -9,7 +9,7 @@ from typing import Any
 from agents import ItemHelpers, Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
 from agents.items import TResponseStreamEvent
 
-from compact.integrations.calls import HostCall, Stream, StreamRefused, aread_ahead
+from compact.integrations.calls import HostCall, HostStream, StreamRefused, aread_ahead
 from compact.integrations.naming import SessionId, current_session
 from compact.integrations.openai_agents.agent_tools import schemas
 from compact.integrations.openai_agents.input_filter import (
@@ -63,7 +63,7 @@ class CompactModel(Model):
         del request["self"]
         call = self._prepare(request)
 
-        async def send(items: Any) -> Stream:
+        async def send(items: Any) -> HostStream:
             events = self.wrapped.stream_response(**{**request, "input": items})
             try:
                 return await aread_ahead(events)
