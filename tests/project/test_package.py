@@ -31,7 +31,7 @@ def test_a_room_is_reachable_after_a_plain_import() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "hi" in done.stdout
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = compact.nonsense
+        _ = compact.nonsense  # type: ignore[attr-defined]
 
 
 def test_importing_the_package_loads_no_third_party_module() -> None:
