@@ -93,9 +93,7 @@ class CompactConfig(AllSettings):
             ConfigError: the file cannot be read, or a setting is wrong. Names the file and the field.
         """
         file = sources.find_file() if path is None else path
-        config = cls.__new__(cls)
-        config._fill({} if file is None else sources.read_file(file), overrides)
-        return config
+        return cls._over({} if file is None else sources.read_file(file), overrides)
 
     @classmethod
     def preset(cls, name: str, **overrides: Unpack[ConfigArguments]) -> Self:
@@ -107,9 +105,7 @@ class CompactConfig(AllSettings):
         Raises:
             ConfigError: there is no such preset, or a setting is wrong.
         """
-        config = cls.__new__(cls)
-        config._fill(sources.from_preset(name), overrides)
-        return config
+        return cls._over(sources.from_preset(name), overrides)
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -151,6 +147,12 @@ class CompactConfig(AllSettings):
         return isinstance(other, CompactConfig) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # contains lists and mappings
+
+    @classmethod
+    def _over(cls, base: Mapping[str, Given], arguments: ConfigArguments) -> Self:
+        config = cls.__new__(cls)
+        config._fill(base, arguments)
+        return config
 
     def _fill(self, base: Mapping[str, Given], arguments: ConfigArguments) -> None:
         """Layer the environment and the arguments over `base`, then build and check all sections."""

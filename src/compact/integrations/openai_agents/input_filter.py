@@ -123,16 +123,17 @@ def _current_id() -> str:
 
 def _continues_elsewhere(items: Sequence[Any]) -> bool:
     """Return whether a list answers calls that it does not contain. Then the provider keeps what came before."""
-    types = [str(item.get("type") or "") if isinstance(item, dict) else "" for item in items]
-    if "item_reference" in types:
-        return False
-    ids = {
-        ending: {
-            item.get("call_id") for item, kind in zip(items, types, strict=True) if kind.endswith(ending)
-        }
-        for ending in ("_call", "_call_output")
+    refers = any(isinstance(item, dict) and item.get("type") == "item_reference" for item in items)
+    return not refers and not _call_ids(items, "_call_output") <= _call_ids(items, "_call")
+
+
+def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
+    """Return the call ids of the items whose type has this ending."""
+    return {
+        item.get("call_id")
+        for item in items
+        if isinstance(item, dict) and str(item.get("type")).endswith(ending)
     }
-    return not ids["_call_output"] <= ids["_call"]
 
 
 def warn_server_managed(manager: CompactManager, session_id: SessionId, data: Any) -> None:
