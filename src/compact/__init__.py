@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from compact import redaction as redaction
     from compact import windows as windows
     from compact.config import CompactConfig
+    from compact.engine.ladder import DEFAULT_STAGES
     from compact.errors import (
         ArchiveError,
         CompactError,
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     )
     from compact.runtime.manager import CompactManager
 
-__version__ = "0.1.0"
+__version__: str
 
 __all__ = [
+    "DEFAULT_STAGES",
     "ArchiveError",
     "CompactConfig",
     "CompactError",
@@ -48,19 +50,22 @@ __all__ = [
     "WindowTooSmall",
 ]
 
+_HOMES = {
+    "CompactConfig": "compact.config",
+    "CompactManager": "compact.runtime.manager",
+    "DEFAULT_STAGES": "compact.engine.ladder",
+}
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and still report names that do not exist
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":  # read on demand: `importlib.metadata` is slow to import
+            return import_module("compact._version").read_version()
         if name == "CompactManager":
             # Registers the clients that `CompactManager.wrap` takes. No SDK is imported.
             import compact.integrations.clients  # noqa: F401
-            from compact.runtime.manager import CompactManager
-
-            return CompactManager
         if name in __all__:
-            home = "compact.config" if name == "CompactConfig" else "compact.errors"
-            return getattr(import_module(home), name)
+            return getattr(import_module(_HOMES.get(name, "compact.errors")), name)
         # `compact.hygiene.clean(...)` works after a plain `import compact`.
         if name in _modules():
             return import_module(f"compact.{name}")

@@ -13,7 +13,7 @@ import pytest
 from support.middleware import MODEL, Files, of_size, says, user, words, write_file
 
 from compact import ArchiveError, CompactConfig, CompactManager, ConfigError, InsufficientBudget
-from compact.archive.stores.backend import backend_archive
+from compact.archive import backend_archive
 from compact.events import Archival
 from compact.middleware import CompactionResult, ContextConfig, ContextManagementMiddleware
 from compact.tokens.counter import counter_for

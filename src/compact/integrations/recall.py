@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.archive.recall.tools import run
+from compact.archive.recall import run
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
@@ -26,7 +26,7 @@ class RecallTools:
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
-        self._tools = manager.recovery_tools(session_id)
+        self._tools = manager.recall_tools(session_id)
         self._prefix = prefix
 
     @property

@@ -18,7 +18,7 @@ from agents import (
 from agents.tool import Tool
 from agents.tool_context import ToolContext
 
-from compact.archive.recall.tools import RecoveryTool, run
+from compact.archive.recall import RecallTool, run
 from compact.runtime.manager import CompactManager
 
 _REMEMBERED_AGENTS = 64
@@ -97,9 +97,9 @@ def recall_tools(
 
     `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
-    tools = manager.recovery_tools(session_id)
+    tools = manager.recall_tools(session_id)
 
-    def make(tool: RecoveryTool) -> FunctionTool:
+    def make(tool: RecallTool) -> FunctionTool:
         async def invoke(_context: ToolContext[Any], arguments: str) -> str:
             return run(tools, tool.name, arguments)
 
