@@ -88,8 +88,10 @@ def test_messages_under_the_threshold_are_sent_as_they_are() -> None:
         client.responses.create(model="gpt-4o", input="hello", instructions="Be kind.")
         client.responses.create(model="gpt-4o", input=HELLO)
         client.chat.completions.create(model="gpt-4o", messages=tuple(HELLO), temperature=0)
+        client.chat.completions.create(model="gpt-4o", messages=iter(HELLO))
     assert [request.body.get("input", request.body.get("messages")) for request in provider.requests] == [
         "hello",
+        HELLO,
         HELLO,
         HELLO,
     ]

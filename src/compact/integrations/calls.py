@@ -109,11 +109,12 @@ class HostCall:
     def observe(self, event: Any) -> None:
         """Pass on the usage in a reply or in an event of a stream, if there is any."""
         for path in ("usage", "response.usage", "message.usage"):
+            usage = None
             with suppress(AttributeError):
                 usage = attrgetter(path)(event)
-                if usage is not None:
-                    observe(self.manager, self.session_id, usage)
-                    return
+            if usage is not None:
+                observe(self.manager, self.session_id, usage)
+                return
 
 
 class Proxy:

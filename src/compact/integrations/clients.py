@@ -150,11 +150,12 @@ class _Sender:
         messages = given.get(shape.messages)
         if messages is None:
             return None
+        items = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         return HostCall(
             manager=self.manager,
             session_id=session_id,
-            items=[{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages),
-            original=messages,
+            items=items,
+            original=messages if isinstance(messages, str) else items,
             restore=lambda kept: kept,
             dialect=shape.dialect,
             tools=given.get("tools"),
