@@ -14,6 +14,7 @@ from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.archive.recall import RecallTool
 from compact.messages.hygiene import Repair
 from compact.middleware import CompactionResult, ContextManagementMiddleware
+from compact.summaries.request import SummaryRequest
 from compact.tokens.windows import WindowVerdict
 
 Dicts = list[dict[str, Any]]
@@ -111,10 +112,20 @@ class Files:
     def write_file(self, path: str, content: str) -> None: ...
 
 
+def summarize(request: SummaryRequest) -> str:
+    return f"{len(request.messages)} messages"
+
+
+async def summarize_later(request: SummaryRequest) -> str:
+    return summarize(request)
+
+
 def parts_of_a_manager_can_be_replaced() -> None:
-    with CompactManager(CompactConfig(), archive=Files()) as manager:
+    with CompactManager(CompactConfig(), archive=Files(), summarizer=summarize) as manager:
         assert_type(manager, CompactManager)
+    CompactManager(summarizer=summarize_later, stages=compact.DEFAULT_STAGES[:2])
     CompactManager(archive=object())  # type: ignore[arg-type]
+    CompactManager(summarizer="extractive")  # type: ignore[arg-type]
 
 
 # --- the face
