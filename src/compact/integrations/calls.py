@@ -48,6 +48,15 @@ def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
         manager.observe(session_id, input_tokens=counted)
 
 
+def warn_server_managed(manager: CompactManager, session_id: str, fields: Sequence[str]) -> None:
+    """Warn, once per session, that compact leaves it alone because `fields` refer to a history on the provider's side."""
+    text = (
+        f"the provider keeps this conversation ({' or '.join(fields)}): only what is new is sent, so there is nothing to "
+        "compact; for compaction keep the history on your side"
+    )
+    manager.warn(session_id, "server_managed", text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCall:
     """A call that the manager prepares and the host sends. Raises as `CompactManager.call` does."""
@@ -68,8 +77,9 @@ class HostCall:
 
     def run(self, send: Callable[[Any], Any]) -> Any:
         """Return the reply of `send(messages)`. A stream reports its usage while it is read."""
+        request = self.session_id, self.items, lambda kept: send(self._fit(kept)), self.tools
         try:
-            reply = self.manager.call(model_call=lambda kept: send(self._fit(kept)), **self._arguments())
+            reply = self.manager.call(*request, system=self.system, dialect=self.dialect)
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
@@ -80,20 +90,12 @@ class HostCall:
         async def send_kept(kept: Sequence[Any]) -> Any:
             return await send(self._fit(kept))
 
+        request = self.session_id, self.items, send_kept, self.tools
         try:
-            reply = await self.manager.acall(model_call=send_kept, **self._arguments())
+            reply = await self.manager.acall(*request, system=self.system, dialect=self.dialect)
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
-
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "session_id": self.session_id,
-            "messages": self.items,
-            "tools": self.tools,
-            "system": self.system,
-            "dialect": self.dialect,
-        }
 
     def _fit(self, kept: Sequence[Any]) -> Any:
         if self.is_remembered:

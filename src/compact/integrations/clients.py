@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from compact.integrations.calls import HostCall, Proxy, aread_ahead, read_ahead
+from compact.integrations.calls import HostCall, Proxy, aread_ahead, read_ahead, warn_server_managed
 from compact.runtime.manager import CompactManager
 from compact.runtime.wrapping import register
 
@@ -140,12 +140,7 @@ class _Sender:
         session_id = request.pop("session_id", None) or self.session_id
         given = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(given.get(field) is not None for field in shape.server_managed):
-            self.manager.warn(
-                session_id,
-                "server_managed",
-                f"the provider keeps this conversation ({' or '.join(shape.server_managed)}): only what is new is "
-                "sent, so there is nothing to compact",
-            )
+            warn_server_managed(self.manager, session_id, shape.server_managed)
             return None
         messages = given.get(shape.messages)
         if messages is None:

@@ -19,7 +19,7 @@ from agents import (
 )
 from agents.run import CallModelData, ModelInputData
 
-from compact.integrations.calls import observe, separate_roles
+from compact.integrations.calls import observe, separate_roles, warn_server_managed
 from compact.integrations.naming import (
     SessionId,
     continues,
@@ -62,7 +62,7 @@ def compact_filter(
     async def prepare(data: CallModelData[Any]) -> ModelInputData:
         items, instructions = data.model_data.input, data.model_data.instructions
         if _continues_elsewhere(items):
-            warn_server_managed(manager, session_id, data)
+            warn_kept_elsewhere(manager, session_id, data)
             return data.model_data
         name = find_session(manager, session_id, data, items)
         schemas = await tools.schemas_of(data.agent, data.context)
@@ -136,12 +136,7 @@ def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
     }
 
 
-def warn_server_managed(manager: CompactManager, session_id: SessionId, data: Any) -> None:
+def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> None:
     """Warn, once per session, that compact leaves it alone."""
     name = session_id(data) if callable(session_id) else session_id
-    manager.warn(
-        name or _current_id(),
-        "server_managed",
-        "the provider keeps this conversation (conversation_id or previous_response_id): only what is new is sent, "
-        "so there is nothing to compact; for compaction keep the history on your side",
-    )
+    warn_server_managed(manager, name or _current_id(), ("conversation_id", "previous_response_id"))
