@@ -16,7 +16,7 @@ GOOD = "- {id: first, pattern: 'first-[0-9]+', keywords: [first-]}\n"
 
 
 @pytest.mark.parametrize("name", get_args(TableName))
-def test_built_in_table_has_rules_with_keywords_or_a_reason_to_be_tried_everywhere(name: TableName) -> None:
+def test_rules_of_a_built_in_table_are_text_rules_with_keywords(name: TableName) -> None:
     rules = load_table(name)
     assert len({rule.id for rule in rules}) == len(rules) > 10
     assert all(rule.scope == "text" and rule.replacement == MASK for rule in rules)
@@ -31,7 +31,7 @@ def test_vendor_row_without_validator_is_checked_as_a_token_and_null_means_no_ch
     assert validators["aws-access-key-id"] is None
 
 
-def test_prefixes_come_before_the_pattern_are_taken_literally_and_are_the_keywords() -> None:
+def test_prefixes_are_matched_literally_and_serve_as_keywords() -> None:
     (rule,) = parse_table("- {id: x, prefixes: [a.b$, 'c+'], pattern: '[0-9]{3}'}", "x.yaml")
     assert rule.keywords == ("a.b$", "c+")
     assert rule.validator is None
@@ -39,7 +39,7 @@ def test_prefixes_come_before_the_pattern_are_taken_literally_and_are_the_keywor
     assert redactor.redact("a.b$123 c+456 aXb$123 cc456") == f"{MASK} {MASK} aXb$123 cc456"
 
 
-def test_row_replaces_missing_fields_by_the_defaults_of_its_table() -> None:
+def test_missing_fields_of_a_row_come_from_the_defaults() -> None:
     rules = parse_table(
         f"{GOOD}- {{id: second, pattern: b+, validator: null}}", "x.yaml", {"validator": "random"}
     )
@@ -76,7 +76,7 @@ def test_wrong_row_is_refused_with_its_file_and_line(row: str, reason: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "a: b", "words"])
-def test_table_that_is_no_list_is_refused(text: str) -> None:
+def test_table_that_is_not_a_list_is_refused(text: str) -> None:
     with pytest.raises(RedactionError, match="expected a list of rows"):
         parse_table(text, "own.yaml")
 
