@@ -45,6 +45,7 @@ def test_personal_data_in_the_samples_is_found() -> None:
     assert mistaken / len(clean) <= 0.08
 
 
+@pytest.mark.sweep
 def test_real_transcripts_have_few_false_positives() -> None:
     """Agent sessions full of code about tokens and passwords get fewer than two masks per megabyte."""
     size = count = 0

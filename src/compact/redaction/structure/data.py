@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from compact.messages.dialects.wire import plain, rebuilt
+from compact.messages.dialects.wire import plain, rebuild
 from compact.redaction.fields.names import FieldNames
 from compact.redaction.rules.matches import MASK
 from compact.redaction.rules.rule import Rule
@@ -94,7 +94,7 @@ def _mask_object(item: Any, masker: Masker) -> Any:
     if callable(getattr(item, "model_dump", None)) and not isinstance(item, type):
         data = plain(item)
         masked = mask_value(data, masker)
-        return item if masked is data else rebuilt(item, masked)
+        return item if masked is data else rebuild(item, masked)
     if is_dataclass(item) and not isinstance(item, type):
         values = {part.name: getattr(item, part.name) for part in fields(item) if part.init}
         masked = mask_value(values, masker)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import accumulate, groupby
 from typing import Any
 
-from compact.messages.dialects.wire import plain, rebuilt
+from compact.messages.dialects.wire import plain, rebuild
 from compact.redaction.rules.matches import MASK, Finding
 from compact.redaction.structure.data import mask_value
 from compact.redaction.structure.leaves import Masker
@@ -25,7 +25,7 @@ def mask_message(item: Any, masker: Masker) -> Any:
     except ValueError:
         return mask_value(item, masker)
     masked = mask_value(_mask_split_secrets(data, masker, _MAX_BLOCK_LEVELS), masker)
-    return item if masked is data else rebuilt(item, masked)
+    return item if masked is data else rebuild(item, masked)
 
 
 def _mask_split_secrets(data: Any, masker: Masker, levels: int) -> Any:
