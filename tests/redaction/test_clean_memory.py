@@ -7,7 +7,9 @@ import sys
 import pytest
 
 from compact.redaction import Redactor, masking, rules_from_config, scan
+from compact.redaction.rules.patterns import one_byte_per_character
 from compact.redaction.scan import Scanner, scanner_for
+from compact.redaction.structure.json_text import mask_json
 
 KEY = "AKIAQ3EGRIT7W5KXH2PL"
 CLEAN = "a plain line of text, nothing else\n" * 20
@@ -22,11 +24,10 @@ def scanner() -> Scanner:
 def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that scanners prepare for matching."""
     texts: list[str] = []
-    prepare = scan.one_byte_per_character
 
     def note(text: str) -> bytes:
         texts.append(text)
-        return prepare(text)
+        return one_byte_per_character(text)
 
     monkeypatch.setattr(scan, "one_byte_per_character", note)
     return texts
@@ -78,7 +79,6 @@ def test_clean_json_is_not_read_again_until_the_session_learns_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[str] = []
-    mask_json = masking.mask_json
 
     def note(text: str, masker: masking.Masking, depth: int) -> tuple[str, int] | None:
         read.append(text)
