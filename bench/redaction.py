@@ -22,6 +22,32 @@ from compact.redaction.scan import LocatorName, scanner_for
 _SECRETS = ("gitleaks", "detect_secrets", "secretlint")
 _PERSONAL = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "EMAIL_ADDRESS"}
 
+HOSTILE = {
+    "aaaa": "a",
+    "equals": "=",
+    "quotes": '"',
+    "braces": "{",
+    "brackets": "[",
+    "hex": "deadbeef0123456789",
+    "names": "password=",
+    "open quotes": 'password="',
+    "curly quotes": "password=“",
+    "escapes": '\\"password\\":\\"',
+    "key headers": "-----BEGIN PRIVATE KEY-----\n",
+    "logins": "http://u:p@",
+    "web tokens": "eyJhbGciOi.",
+    "objects": '{"password":',
+    "flags": "--password ",
+    "commands": "mysql -p",
+    "cookies": "cookie: a=b;",
+    "prose": "password is ",
+    "tables": "| password ",
+    "numbers": "1-",
+    "mails": "a.b@c.",
+    "wide": "密码: ",
+}
+"""What a text can repeat to make a scanner work hard."""
+
 
 def bench_speed() -> Iterator[Figure]:
     """500 KB of chat in one pass, against the same rules one by one with the standard library's `re`."""
@@ -74,6 +100,19 @@ def bench_dense() -> Iterator[Figure]:
     for unit in ("password=", "password=x\n", "api_key: ", "password=hunter2 "):
         seconds = best_of(1, partial(redactor.redact, unit * 60_000))
         yield Figure(f"{unit!r}, {len(unit) * 60} KB", seconds, "s", 5)
+
+
+def bench_hostile() -> Figure:
+    """Four times the text of each hostile kind: how many times longer it takes. Quadratic work would take 16 times."""
+    redactor = Redactor(["default", "pii"], locator="re2")
+    growths = [_measure_growth(redactor, unit) for unit in HOSTILE.values()]
+    return Figure(f"the worst of {len(growths)}", max(growths), "x", 9)
+
+
+def _measure_growth(redactor: Redactor, unit: str) -> float:
+    texts = [unit * (chars // len(unit)) for chars in (8_000, 32_000)]
+    few, many = (best_of(9, partial(_redact_next, redactor, _fresh([text]))) for text in texts)
+    return many / max(few, 0.001)
 
 
 def bench_found() -> Iterator[Figure]:

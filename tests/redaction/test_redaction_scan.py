@@ -1,12 +1,12 @@
-"""The scanner: both locators give the same result, and time grows linearly with any text and any rules."""
+"""The scanner: both locators give the same result, and work grows linearly with any text and any rules."""
 
 from __future__ import annotations
 
 import builtins
 import re
 import string
+import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support.redaction import labelled, letters, matching
 from support.strategies import examples
 
+from bench.redaction import HOSTILE
 from compact.errors import MissingExtra
 from compact.redaction import MASK, Redactor, Rule, scan
 from compact.redaction.fields import surroundings
@@ -145,68 +146,47 @@ def test_too_many_matches_mask_the_rest_of_the_text(monkeypatch: pytest.MonkeyPa
     assert Redactor([Rule("a", "a")]).redact("a b " * 5 + "a tail") == f"{MASK} b " * 4 + MASK
 
 
-def _growth(call: Callable[[str], Any], unit: str, size: int) -> float:
-    """How many times longer four times the text takes, in processor time. The best time of each size counts.
+def _count_calls(call: Callable[[str], Any], text: str) -> int:
+    """How many functions a call enters, Python's own included."""
+    calls = 0
 
-    A busy machine can only make a run slower, so the runs are repeated until the growth looks linear, up to 12 times.
-    """
-    texts = [unit * (chars // len(unit)) for chars in (size, size * 4)]
-    best = [float("inf"), float("inf")]
-    for rounds in range(12):
-        if rounds >= 3 and best[1] / max(best[0], 0.001) < 6:
-            break
-        for number, text in enumerate(texts):
-            started = time.process_time()
-            call(text)
-            best[number] = min(best[number], time.process_time() - started)
-    return best[1] / max(best[0], 0.001)
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call(text)
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
-HOSTILE = {
-    "aaaa": "a",
-    "equals": "=",
-    "quotes": '"',
-    "braces": "{",
-    "brackets": "[",
-    "hex": "deadbeef0123456789",
-    "names": "password=",
-    "open quotes": 'password="',
-    "curly quotes": "password=“",
-    "escapes": '\\"password\\":\\"',
-    "key headers": "-----BEGIN PRIVATE KEY-----\n",
-    "logins": "http://u:p@",
-    "web tokens": "eyJhbGciOi.",
-    "objects": '{"password":',
-    "flags": "--password ",
-    "commands": "mysql -p",
-    "cookies": "cookie: a=b;",
-    "prose": "password is ",
-    "tables": "| password ",
-    "numbers": "1-",
-    "mails": "a.b@c.",
-    "wide": "密码: ",
-}
+def _measure_growth(call: Callable[[str], Any], unit: str, size: int) -> float:
+    """How many times more functions are called for four times the text."""
+    few, many = (_count_calls(call, unit * (chars // len(unit))) for chars in (size, size * 4))
+    return many / few
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
-def test_time_grows_linearly_with_the_text(unit: str) -> None:
-    """Quadratic work would take 16 times as long for 4 times the text."""
-    assert _growth(PLAIN.redact, unit, 8_000) < 9
+def test_work_grows_linearly_with_the_text(unit: str) -> None:
+    """Quadratic work would call 16 times as many functions for 4 times the text. Benchmarks measure the time."""
+    assert _measure_growth(PLAIN.redact, unit, 8_000) < 6
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*a){12}b", "(a|aa)+$"])
-def test_hostile_user_pattern_is_linear(pattern: str) -> None:
-    assert _growth(Redactor([Rule("hostile", pattern)]).redact, "a" * 99_999 + "!", 100_000) < 9
+def test_hostile_pattern_of_a_user_does_not_hang(pattern: str) -> None:
+    text = "a" * 400_000 + "!"
+    assert Redactor([Rule("hostile", pattern)]).redact(text) == text
 
 
 @pytest.mark.no_cover
-def test_a_million_random_characters_take_less_than_30_seconds_of_processor_time() -> None:
+def test_a_million_random_characters_do_not_hang() -> None:
     chance = string.ascii_letters + string.digits + " =:\"'{}[](),.;-_/\\\n"
     text = letters("million", 1_000_000, chance)
-    started = time.process_time()
-    PLAIN.redact(text)
-    assert time.process_time() - started < 30
+    assert PLAIN.scan(text).count > 0
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ import random
 import re
 import string
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from support.data import SHARED
 
 from compact.redaction import MASK
 
-_PARSER: Any = re._parser  # type: ignore[attr-defined]
+_PARSER: Any = import_module("re._parser")  # the standard library's parser of patterns has no public name
 _WORD = string.ascii_letters + string.digits + "_"
 _CATEGORIES = {
     "CATEGORY_DIGIT": string.digits,
