@@ -258,8 +258,6 @@ class Archive(Reader):
                 blobs = self.store.blobs(session.folder, f"{keys.OUTPUTS}/")
             except ArchiveError:
                 return {}  # the same text may then be stored twice, which is better than not at all
-            names = [
-                blob.key.removeprefix(f"{session.folder}/") for blob in blobs if not keys.is_hidden(blob.key)
-            ]
+            names = [blob.name for blob in blobs if not blob.hidden]
             session.outputs = {digest: name for name in names if (digest := keys.content_hash(name))}
         return session.outputs

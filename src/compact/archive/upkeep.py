@@ -49,8 +49,7 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
     if not keys.is_folder(folder):
         yield Defect(folder, folder, "orphan", "no session has a folder of this name")
         return
-    names = [blob.key.removeprefix(f"{folder}/") for blob in store.blobs(folder)]
-    names = [name for name in names if not keys.is_hidden(name)]
+    names = [blob.name for blob in store.blobs(folder) if not blob.hidden]
     if not names:
         return
     session_id = session_id_in(store.read(f"{folder}/{keys.SESSION}"))
@@ -58,7 +57,7 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
     if session_id is None:
         yield check.defect(keys.SESSION, "damaged", "the session's own record cannot be read")
     yield from check.step_numbers(names)
-    for step in keys.state_steps(folder, names):
+    for step in keys.state_steps(names):
         yield from check.step(step)
     yield from check.outputs(names)
     yield from check.events()
@@ -75,7 +74,7 @@ class _Check:
         return Defect(self.session_id, f"{self.folder}/{name}", code, message)
 
     def step_numbers(self, names: list[str]) -> Iterator[Defect]:
-        steps = keys.state_steps(self.folder, names)
+        steps = keys.state_steps(names)
         for missing in sorted(set(range(1, max(steps, default=0) + 1)) - set(steps)):
             yield self.defect(
                 keys.state_name(missing), "gap", f"step {missing} of {max(steps)} has no state file"
@@ -183,11 +182,7 @@ class Pruner:
         One that is newer than the newest step is kept, because a context that no step has seen yet may point to it.
         """
         before = min(self.before, moment(kept[0].committed_at))
-        old = [
-            blob
-            for blob in blobs
-            if keys.content_hash(blob.key.removeprefix(f"{folder}/")) and blob.modified < before
-        ]
+        old = [blob for blob in blobs if keys.content_hash(blob.name) and blob.modified < before]
         if not old:
             return []
         texts = [self.reader.file(folder, step, kind) for step in kept for kind in ("transcript", "summary")]

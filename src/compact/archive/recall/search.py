@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from compact.archive import keys
@@ -187,9 +187,8 @@ def _add_file(database: sqlite3.Connection, path: str, size: int, text: str) -> 
         for passage in split(text, path):
             words = text[passage.start : passage.end]
             number = _passage_number(database, words)
-            place = (number, file, passage.start, passage.end)
-            lines = (passage.first_line, passage.last_line, passage.column, passage.message)
-            database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place + lines)
+            place = (number, file, *astuple(passage))  # the columns are the passage's fields
+            database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
 
 
 def _passage_number(database: sqlite3.Connection, words: str) -> int:

@@ -1,18 +1,13 @@
 """What the recall tools do: read, grep, list and search the files of one session, a page at a time.
 
-Their signatures are what a model sees as the JSON schema of their arguments. A path that a model names is looked up in the
-list of what there is, never opened as it stands.
+A path that a model names is looked up in the list of what there is, never opened as it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from functools import partial
 from itertools import islice
-from typing import Annotated
-
-from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf
 
 from compact.archive.keys import VIRTUAL_FOLDERS
 from compact.archive.reading import FileInfo, Listing, Reader
@@ -31,9 +26,6 @@ from compact.archive.recall.search import Hit, SearchIndex
 ROOT = "/"
 _MOST_COUNTED = 1_000
 """Matching lines that `grep` counts before it stops searching."""
-_MOST_CONTEXT = 10
-_MOST_HITS = 20
-_LARGEST = 10**12
 _BEFORE_MATCH = 200
 """Characters of a long line that are shown before its match."""
 _LEAST_HIT_CHARS = 500
@@ -41,20 +33,6 @@ _NOTE_CHARS = 100
 """Room for the note after a line that was cut."""
 _SHOWN = 20
 _PROBLEM_CHARS = 300
-
-
-def _reject_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("a boolean is not an integer")
-    return value
-
-
-Where = Annotated[
-    InstanceOf[str],
-    Field(description="A file, or a folder: / is both folders.", examples=["/conversation_history"]),
-]
-Natural = Annotated[int, Field(ge=0), BeforeValidator(_reject_bool), AfterValidator(partial(min, _LARGEST))]
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_reject_bool), AfterValidator(partial(min, _LARGEST))]
 
 
 class SessionFiles:
@@ -66,22 +44,7 @@ class SessionFiles:
         self._limits = limits
         self._index = SearchIndex(archive, session_id)
 
-    def read_file(
-        self,
-        path: Annotated[
-            InstanceOf[str],
-            Field(
-                description="The file, as ls and the pointers in the conversation name it.",
-                examples=["/conversation_history/step-001.md"],
-            ),
-        ],
-        offset: Annotated[Natural, Field(description="Lines to skip.")] = 0,
-        limit: Annotated[Positive | None, Field(description="Lines to read at most.")] = None,
-        column: Annotated[
-            Natural,
-            Field(description="Characters of the first line to skip: pages through a very long line."),
-        ] = 0,
-    ) -> str:
+    def read_file(self, path: str, offset: int = 0, limit: int | None = None, column: int = 0) -> str:
         """Show lines of a file, numbered from 1, after the first `offset` lines."""
         name = _find_file(self._listing(), path).path
         lines = _lines(self._archive.read_text(self._session_id, name))
@@ -102,25 +65,7 @@ class SessionFiles:
         notes = [f"it goes on: read_file with offset={end}"] if end < len(lines) else []
         return answer(f"read_file {name}: lines {offset + 1}-{end} of {len(lines)}", page.lines, notes)
 
-    def grep(
-        self,
-        pattern: Annotated[
-            InstanceOf[str],
-            Field(
-                description="A regular expression in RE2 syntax, matched against each line.",
-                examples=["def \\w+_total"],
-            ),
-        ],
-        path: Where = ROOT,
-        ignore_case: Annotated[bool, Field(description="Whether capital letters do not matter.")] = False,
-        context: Annotated[
-            Natural,
-            Field(
-                description="Lines to show before and after each match.",
-                json_schema_extra={"maximum": _MOST_CONTEXT},
-            ),
-        ] = 1,
-    ) -> str:
+    def grep(self, pattern: str, path: str = ROOT, ignore_case: bool = False, context: int = 1) -> str:
         """Show lines that match, with their places and their neighbours."""
         try:
             compiled = LinePattern(pattern, ignore_case=ignore_case)
@@ -149,11 +94,7 @@ class SessionFiles:
         headline = f"grep {quoted(pattern)}: {count} in {counted(in_files, 'file')}"
         return answer(headline, page.lines, [*notes, *gaps])
 
-    def ls(
-        self,
-        path: Where = ROOT,
-        offset: Annotated[Natural, Field(description="Files to skip.")] = 0,
-    ) -> str:
+    def ls(self, path: str = ROOT, offset: int = 0) -> str:
         """Show the files of a folder, with their sizes."""
         listing = self._listing()
         files, gaps = _find_files(listing, path), _about_gaps(listing)
@@ -168,23 +109,10 @@ class SessionFiles:
         notes = [f"it goes on: ls with offset={end}"] if end < len(files) else []
         return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, [*notes, *gaps])
 
-    def search(
-        self,
-        query: Annotated[
-            InstanceOf[str],
-            Field(
-                description="Words that stand near what you look for, in any order.",
-                examples=["timeout of the payment client"],
-            ),
-        ],
-        limit: Annotated[
-            Positive,
-            Field(description="Passages to show at most.", json_schema_extra={"maximum": _MOST_HITS}),
-        ] = 5,
-    ) -> str:
+    def search(self, query: str, limit: int = 5) -> str:
         """Show the passages that fit a query best."""
         room = self._limits.text_chars
-        hits = self._index.search(query, min(limit, _MOST_HITS, room // _LEAST_HIT_CHARS))
+        hits = self._index.search(query, min(limit, room // _LEAST_HIT_CHARS))
         listing = self._listing()
         gaps = _about_gaps(listing)
         if not hits:
@@ -215,7 +143,7 @@ class SessionFiles:
         """Add matches as `grep -n` shows them. Returns how many there was room for."""
         columns = {match.line: match.column for match in found}
         shown = 0
-        for place, starts_group in _with_context(columns, min(context, _MOST_CONTEXT), len(lines)):
+        for place, starts_group in _with_context(columns, context, len(lines)):
             if starts_group and page.lines and not page.add("--"):
                 break
             mark = ":" if place in columns else "-"

@@ -59,11 +59,11 @@ def open_s3(
         from obstore.store import S3Store
     except ImportError as problem:
         raise MissingExtra.named("s3", "the archive adapter 's3'") from problem
-    encryption: dict[str, Any] = {}
+    options = _profile()
     if kms_key_id:
-        encryption = {"server_side_encryption": "aws:kms", "sse_kms_key_id": kms_key_id}
-    endpoint: dict[str, Any] = {"endpoint": endpoint_url} if endpoint_url else {}
-    profile = _profile()
+        options |= {"server_side_encryption": "aws:kms", "sse_kms_key_id": kms_key_id}
+    if endpoint_url:
+        options["endpoint"] = endpoint_url
     try:
         client = S3Store(
             bucket,
@@ -75,9 +75,7 @@ def open_s3(
                 "timeout": timedelta(seconds=step_timeout_s + _CONNECT_S),
             },
             retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=step_timeout_s)},
-            **encryption,
-            **endpoint,
-            **profile,
+            **options,
         )
     except Exception as problem:
         raise ConfigError(

@@ -126,7 +126,7 @@ class SpooledStore:
 
     def local_blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Spooling.local_blobs`."""
-        return [blob for blob in self.local.blobs(folder, prefix) if not keys.is_hidden(blob.key)]
+        return [blob for blob in self.local.blobs(folder, prefix) if not blob.hidden]
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""
@@ -218,7 +218,7 @@ class SpooledStore:
 
     def _sweep(self) -> None:
         for folder in self.local.folders():
-            left = [blob.key for blob in self.local.blobs(folder) if keys.is_hidden(blob.key)]
+            left = [blob.key for blob in self.local.blobs(folder) if blob.hidden]
             self.local.delete(key for key in left if (by := owners.attempt_in(key)) and owners.is_gone(by))
 
     @contextmanager
