@@ -51,10 +51,10 @@ class SessionFiles:
         if not lines:
             return answer(f"read_file {name}: the file is empty")
         if offset >= len(lines):
-            raise CannotAnswer(f"{name} has {counted(len(lines), 'line')}: offset {offset} is behind its end")
+            raise CannotAnswer(f"{name} has {counted(len(lines), 'line')}: offset {offset} is past its end")
         if column and column >= len(lines[offset]):
             length = counted(len(lines[offset]), "character")
-            raise CannotAnswer(f"line {offset + 1} of {name} has {length}: column {column} is behind its end")
+            raise CannotAnswer(f"line {offset + 1} of {name} has {length}: column {column} is past its end")
         wanted = min(limit or self._limits.max_lines, self._limits.max_lines, len(lines) - offset)
         page = BoundedLines(self._limits.text_chars)
         for number in range(offset, offset + wanted):
@@ -62,7 +62,7 @@ class SessionFiles:
             if not page.add(self._numbered(lines[number], number, column if number == offset else 0, alone)):
                 break
         end = offset + len(page.lines)
-        notes = [f"it goes on: read_file with offset={end}"] if end < len(lines) else []
+        notes = [f"more follows: read_file with offset={end}"] if end < len(lines) else []
         return answer(f"read_file {name}: lines {offset + 1}-{end} of {len(lines)}", page.lines, notes)
 
     def grep(self, pattern: str, path: str = ROOT, ignore_case: bool = False, context: int = 1) -> str:
@@ -70,7 +70,7 @@ class SessionFiles:
         try:
             compiled = LinePattern(pattern, ignore_case=ignore_case)
         except ValueError as problem:
-            hint = "RE2 has no lookaround and no backreferences; a backslash before ( [ { . * + ? finds the character"
+            hint = "RE2 has no lookaround and no backreferences; put a backslash before ( [ { . * + ? to find the character itself"
             raise CannotAnswer(f"{problem}. {hint}") from None
         listing = self._listing()
         files, gaps = _find_files(listing, path), _about_gaps(listing)
@@ -106,7 +106,7 @@ class SessionFiles:
             if not page.add(_described(info)):
                 break
         end = offset + len(page.lines)
-        notes = [f"it goes on: ls with offset={end}"] if end < len(files) else []
+        notes = [f"more follows: ls with offset={end}"] if end < len(files) else []
         return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, [*notes, *gaps])
 
     def search(self, query: str, limit: int = 5) -> str:
@@ -118,7 +118,7 @@ class SessionFiles:
         if not hits:
             files = counted(len(listing.files), "file")
             raise CannotAnswer(
-                f"nothing in {files} holds a word of {quoted(query)}. Try other words, or ls", gaps
+                f"nothing in {files} contains a word of {quoted(query)}. Try other words, or ls", gaps
             )
         lines = [
             line for rank, hit in enumerate(hits, 1) for line in _hit_lines(rank, hit, room // len(hits))
@@ -168,7 +168,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _with_context(matching: dict[int, int], context: int, total: int) -> Iterator[tuple[int, bool]]:
-    """Return the lines to show, in order, and whether each starts a new group."""
+    """Yield the lines to show, in order, and whether each starts a new group."""
     last = -1
     for line in matching:
         for place in range(max(last + 1, line - context), min(total, line + context + 1)):
@@ -230,7 +230,7 @@ def _nothing_at(path: str, listing: Listing) -> CannotAnswer:
     by_name = {info.path.rpartition("/")[2]: info for info in files}
     near = [by_name[name] for name in get_close_matches(path.rpartition("/")[2][:200], by_name)]
     return CannotAnswer(
-        f"{why}. It holds", _list_some([*near, *(info for info in files if info not in near)])
+        f"{why}. It contains", _list_some([*near, *(info for info in files if info not in near)])
     )
 
 

@@ -159,13 +159,14 @@ def _argument_models(max_lines: int) -> dict[str, type[BaseModel]]:
                 "A regular expression in RE2 syntax, matched against each line.", "def \\w+_total"
             ),
             "path": place,
-            "ignore_case": Annotated[bool, Field(description="Whether capital letters do not matter.")],
+            "ignore_case": Annotated[bool, Field(description="Whether to ignore upper and lower case.")],
             "context": _number("Lines to show before and after each match.", 0, 10),
         },
         "ls": {"path": place, "offset": _number("Files to skip.")},
         "search": {
             "query": _text(
-                "Words that stand near what you look for, in any order.", "timeout of the payment client"
+                "Words that occur near what you are looking for, in any order.",
+                "timeout of the payment client",
             ),
             "limit": _number("Passages to show at most.", 1, 20),
         },
