@@ -28,7 +28,7 @@ from support.archive import (
 from support.s3 import Fault, Faults, faulty_server
 
 from compact.archive import MemoryStore, Record, Step, open_archive
-from compact.archive.records import already_stored
+from compact.archive.records import trust_stored
 from compact.archive.stores.objects import ObjectStore, open_s3
 from compact.errors import ArchiveError, ConfigError, MissingExtra
 
@@ -65,7 +65,7 @@ def opened(faults: Faults, bucket: str) -> Iterator[Callable[..., ObjectStore]]:
 
 
 def record(text: str = "content") -> Record:
-    return already_stored(text.encode())
+    return trust_stored(text.encode())
 
 
 def test_keys_lie_under_the_prefix_and_carry_the_kms_key(moto: str, bucket: str) -> None:

@@ -13,7 +13,7 @@ from support.s3 import Fault, Faults, faulty_server
 
 from compact.archive import Archive
 from compact.archive.recall import SearchIndex, recall_tools
-from compact.archive.records import already_stored
+from compact.archive.records import trust_stored
 from compact.archive.stores.objects import open_s3
 from compact.archive.stores.spool import SpooledStore
 from compact.errors import ArchiveError
@@ -249,10 +249,10 @@ def test_a_record_that_cannot_be_delivered_stays_readable_and_stops_no_other(
 ) -> None:
     """Other bytes hold its name in the store."""
     store = spooled()
-    other = already_stored(b"other bytes")
+    other = trust_stored(b"other bytes")
     store.remote.create("s/tool_outputs/t_1_000000000000.txt", other)
     faults.always("503")
-    mine = already_stored(b"mine")
+    mine = trust_stored(b"mine")
     assert store.create("s/tool_outputs/t_1_000000000000.txt", mine) == "spooled"
     assert store.create("s/tool_outputs/t_1_000000000000.txt", mine) == "spooled"
     assert store.create("s/tool_outputs/t_1_000000000000.txt", other) == "taken"

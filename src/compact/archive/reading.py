@@ -101,7 +101,7 @@ class Reader:
 
     def latest_in(self, folder: str) -> Step | None:
         """See `latest`."""
-        with Operation("step").entered():
+        with Operation("step").enter():
             steps = self.steps_in(folder)
             return self.step_in(folder, steps[-1]) if steps else None
 
@@ -244,14 +244,14 @@ class Reader:
         """See `listing`."""
         problem = None
         try:
-            with Operation("quick").entered():
-                blobs = self._readable(folder, self.store.blobs)
+            with Operation("quick").enter():
+                blobs = self._readable_blobs(folder, self.store.blobs)
                 files = [*self._unnamed_pages(folder, blobs), *_infos(blobs)]
         except ArchiveError as error:
             if not isinstance(self.store, Spooling):
                 raise
             problem = error.message
-            files = _infos(self._readable(folder, self.store.local_blobs))
+            files = _infos(self._readable_blobs(folder, self.store.local_blobs))
         return Listing(sorted(files, key=lambda info: info.path), problem)
 
     def read_text(self, session_id: str, path: str) -> str:
@@ -288,7 +288,7 @@ class Reader:
             )
         return data.decode("utf-8", "replace")
 
-    def _readable(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
+    def _readable_blobs(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
         return [blob for part in (keys.HISTORY, keys.OUTPUTS) for blob in list_blobs(folder, f"{part}/")]
 
     def _unnamed_pages(self, folder: str, blobs: list[Blob]) -> list[FileInfo]:

@@ -83,20 +83,20 @@ class Attempts:
     def tidy(self, session: OpenSession) -> None:
         """Finish steps whose process died after the commit point, and remove what dead attempts left."""
         blobs = self.store.blobs(session.folder)
-        for state, step in self._unfinished(session.folder, blobs):
+        for state, step in self._unfinished_steps(session.folder, blobs):
             if step is not None and step.pruned_at is None and self._may_finish(step.attempt, _age(state)):
                 self._finish(session, step)
         # In this order: an owner that is already gone cannot commit anything after the states were read.
         dead = [blob.key for blob in blobs if blob.hidden and self._is_dead(blob)]
         if dead:
-            needed = self._needed(session)
+            needed = self._needed_keys(session)
             if needed is not None:
                 self.store.delete(key for key in dead if key not in needed)
 
     def _finish(self, session: OpenSession, step: Step) -> None:
-        missing = self._unrecorded(session, step)
+        missing = self._unrecorded_files(session, step)
         if missing:
-            self.log.archived(session, step.step, dict.fromkeys(missing), None)
+            self.log.record_saved(session, step.step, dict.fromkeys(missing), None)
             self.log.sync(session)
         # If this fails, the step stays readable under the attempt's names and the next writer tries again.
         with suppress(ArchiveError):
@@ -121,17 +121,17 @@ class Attempts:
         ours_and_ended = attempt.startswith(f"{owners.current()}-") and not is_temporary
         return ours_and_ended or owners.is_gone(attempt) or age > self.attempt_ttl_s
 
-    def _needed(self, session: OpenSession) -> set[str] | None:
+    def _needed_keys(self, session: OpenSession) -> set[str] | None:
         """Return the staged files of committed steps that could not be finished; None if that cannot be known."""
         needed: set[str] = set()
-        for _, step in self._unfinished(session.folder, self.store.blobs(session.folder)):
+        for _, step in self._unfinished_steps(session.folder, self.store.blobs(session.folder)):
             if step is None:
                 return None
             if step.pruned_at is None:
                 needed.update(source for source, _ in _moves(session.folder, step))
         return needed
 
-    def _unfinished(self, folder: str, blobs: list[Blob]) -> Iterator[tuple[Blob, Step | None]]:
+    def _unfinished_steps(self, folder: str, blobs: list[Blob]) -> Iterator[tuple[Blob, Step | None]]:
         """Yield, in order, the state files of steps that lack a file under its contract name: unfinished or pruned.
 
         The step is None if its state file is gone or damaged. `verify` reports that; it must not stop a session.
@@ -145,7 +145,7 @@ class Attempts:
                     step = None if data is None else self.reader.read_step(folder, number, data)
                 yield state, step
 
-    def _unrecorded(self, session: OpenSession, step: Step) -> list[str]:
+    def _unrecorded_files(self, session: OpenSession, step: Step) -> list[str]:
         """List the files of a step that have no archival event yet."""
         recorded = set()
         for line in self.reader.event_lines(session.folder):
@@ -206,7 +206,7 @@ class Attempt:
             ArchiveError: the commit could not be confirmed. The step exists whole or not at all; `latest` tells which
                 once the archive answers again.
         """
-        with self._operation.entered():
+        with self._operation.enter():
             self._check_open()
             attempts, folder, scribe = self._attempts, self._session.folder, self._session.scribe
             self.stage("summary", scribe.value(summary, "summary"))
@@ -241,7 +241,7 @@ class Attempt:
         """Give up the claim and remove what was staged. A no-op after a commit."""
         if not self._open:
             return
-        with suppress(ArchiveError), self._operation.entered():  # the next writer removes what stays
+        with suppress(ArchiveError), self._operation.enter():  # the next writer removes what stays
             self._attempts.store.delete(
                 f"{self._session.folder}/{keys.staged_name(self._id, kind)}"
                 for kind in keys.file_names(self.step)
@@ -264,7 +264,7 @@ class Attempt:
         """Do what follows the commit point. A failure here undoes nothing: the step is made."""
         attempts, session = self._attempts, self._session
         try:
-            attempts.log.archived(session, step.step, self._saved, trace)
+            attempts.log.record_saved(session, step.step, self._saved, trace)
             attempts.log.sync(session)
             attempts.store.publish(_moves(session.folder, step))
         except ArchiveError as problem:

@@ -162,7 +162,7 @@ class Pruner:
                 )
             files = (blobs.get(f"{folder}/{ref.name}") for ref in step.files.values())
             yield from self._remove(session_id, step.step, [blob for blob in files if blob])
-        loose = self._unreferenced(folder, kept, list(blobs.values()))
+        loose = self._unreferenced_blobs(folder, kept, list(blobs.values()))
         yield from self._remove(session_id, None, loose)
         if (old or loose) and not self.dry_run:
             # A cache may still hold words of removed records.
@@ -176,7 +176,7 @@ class Pruner:
                 session_id, step, tuple(blob.key for blob in found), sum(blob.size for blob in found)
             )
 
-    def _unreferenced(self, folder: str, kept: list[Step], blobs: list[Blob]) -> list[Blob]:
+    def _unreferenced_blobs(self, folder: str, kept: list[Step], blobs: list[Blob]) -> list[Blob]:
         """List old outputs and removed messages whose names occur in no kept record.
 
         One that is newer than the newest step is kept, because a context that no step has seen yet may point to it.

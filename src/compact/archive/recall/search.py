@@ -19,7 +19,7 @@ from compact.archive import keys
 from compact.archive.reading import FileInfo, Reader
 from compact.archive.recall.passages import split
 from compact.archive.recall.terms import terms
-from compact.archive.records import already_stored, digest
+from compact.archive.records import digest, trust_stored
 from compact.errors import ArchiveError
 
 INDEX = f"{keys.CACHES}/search"
@@ -154,7 +154,7 @@ class SearchIndex:
         store = self._archive.store
         if store.adapter in _SAVING_ADAPTERS:
             with suppress(ArchiveError):  # it is only a cache, and the next process builds its own
-                store.replace(self._key(), already_stored(_head(image) + b"\n" + image))
+                store.replace(self._key(), trust_stored(_head(image) + b"\n" + image))
 
 
 class _UnusableError(Exception):

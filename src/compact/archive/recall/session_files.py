@@ -16,9 +16,9 @@ from compact.archive.recall.answers import (
     BoundedLines,
     CannotAnswer,
     answer,
-    counted,
     cut_near,
-    quoted,
+    plural,
+    quote,
 )
 from compact.archive.recall.grep import LinePattern, Match
 from compact.archive.recall.search import Hit, SearchIndex
@@ -51,15 +51,17 @@ class SessionFiles:
         if not lines:
             return answer(f"read_file {name}: the file is empty")
         if offset >= len(lines):
-            raise CannotAnswer(f"{name} has {counted(len(lines), 'line')}: offset {offset} is past its end")
+            raise CannotAnswer(f"{name} has {plural(len(lines), 'line')}: offset {offset} is past its end")
         if column and column >= len(lines[offset]):
-            length = counted(len(lines[offset]), "character")
+            length = plural(len(lines[offset]), "character")
             raise CannotAnswer(f"line {offset + 1} of {name} has {length}: column {column} is past its end")
         wanted = min(limit or self._limits.max_lines, self._limits.max_lines, len(lines) - offset)
         page = BoundedLines(self._limits.text_chars)
         for number in range(offset, offset + wanted):
             alone = wanted == 1 or (number == offset and column > 0)
-            if not page.add(self._numbered(lines[number], number, column if number == offset else 0, alone)):
+            if not page.add(
+                self._number_line(lines[number], number, column if number == offset else 0, alone)
+            ):
                 break
         end = offset + len(page.lines)
         notes = [f"more follows: read_file with offset={end}"] if end < len(lines) else []
@@ -87,11 +89,11 @@ class SessionFiles:
                 break
         if not total:
             return answer(
-                f"grep {quoted(pattern)}: no line matches in {counted(len(files), 'file')}", notes=gaps
+                f"grep {quote(pattern)}: no line matches in {plural(len(files), 'file')}", notes=gaps
             )
-        count = f"{'at least ' if total >= _MOST_COUNTED else ''}{counted(total, 'matching line')}"
+        count = f"{'at least ' if total >= _MOST_COUNTED else ''}{plural(total, 'matching line')}"
         notes = [f"{shown} of them are shown: narrow the pattern or the path"] if shown < total else []
-        headline = f"grep {quoted(pattern)}: {count} in {counted(in_files, 'file')}"
+        headline = f"grep {quote(pattern)}: {count} in {plural(in_files, 'file')}"
         return answer(headline, page.lines, [*notes, *gaps])
 
     def ls(self, path: str = ROOT, offset: int = 0) -> str:
@@ -100,14 +102,14 @@ class SessionFiles:
         files, gaps = _find_files(listing, path), _about_gaps(listing)
         if not files:
             folders = " and ".join(VIRTUAL_FOLDERS)
-            return answer(f"ls {quoted(path)}: no files yet. The folders are {folders}", notes=gaps)
+            return answer(f"ls {quote(path)}: no files yet. The folders are {folders}", notes=gaps)
         page = BoundedLines(self._limits.text_chars)
         for info in files[offset : offset + self._limits.max_lines]:
-            if not page.add(_described(info)):
+            if not page.add(_describe(info)):
                 break
         end = offset + len(page.lines)
         notes = [f"more follows: ls with offset={end}"] if end < len(files) else []
-        return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, [*notes, *gaps])
+        return answer(f"ls {quote(path)}: {plural(len(files), 'file')}", page.lines, [*notes, *gaps])
 
     def search(self, query: str, limit: int = 5) -> str:
         """Show the passages that fit a query best."""
@@ -116,21 +118,21 @@ class SessionFiles:
         listing = self._listing()
         gaps = _about_gaps(listing)
         if not hits:
-            files = counted(len(listing.files), "file")
+            files = plural(len(listing.files), "file")
             raise CannotAnswer(
-                f"nothing in {files} contains a word of {quoted(query)}. Try other words, or ls", gaps
+                f"nothing in {files} contains a word of {quote(query)}. Try other words, or ls", gaps
             )
         lines = [
             line for rank, hit in enumerate(hits, 1) for line in _hit_lines(rank, hit, room // len(hits))
         ]
         notes = ["to read on from a passage, call read_file with the path and the offset beside it"]
-        passages = counted(len(hits), "passage")
-        return answer(f"search {quoted(query)}: {passages}, best first", lines, [*notes, *gaps])
+        passages = plural(len(hits), "passage")
+        return answer(f"search {quote(query)}: {passages}, best first", lines, [*notes, *gaps])
 
     def _listing(self) -> Listing:
         return self._archive.listing(self._session_id)
 
-    def _numbered(self, line: str, number: int, start: int, alone: bool) -> str:
+    def _number_line(self, line: str, number: int, start: int, alone: bool) -> str:
         room = self._limits.text_chars - _NOTE_CHARS
         end = cut_near(line, start + (room if alone else min(room, self._limits.max_line_chars)))
         rest = len(line) - end
@@ -222,9 +224,9 @@ def _normal(path: str) -> str:
 def _nothing_at(path: str, listing: Listing) -> CannotAnswer:
     files = listing.files
     if listing.problem is not None:
-        why = f"{quoted(path)} cannot be read now. {_about_gaps(listing)[0]}"
+        why = f"{quote(path)} cannot be read now. {_about_gaps(listing)[0]}"
         return CannotAnswer(why, _list_some(files))
-    why = f"there is no {quoted(path)} in this session's archive"
+    why = f"there is no {quote(path)} in this session's archive"
     if not files:
         return CannotAnswer(f"{why}: nothing was archived yet")
     by_name = {info.path.rpartition("/")[2]: info for info in files}
@@ -239,17 +241,17 @@ def _about_gaps(listing: Listing) -> list[str]:
     if listing.problem is None:
         return []
     here = (
-        f"only {counted(len(listing.files), 'file')} on this machine can be read now; more may be there later"
+        f"only {plural(len(listing.files), 'file')} on this machine can be read now; more may be there later"
     )
-    return [f"{quoted(listing.problem, _PROBLEM_CHARS)}: {here}"]
+    return [f"{quote(listing.problem, _PROBLEM_CHARS)}: {here}"]
 
 
 def _list_some(files: list[FileInfo]) -> list[str]:
-    lines = [_described(info) for info in files[:_SHOWN]]
+    lines = [_describe(info) for info in files[:_SHOWN]]
     if len(files) > _SHOWN:
-        lines.append(f"and {counted(len(files) - _SHOWN, 'other file')}: ls shows them")
+        lines.append(f"and {plural(len(files) - _SHOWN, 'other file')}: ls shows them")
     return lines or ["(no files)"]
 
 
-def _described(info: FileInfo) -> str:
+def _describe(info: FileInfo) -> str:
     return f"{info.size:>12,} bytes  {info.path}"

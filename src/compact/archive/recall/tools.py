@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from compact.archive.reading import Reader
-from compact.archive.recall.answers import AnswerLimits, CannotAnswer, answer, quoted
+from compact.archive.recall.answers import AnswerLimits, CannotAnswer, answer, quote
 from compact.archive.recall.session_files import SessionFiles
 from compact.errors import ArchiveError
 
@@ -79,7 +79,7 @@ class RecallTool:
     def answer(self, arguments: Mapping[str, Any]) -> str:
         """Answer a call whose arguments are in a mapping."""
         try:
-            return self.function(**self._checked(arguments))
+            return self.function(**self._check(arguments))
         except CannotAnswer as problem:
             return answer(f"{self.name}: {problem.why}", problem.lines)
         except ArchiveError as problem:
@@ -87,27 +87,27 @@ class RecallTool:
 
     def openai(self) -> dict[str, Any]:
         """Describe the tool for OpenAI's chat completions."""
-        return {"type": "function", "function": self._described("parameters")}
+        return {"type": "function", "function": self._describe("parameters")}
 
     def responses(self) -> dict[str, Any]:
         """Describe the tool for OpenAI's Responses."""
-        return {"type": "function", **self._described("parameters")}
+        return {"type": "function", **self._describe("parameters")}
 
     def anthropic(self) -> dict[str, Any]:
         """Describe the tool for Anthropic's messages."""
-        return self._described("input_schema")
+        return self._describe("input_schema")
 
-    def _described(self, schema_key: str) -> dict[str, Any]:
+    def _describe(self, schema_key: str) -> dict[str, Any]:
         return {"name": self.name, "description": self.description, schema_key: self.schema}
 
-    def _checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with their types. Null means the default, and "5" is a number: models write both.
 
         Raises:
             CannotAnswer: an argument is unknown, missing, or of the wrong type.
         """
         known = self.arguments.model_fields
-        unknown = [quoted(str(key), 80) for key in arguments if key not in known]
+        unknown = [quote(str(key), 80) for key in arguments if key not in known]
         if unknown:
             raise CannotAnswer(f"unknown argument {unknown[0]}; it takes {', '.join(known)}")
         given = {key: value for key, value in arguments.items() if value is not None}
@@ -122,7 +122,7 @@ class RecallTool:
         if error["type"] == "greater_than_equal":
             raise CannotAnswer(f"{name!r} must be {rule['minimum']} or more")
         kind = "an integer" if rule["type"] == "integer" else f"a {rule['type']}"
-        raise CannotAnswer(f"{name!r} must be {kind}, got {quoted(str(given[name]), 80)}")
+        raise CannotAnswer(f"{name!r} must be {kind}, got {quote(str(given[name]), 80)}")
 
 
 def recall_tools(
@@ -209,7 +209,7 @@ def run(tools: Mapping[str, RecallTool], name: str, arguments: str | Mapping[str
     """
     tool = tools.get(name)
     if tool is None:
-        return answer(f"there is no tool {quoted(name)}; there are {', '.join(sorted(tools))}")
+        return answer(f"there is no tool {quote(name)}; there are {', '.join(sorted(tools))}")
     values: Any = arguments or {}
     if isinstance(values, str):
         try:
@@ -217,7 +217,7 @@ def run(tools: Mapping[str, RecallTool], name: str, arguments: str | Mapping[str
         except (ValueError, RecursionError) as problem:
             return answer(f"{name}: the arguments are not JSON ({str(problem)[:200]}); {_expected(tool)}")
     if not isinstance(values, Mapping):
-        return answer(f"{name}: the arguments are {quoted(str(values), 80)}; {_expected(tool)}")
+        return answer(f"{name}: the arguments are {quote(str(values), 80)}; {_expected(tool)}")
     return tool.answer(values)
 
 

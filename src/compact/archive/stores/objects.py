@@ -282,10 +282,10 @@ class ObjectStore:
         except exceptions.AlreadyExistsError:
             raise
         except (exceptions.NotFoundError, FileNotFoundError) as problem:
-            raise _failed(action, key, problem, "Check that the bucket exists", "missing") from problem
+            raise _failure(action, key, problem, "Check that the bucket exists", "missing") from problem
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as problem:
             hint = "Check the credentials and the bucket's policy"
-            raise _failed(action, key, problem, hint, "refused") from problem
+            raise _failure(action, key, problem, hint, "refused") from problem
         except TimeoutError as problem:
             raise ArchiveError(
                 f"could not {action} {self.address(key)}: no answer within {max(limit, 0.0):.1f} s",
@@ -295,7 +295,7 @@ class ObjectStore:
             ) from problem
         except exceptions.BaseError as problem:
             hint = "The object store refused or is unreachable"
-            raise _failed(action, key, problem, hint, "store") from problem
+            raise _failure(action, key, problem, hint, "store") from problem
 
 
 def segment_key(log: str, number: int) -> str:
@@ -303,7 +303,7 @@ def segment_key(log: str, number: int) -> str:
     return f"{log.removesuffix('.jsonl')}/{number:08d}.jsonl"
 
 
-def _failed(action: str, key: str, problem: Exception, hint: str, reason: str) -> ArchiveError:
+def _failure(action: str, key: str, problem: Exception, hint: str, reason: str) -> ArchiveError:
     return ArchiveError(
         f"could not {action} {key or 'the archive'}: {_first_line(problem)}",
         hint=hint,
