@@ -1,4 +1,4 @@
-"""What every store must do: the same tests on the disk, in memory, and in an object store."""
+"""What every store must do: the same tests run on a disk, in memory, and on an object store."""
 
 from __future__ import annotations
 

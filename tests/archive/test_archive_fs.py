@@ -1,4 +1,4 @@
-"""The archive on a disk: order of system calls, rights, links, leftovers, logs."""
+"""The archive on a disk: order of system calls, permissions, links, leftovers, logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door into the archive: only redacted bytes get through, and what JSON cannot hold is refused before."""
+"""Records: only redacted bytes get into the archive, and what JSON cannot hold is refused first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recovery tools: what an agent can read back, and in which pieces."""
+"""The recall tools: what an agent can read back, and in which pieces."""
 
 from __future__ import annotations
 

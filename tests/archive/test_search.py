@@ -1,4 +1,4 @@
-"""Ranked search: what is found, how it is kept, and that nothing about the kept index can hurt."""
+"""Ranked search: what it finds, how the index is saved, and that a damaged index does no harm."""
 
 from __future__ import annotations
 
