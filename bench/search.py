@@ -118,6 +118,7 @@ class CountingArchive(Archive):
         self.texts_read: list[str] = []
 
     def read_text(self, session_id: str, path: str) -> str:
+        """Read a file, and note that it was read."""
         self.texts_read.append(path)
         return super().read_text(session_id, path)
 

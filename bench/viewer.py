@@ -67,7 +67,7 @@ def bench_watching() -> Iterator[Figure]:
         archive = open_archive(Redactor.disabled(), recorder, root=root)
         for n in range(200):
             name = f"session-{n}"
-            event = recorder.event(Started(reason="bench", note=None), session_id=name, step=0)
+            event = recorder.event(Started(reason="manual", note="bench"), session_id=name, step=0)
             archive.append_events(name, [event])
         logs = LogWatcher(archive)
         logs.look()

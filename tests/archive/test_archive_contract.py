@@ -162,7 +162,7 @@ def test_every_save_is_audited(store: Store) -> None:
 def test_events_come_back_in_order_and_from_any_place(store: Store, reopen: Callable[[], Store]) -> None:
     make = recorder()
     archive = archive_on(store)
-    events = [make.event(Started(reason=f"r{n}", note=None), session_id="s1", step=0) for n in range(6)]
+    events = [make.event(Started(reason="manual", note=f"r{n}"), session_id="s1", step=0) for n in range(6)]
     archive.append_events("s1", events[:2])
     archive.append_events("s1", [])
     archive_on(reopen()).append_events("s1", events[2:5])
@@ -179,7 +179,12 @@ def test_concurrent_appends_do_not_mix(store: Store) -> None:
         make = recorder()
         for n in range(5):
             events = [
-                make.event(Started(reason="x" * 3000, note=f"{worker}.{n}.{i}"), session_id="s1", step=0)
+                make.event(
+                    Started(reason="manual", note=f"{worker}.{n}.{i}"),
+                    session_id="s1",
+                    step=0,
+                    payload={"padding": "x" * 3000},
+                )
                 for i in range(2)
             ]
             archive.append_events("s1", events)
@@ -565,7 +570,7 @@ def test_whoever_watches_the_logs_is_told_what_is_new(store: Store, reopen: Call
     assert (news.session_id, news.first) == ("s1", 0)
     assert news.lines == archive.event_lines("s1")
     assert logs.look() == []
-    started = recorder().event(Started(reason="again", note=None), session_id="s1", step=1)
+    started = recorder().event(Started(reason="manual", note="again"), session_id="s1", step=1)
     archive.append_events("s1", [started])
     (news,) = logs.look()
     assert [json.loads(line) for line in news.lines] == [started.to_json()]

@@ -90,7 +90,7 @@ def scenario(root: Path, done: Acknowledged) -> None:
     make = recorder()
     text = "an output"
     done.outputs.append((archive.put_output("s", text, tool_name="t", tool_call_id="c").path, text))
-    event = make.event(Started(reason="r", note=None), session_id="s", step=0)
+    event = make.event(Started(reason="manual", note=None), session_id="s", step=0)
     archive.append_events("s", [event])
     done.events.append(event)
     after = len(archive.steps("s"))
@@ -156,6 +156,7 @@ def fail_each(tmp_path: Path, faulty: Faulty, before: int, places: Iterator[tupl
     return failed
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_any_error_at_any_system_call_leaves_the_old_state_or_the_new(tmp_path: Path, faulty: Faulty) -> None:
     """Each call fails once, with one of the four errors in turn; `make slow` runs all four at each."""

@@ -34,7 +34,7 @@ def record(text: str = "content") -> Record:
 
 
 def started(note: str = "n") -> Any:
-    return recorder().event(Started(reason="r", note=note), session_id="s", step=0)
+    return recorder().event(Started(reason="manual", note=note), session_id="s", step=0)
 
 
 # --- the order of system calls ---------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_events_go_out_in_one_write(tmp_path: Path) -> None:
         "from compact.events import Started\n"
         "archive = fs_archive(root, redactor=NoRedactor())\n"
         "make = recorder()\n"
-        "archive.append_events('s', [make.event(Started(reason='x' * 9000, note=None), session_id='s', step=0)] * 9)",
+        "archive.append_events('s', [make.event(Started(reason='manual', note='x' * 9000), session_id='s', step=0)] * 9)",
     )
     assert calls.count("write archive/s/events.jsonl") == 1
     assert calls.count("flock archive/s/events.jsonl") == 1
@@ -199,11 +199,10 @@ def test_a_pipe_in_a_files_place_does_not_hang(tmp_path: Path) -> None:
         archive.read_text("s", "/tool_outputs/pipe.txt")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_write_permission_is_an_archive_error(tmp_path: Path) -> None:
-    (tmp_path / "archive").mkdir(mode=0o500)
+def test_a_folder_without_write_permission_is_an_archive_error(unprivileged_folder: Path) -> None:
+    (unprivileged_folder / "archive").mkdir(mode=0o500)
     with pytest.raises(ArchiveError, match="EACCES"):
-        add_step(fs_archive(tmp_path / "archive"), "s")
+        add_step(fs_archive(unprivileged_folder / "archive"), "s")
 
 
 def test_the_root_stays_where_it_was_when_the_working_folder_changes(

@@ -262,6 +262,7 @@ def test_a_forked_child_gets_an_error_and_does_not_hang(moto: str, bucket: str) 
     assert done.returncode == 0
 
 
+@pytest.mark.server
 def test_a_server_with_signatures_takes_puts_and_refuses_wrong_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +309,7 @@ def test_a_profile_that_does_not_exist_is_a_config_error(
         open_s3(bucket="b")
 
 
+@pytest.mark.server
 def test_of_many_puts_of_a_new_key_the_server_takes_one() -> None:
     """What the tests of races rely on: the server itself is as strict as S3 is."""
     with moto_server("0.000001") as address:

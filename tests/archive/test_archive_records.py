@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from support.archive import SECRET, NoRedactor, add_step, archive_on, conversation, recorder
+from support.strategies import examples
 
 import compact.archive
 from compact.archive import MemoryStore, Record, Scribe, Step
@@ -117,7 +118,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=3), max_size=4))
 def test_a_transcript_comes_back_exactly_lone_surrogates_and_all(messages: list[dict[str, Any]]) -> None:
     archive = archive_on(MemoryStore(), redactor=NoRedactor())
@@ -198,7 +199,7 @@ def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:
         "abc",
         [
             recorder().event(
-                Started(reason="12345", note=None), session_id="abc", step=1, payload={"n": "999"}
+                Started(reason="manual", note="12345"), session_id="abc", step=1, payload={"n": "999"}
             )
         ],
     )
@@ -207,7 +208,7 @@ def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:
     assert step.fingerprints == {"prefix": "0123456789abcdef"}
     paths = [e.properties.file_path for e in archive.events("abc") if isinstance(e.properties, Archival)]
     assert "memory://abc/state-001.json" in paths
-    assert archive.events("abc")[-1].properties == Started(reason="<REDACTED>", note=None)
+    assert archive.events("abc")[-1].properties == Started(reason="manual", note="<REDACTED>")
     assert archive.verify() == []
 
 

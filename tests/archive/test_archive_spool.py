@@ -54,7 +54,7 @@ def quiet(store: SpooledStore) -> Archive:
 
 
 def started(note: str) -> Event:
-    return recorder().event(Started(reason="r", note=note), session_id="s", step=0)
+    return recorder().event(Started(reason="manual", note=note), session_id="s", step=0)
 
 
 def notes(archive: Archive) -> list[str | None]:

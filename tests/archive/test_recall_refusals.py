@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.archive import NoRedactor, add_step, archive_on, conversation, fs_archive
 from support.archive_recall import MARKER, SMALL, numbered, put
+from support.strategies import examples
 
 from compact.archive import Archive, MemoryStore
 from compact.archive.recall import recall_tools, run
@@ -203,7 +204,7 @@ _TOOLS = recall_tools(_FULL, "s", limits=SMALL)
 
 
 @pytest.mark.no_cover
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(list(_TOOLS)), ARGUMENTS, st.sets(st.sampled_from(["path", "pattern", "query"])))
 def test_no_call_raises_and_every_answer_is_bounded_and_marked(
     name: str, arguments: dict[str, Any], kept: set[str]

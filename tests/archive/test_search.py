@@ -436,6 +436,7 @@ def test_threads_share_an_index(archive: Archive) -> None:
 # --- large and strange
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_ten_megabytes_in_one_line_are_found_at_their_column(archive: Archive) -> None:
     rows: list[dict[str, Any]] = [{"id": number, "name": f"item {number % 977}"} for number in range(270_000)]

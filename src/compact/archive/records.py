@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from compact.archive.history import render
 from compact.errors import ArchiveError
 from compact.events import Archival, Event
-from compact.messages.dialects.wire import dumped
+from compact.messages.dialects.wire import dump_plain
 
 FORMAT = 1
 """The version of the session and state records."""
@@ -351,7 +351,7 @@ def _wire(value: Any, where: str) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         try:
-            data = dumped(dump)
+            data = dump_plain(dump)
         except ValueError as problem:
             raise _refusal(where, str(problem)) from problem
         return _wire(data, where)
