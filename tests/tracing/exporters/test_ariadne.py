@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from support.ariadne import Ariadne, refusal
 from support.engine import events, turns
-from support.exporters import busy_session, event_maker, wait_until
+from support.exporters import busy_session, event_maker
+from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.events import Failure, Started, SummaryCreated
@@ -168,10 +169,8 @@ def test_no_proxy_is_used(ariadne: Ariadne, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_that_never_answers_is_given_up_after_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         exporter = AriadneExporter(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
-        began = time.monotonic()
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="timed out"):
             exporter.export(told(1))
-        assert 0.15 < time.monotonic() - began < 2
 
 
 def test_the_path_of_the_address_is_kept(ariadne: Ariadne) -> None:
@@ -216,7 +215,7 @@ def test_every_event_is_delivered_after_it_is_back(
     if trouble == "down":
         ariadne.start()
     ariadne.mood = "up"
-    wait_until(lambda: len(ariadne.spans) >= 40)
+    until(lambda: len(ariadne.spans) >= 40)
     made.close()
     assert {span["span_id"] for span in ariadne.spans} == {event["span_id"] for event in events(made)}
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from support.ariadne import Ariadne
 from support.engine import events, manager, turns
-from support.exporters import Gate, wait_until
+from support.exporters import Gate
+from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
@@ -65,7 +66,7 @@ def test_a_slow_exporter_delays_neither_the_log_nor_another_exporter() -> None:
     stuck, seen = Gate(), CapturingExporter()
     made = manager(exporters=[stuck, seen], tracing={"flush_timeout_s": 0.1})
     made.preflight("s", turns(2))
-    wait_until(lambda: len(seen.events) == 2)
+    until(lambda: len(seen.events) == 2)
     assert len(events(made)) == 2
     assert stuck.got == []
     stuck.open.set()
