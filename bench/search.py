@@ -20,8 +20,8 @@ from typing import Any
 
 from bench import Figure, Skipped, best_of, transcripts
 from compact.archive import Archive, MemoryStore
+from compact.archive.recall import SearchIndex
 from compact.archive.recall.passages import split
-from compact.archive.recall.search import SearchIndex
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 

@@ -14,7 +14,7 @@ from support.engine import Clock, pair, says, user
 from support.redaction import letters
 
 from compact import CompactConfig, CompactError, CompactManager
-from compact.archive.recall.tools import run
+from compact.archive.recall import run
 from compact.summaries.request import SummaryRequest
 
 # Long, and covered by short tests: tracing would double its time.

@@ -313,7 +313,7 @@ def test_an_object_store_is_searched_and_keeps_no_index(store: Store) -> None:
     archive = archive_on(store)
     path = put(archive, "the zebra")
     assert [hit.path for hit in SearchIndex(archive, "s").search("zebra")] == [path]
-    kept = [entry.key for entry in store.entries("s") if INDEX in entry.key]
+    kept = [blob.key for blob in store.blobs("s") if INDEX in blob.key]
     assert kept == ([f"s/{INDEX}"] if store.adapter in {"fs", "memory"} else [])
 
 

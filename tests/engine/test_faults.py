@@ -15,7 +15,7 @@ from support.engine import assert_good, manager, pair, turns, user
 
 from compact import CompactManager
 from compact.checks import violations
-from compact.engine.effects import Begin, Commit, Emit, Load, Need, Store
+from compact.engine.effects import Begin, Commit, Effect, Emit, Load, Store
 from compact.errors import ArchiveError, CompactError
 from compact.summaries.request import SummaryRequest
 from compact.testing import FailingArchive
@@ -43,20 +43,20 @@ class Watched:
 
     def __init__(self, fail_at: int | None = None, problem: type[BaseException] = RuntimeError) -> None:
         self.manager = manager(WINDOW, offload={"large_result_tokens": 2000})
-        self.needs: list[Need] = []
-        serve = self.manager._outside.serve
+        self.needs: list[Effect] = []
+        serve = self.manager.services.serve
 
-        def watched(one_session: Any, need: Need, meter: Any) -> Any:
+        def watched(one_session: Any, need: Effect) -> Any:
             self.needs.append(need)
             if fail_at is not None and len(self.needs) == fail_at + 1:
                 raise problem(f"at {type(need).__name__}")
-            return serve(one_session, need, meter)
+            return serve(one_session, need)
 
-        self.manager._outside.serve = watched  # type: ignore[method-assign, assignment]
+        self.manager.services.serve = watched  # type: ignore[method-assign, assignment]
 
 
 @cache
-def points() -> tuple[Need, ...]:
+def points() -> tuple[Effect, ...]:
     watched = Watched()
     watched.manager.preflight("s", session())
     return tuple(watched.needs)
@@ -128,7 +128,7 @@ def test_a_cancel_at_any_point_leaves_the_old_state_or_the_new_one() -> None:
 
 
 def test_if_the_archive_cannot_take_it_it_stays() -> None:
-    recorder = manager()._outside.recorder
+    recorder = manager().services.recorder
     archive = FailingArchive(recorder, lambda operation: operation in ("begin", "put_output"))
     made = CompactManager(manager(100_000).config, archive=archive)
     items = [*turns(3), *pair("big", "x " * 30_000)]

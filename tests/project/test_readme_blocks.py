@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import re
 import shlex
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -78,8 +79,8 @@ def default_loop() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(RuntimeError):  # there is none any more
-            asyncio.get_event_loop_policy().get_event_loop().close()
+        with suppress(RuntimeError), warnings.catch_warnings(action="ignore"):  # there is none any more
+            asyncio.get_event_loop().close()
         own.close()
         asyncio.set_event_loop(None)
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from compact.redaction.rules.candidates import Candidate, Span
+from compact.redaction.rules.locate import HyperscanLocator, KeywordLocator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.redaction import labelled, letters, matching
@@ -21,8 +23,6 @@ from compact.redaction import MASK, Redactor, Rule
 from compact.redaction import scan as engine_module
 from compact.redaction.fields import surroundings
 from compact.redaction.fields.surroundings import FieldMemory
-from compact.redaction.rules.candidates import Candidate, Span
-from compact.redaction.rules.locate import HyperscanLocator, KeywordLocator
 from compact.redaction.rules.sets import named_sets
 from compact.redaction.scan import Engine
 

@@ -64,7 +64,7 @@ def test_out_of_time_at_any_point(point: str, late: bool, tmp_path: Path) -> Non
     made = manager_at(tmp_path)
 
     def out_of_time(work: Any, need: Any) -> None:
-        made._conductor._out_of_time(work)
+        made.conductor.end_by_timeout(work)
 
     watched = Watched(made, point, **{"after" if late else "before": out_of_time})
     items, before = hard_session(), hard_session()

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.errors import ConfigError
-from compact.tokens.windows import BUILT_IN, DEFAULT_TOKENS, match_model
+from compact.tokens.models import match_model, model_table
+from compact.tokens.windows import DEFAULT_TOKENS
 from compact.windows import Window, check_window, window_of
 
 INVALID: list[Any] = ["64000", math.nan, math.inf, -math.inf, -1, 0, 0.5, True, None, [], {}, 1 + 2j]
@@ -96,10 +97,9 @@ def test_whole_floats_are_numbers_and_huge_ints_too() -> None:
 
 
 def test_every_name_of_the_table_finds_itself() -> None:
-    assert [name for name in BUILT_IN if match_model(name, BUILT_IN) != name] == []
-    dated = [
-        name for name in BUILT_IN if match_model(f"openrouter/x/{name}-2099-01-01:free", BUILT_IN) is None
-    ]
+    known = model_table().windows
+    assert [name for name in known if match_model(name, known) != name] == []
+    dated = [name for name in known if match_model(f"openrouter/x/{name}-2099-01-01:free", known) is None]
     assert dated == []
 
 
