@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compact.archive.stores.timed import Timed
 from support.archive import NoRedactor, add_step, archive_on, dead_attempt, make_bucket, recorder
 from support.s3 import Fault, Faults, faulty_server
 from support.waiting import until
@@ -18,6 +17,7 @@ from support.waiting import until
 from compact.archive import Archive
 from compact.archive.recall import SearchIndex, recall_tools
 from compact.archive.records import already_stored
+from compact.archive.stores.deadlines import LoopThread
 from compact.archive.stores.objects import open_s3
 from compact.archive.stores.spool import SpooledStore
 from compact.errors import ArchiveError
@@ -281,9 +281,9 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The limits, in seconds, of the caller's own requests that got no answer."""
     found: list[float] = []
     caller = threading.get_ident()
-    run = Timed.run
+    run = LoopThread.run
 
-    def noted(timed: Timed, work: Any, limit_s: float) -> Any:
+    def noted(timed: LoopThread, work: Any, limit_s: float) -> Any:
         try:
             return run(timed, work, limit_s)
         except TimeoutError:
@@ -291,7 +291,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
                 found.append(limit_s)
             raise
 
-    monkeypatch.setattr(Timed, "run", noted)
+    monkeypatch.setattr(LoopThread, "run", noted)
     return found
 
 
