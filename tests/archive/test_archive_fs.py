@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -294,7 +294,7 @@ def test_leftovers_of_dead_processes_are_swept_and_those_of_living_ones_stay(tmp
     assert len(left) == 7
     assert not any(dead_attempt() in name for name in left)
 
-    long_ago = time.time() - 2 * 86_400
+    long_ago = (datetime.now(UTC) - timedelta(days=2)).timestamp()
     for path in root.rglob(".*"):
         os.utime(path, (long_ago, long_ago))
     fs_archive(tmp_path).begin("s", conversation(1), dialect="chat", after=1).abandon()
@@ -536,7 +536,7 @@ def test_where_the_start_of_a_process_is_unknown_its_number_decides(monkeypatch:
 def test_an_archive_forgets_sessions_it_has_not_seen_lately(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("compact.archive.records._MOST_SESSIONS", 3)
+    monkeypatch.setattr("compact.archive.records.MOST_SESSIONS", 3)
     redactors: list[str] = []
 
     def session_redactor(session_id: str) -> NoRedactor:

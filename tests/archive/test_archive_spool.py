@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.archive import NoRedactor, add_step, archive_on, dead_attempt, make_bucket, recorder
+from support.exporters import wait_until
 from support.s3 import Fault, Faults, faulty_server
 
 from compact.archive import Archive
@@ -63,13 +64,6 @@ def notes(archive: Archive) -> list[str | None]:
 
 def codes(archive: Archive) -> list[str]:
     return [e.properties.code for e in archive.events("s") if isinstance(e.properties, Warned)]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("fault", ["403", "503", "hang"])
