@@ -35,7 +35,6 @@ def kills(root: Path, count: int, seed: int) -> None:
     assert found["left"] == [], "what killed processes leave is swept"
     assert found["kills"] == count
     assert all(found["kinds"].values()), "outputs, events and steps were all acknowledged before a kill"
-    print(found["kills"], "kills", found["kinds"])  # noqa: T201
 
 
 @pytest.mark.sweep
