@@ -15,6 +15,7 @@ from compact.engine.effects import Asking, Emit
 from compact.engine.rows import Desk, Row, total
 from compact.events import Failure, Fallback
 from compact.messages import Message, Text
+from compact.messages.cues import CONSTRAINT
 from compact.messages.dialects import Dialect
 from compact.messages.excerpts import fitting_head, head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
@@ -22,7 +23,6 @@ from compact.messages.markers import SUMMARY_OPENS
 from compact.summaries.checking.claims import Source
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
-from compact.summaries.extracting.cues import CONSTRAINT
 from compact.summaries.request import Reply, SummaryRequest
 
 _STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
