@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from compact.errors import CompactError, MissingExtra
+from compact.errors import CompactError, MissingExtra, says_overflow
 from compact.summaries import strategies, templates
 from compact.summaries.checking.verification import without_reasoning
 from compact.summaries.chunks import chunks, defused
@@ -31,11 +31,6 @@ _WINDOW_MARGIN = 0.85
 _THINKING_TOKENS = 256
 _LEAST_CHUNK = 200
 _OVERFLOWS = 3
-_OVERFLOW = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|n_ctx|exceed_context|too many tokens|prompt is too long|"
-    r"input (?:is )?too long|token limit",
-    re.IGNORECASE,
-)
 _LIMIT = re.compile(
     r"(?:n_ctx\D{1,6}|context (?:length|window|size)\D{1,24}|maximum\D{1,40}|limit\D{1,16})(\d{3,8})"
 )
@@ -78,7 +73,7 @@ async def summarize(request: SummaryRequest, endpoint: Endpoint, count: Callable
             try:
                 return await _rolled(request, endpoint, count, window, client)
             except openai.BadRequestError as problem:
-                if not left or not _OVERFLOW.search(str(problem)):
+                if not left or not says_overflow(str(problem)):
                     raise
                 named = _LIMIT.search(str(problem))
                 window = min(window // 2, int(named.group(1)) if named else window)
