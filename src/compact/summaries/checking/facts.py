@@ -14,7 +14,7 @@ from compact.messages.cues import INTENT, TROUBLE
 from compact.messages.markers import is_pointer
 from compact.summaries.checking.claims import ids_in
 from compact.summaries.checking.verification import gives_orders
-from compact.summaries.extracting.reading import flat, read
+from compact.summaries.extracting.session_reading import flat, read
 
 HEADING = "## Facts"
 _SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n+")

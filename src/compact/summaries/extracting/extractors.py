@@ -18,7 +18,7 @@ from compact.messages.cues import (
     RATIONALE,
     TROUBLE,
 )
-from compact.summaries.extracting.reading import Done, Reading, flat
+from compact.summaries.extracting.session_reading import Done, Reading, flat
 
 
 @dataclass(frozen=True, slots=True)
