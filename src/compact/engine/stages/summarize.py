@@ -20,7 +20,7 @@ from compact.messages.dialects import Dialect
 from compact.messages.excerpts import fitting_head, head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.messages.markers import SUMMARY_OPENS
-from compact.summaries.checking.claims import Source
+from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
 from compact.summaries.request import Reply, SummaryRequest
@@ -180,7 +180,7 @@ def _defused(text: str) -> str:
 def _verdict(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
     """Held against the room that there is. A retry asks for less, but what fits is good."""
     expected = Expected(
-        source=Source.of(request.messages, request.previous),
+        source=SourceText.of(request.messages, request.previous),
         limit=request.max_tokens,
         count=desk.count_text,
         sections=reply.sections,
