@@ -1,4 +1,4 @@
-"""Messages that were counted: known again by comparing them with a copy, so that a change in place is noticed."""
+"""Remembers counted messages. They are compared with a copy, so that a change in place is noticed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 _SMALL_BYTES = 32
 
 
-class Entry(NamedTuple):
+class Counted(NamedTuple):
     """A message or a tool that was counted."""
 
     copy: Any
-    """What it was then; None if it cannot be compared."""
+    """Its value at that time; None if it cannot be compared."""
     raw: int
     share: int
     kind: str
-    """What it was counted as: the dialect's name, or a tool."""
+    """What it was counted as: the name of the dialect, or a tool."""
     size: int
-    """The copy's bytes; 0 if there is none."""
+    """The size of the copy in bytes; 0 if there is none."""
 
 
 class Prefix(NamedTuple):
-    """The messages of a list that was counted, as one: comparing them at once is three times faster than singly."""
+    """The beginning of a counted list. Comparing it as a whole is three times faster than message by message."""
 
     copies: list[Any]
     shares: tuple[int, ...]
@@ -36,35 +36,35 @@ class Prefix(NamedTuple):
 
 
 class Known:
-    """Remembers entries by the object and prefixes by a list's first object, all within `limit` bytes.
+    """Remembers items by their id and prefixes by the id of the list's first item, all within `limit` bytes.
 
-    A prefix is put again at each call, so the entries that it covers go before it does: of a session that is too large
-    for both, the prefix is what stays.
+    A prefix is stored anew in each call, so the items that it covers are dropped first: for a session that is too large
+    for both, the prefix is kept.
     """
 
     def __init__(self, limit: int) -> None:
-        self.memo: Memo[int, Entry | Prefix] = Memo(limit)
-        """Entries by the object's id, prefixes by the negative of it."""
+        self.memo: Memo[int, Counted | Prefix] = Memo(limit)
+        """Items by their id, prefixes by the negative id."""
 
-    def recall(self, item: Any, kind: str) -> Entry | None:
-        """The entry of what was counted before and is still the same.
+    def find(self, item: Any, kind: str) -> Counted | None:
+        """Return what is remembered of an item, or None if it is unknown or has changed.
 
-        An id may have been given to another object, and a message may have been changed in place: only one that
-        equals its copy is known.
+        The id may belong to another object by now, and a message may have been changed in place, so the item must equal
+        its copy.
         """
         entry = self.memo.get(id(item))
-        return entry if isinstance(entry, Entry) and entry.kind == kind and entry.copy == item else None
+        return entry if isinstance(entry, Counted) and entry.kind == kind and entry.copy == item else None
 
-    def remember(self, item: Any, raw: int, share: int, kind: str) -> Entry:
-        """The entry of what was counted just now."""
+    def remember(self, item: Any, raw: int, share: int, kind: str) -> Counted:
+        """Store the count of an item."""
         copy, size = snapshot(item)
-        entry = Entry(copy, raw, share, kind, size)
+        entry = Counted(copy, raw, share, kind, size)
         if size:
             self.memo.put(id(item), entry, size)
         return entry
 
-    def recall_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
-        """The longest beginning of a list that is known as one; an empty one if there is none."""
+    def find_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
+        """Return the longest known prefix of a list, or an empty one."""
         prefix = self.memo.get(-id(items[0])) if items else None
         if (
             isinstance(prefix, Prefix)
@@ -75,9 +75,9 @@ class Known:
         return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
-        self, prefix: Prefix, items: Sequence[Any], entries: list[Entry], shares: Sequence[int]
+        self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
     ) -> None:
-        """A prefix of `items` and the entries that follow it are known as one from now on."""
+        """Store a prefix of `items`, extended by the entries that follow it."""
         if entries and all(entry.size for entry in entries):
             copies = prefix.copies + [entry.copy for entry in entries]
             size = prefix.size + sum(entry.size for entry in entries)
@@ -85,10 +85,10 @@ class Known:
 
 
 def snapshot(value: Any) -> tuple[Any, int]:
-    """A copy of plain data that shares nothing that can change, and its bytes; (None, 0) for anything else.
+    """Return a deep copy of plain data and its size in bytes; (None, 0) for anything else.
 
-    Objects that are no plain data could change without being unequal, and very deep data is dear to compare: neither
-    is remembered.
+    Other objects could change without becoming unequal, and deeply nested data is slow to compare, so neither is
+    remembered.
     """
     try:
         copied = _copy(value, _MAX_DEPTH)
@@ -98,7 +98,7 @@ def snapshot(value: Any) -> tuple[Any, int]:
 
 
 class _NotPlain(Exception):
-    """No error: the way out of the recursion."""
+    """Ends the recursion; never leaves this module."""
 
 
 def _copy(value: Any, depth: int) -> Any:
@@ -110,7 +110,7 @@ def _copy(value: Any, depth: int) -> Any:
     if kind is dict:
         copied = value.copy()
         for key, entry in value.items():
-            if type(entry) not in _ATOMS:  # most entries are, and the copy has them already
+            if type(entry) not in _ATOMS:  # most are atoms, which the copy already has
                 copied[key] = _copy(entry, depth - 1)
         return copied
     if kind is list or kind is tuple:

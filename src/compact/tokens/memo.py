@@ -1,4 +1,4 @@
-"""What was counted once is not counted again."""
+"""A cache that is bounded by bytes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ V = TypeVar("V")
 
 
 class Memo(Generic[K, V]):
-    """A dict that forgets its oldest entries when they weigh more than `limit` bytes.
+    """A dict that drops its oldest entries when they exceed `limit` bytes in total.
 
-    Reading takes no lock: `get` is the dict's own. When the limit is passed, the oldest entries go until half of it is
-    free, so that making room is rare.
+    Reading takes no lock, because `get` is the dict's own. When the limit is exceeded, the oldest entries are dropped
+    until half of it is free, so that this happens rarely.
     """
 
     def __init__(self, limit: int) -> None:
@@ -26,11 +26,11 @@ class Memo(Generic[K, V]):
         self.get: Callable[[K], V | None] = self._entries.get
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Remember a value that weighs `size` bytes with its key. What is larger than the limit is not kept."""
+        """Store a value whose entry takes `size` bytes. An entry larger than the limit is not stored."""
         if size > self._limit:
             return
         with self._lock:
-            if key in self._sizes:  # put again, it is the youngest
+            if key in self._sizes:  # it becomes the newest entry
                 self._bytes -= self._sizes.pop(key)
                 del self._entries[key]
             self._entries[key] = value
@@ -51,5 +51,5 @@ class Memo(Generic[K, V]):
 
     @property
     def bytes(self) -> int:
-        """What the entries weigh together."""
+        """The total size of the entries."""
         return self._bytes

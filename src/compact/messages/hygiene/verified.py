@@ -1,4 +1,4 @@
-"""Only what is new has to be looked at: a session that was legal a moment ago is checked from its last reply on."""
+"""Checks only what is new: a session that was legal a moment ago is checked from its last reply on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compact.messages.legality import violations_in
 
 
 class Verified:
-    """Remembers a list that was found legal. Not safe among threads: one belongs to one session."""
+    """Remembers a list that was found legal. One instance belongs to one session; it is not thread-safe."""
 
     def __init__(self) -> None:
         self._items: list[Any] = []
@@ -20,14 +20,14 @@ class Verified:
         self._resume = 0
 
     def seen(self, items: Sequence[Any]) -> tuple[int, Dialect | None]:
-        """How many of the first messages were found legal before, and in which dialect."""
+        """Return how many leading messages were found legal before, and in which dialect."""
         known = len(self._items)
         if known and len(items) >= known and _first(items, known) == self._items:
             return known, self._dialect
         return 0, None
 
     def is_legal(self, items: Sequence[Any], dialect: Dialect, known: int) -> bool:
-        """Whether `violations` would find nothing. The first `known` messages (see `seen`) are not looked at again.
+        """Whether `violations` would find nothing. The first `known` messages (see `seen`) are not checked again.
 
         Raises:
             MessageError: an entry is not a message.
@@ -37,7 +37,7 @@ class Verified:
         start = self._resume
         _, fresh = dialects.read(items[start:], dialect)
         found = violations_in(fresh, dialect)
-        # The message before the reply was found legal where it stands; alone at the beginning it may not look so.
+        # The message before the reply is legal in its place, but may not look legal at the beginning of a list.
         if any(violation.index or not start for violation in found):
             self._items = []
             return False
@@ -57,7 +57,7 @@ def _first(items: Sequence[Any], count: int) -> Sequence[Any]:
 
 
 def _last_reply(messages: Sequence[Any]) -> int:
-    """Where the newest reply begins, with the message before it."""
+    """The index of the message before the newest reply."""
     index = len(messages)
     while index and messages[index - 1].role != "assistant":
         index -= 1
