@@ -90,10 +90,12 @@ def with_section(heading: Any = "## X", extractors: Any = ("commands",), share: 
     ],
 )
 def test_a_strategy_that_could_not_work_is_refused_with_what_is_wrong(given: Any, problem: str) -> None:
-    known = dict(strategies._known)
+    brief = strategies.get("brief")
     with pytest.raises(ConfigError, match=problem):
         strategies.register(given)
-    assert strategies._known == known
+    assert strategies.get("brief") is brief
+    with pytest.raises(ConfigError):
+        strategies.get("x")
 
 
 def test_a_built_in_strategy_is_replaced_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
