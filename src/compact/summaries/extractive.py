@@ -6,8 +6,9 @@ previous summary are carried over, those that the session still mentions first. 
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compact.messages.excerpts import fitting_head
@@ -23,6 +24,8 @@ _UNVERSIONED = re.compile(r"\[m(\d+)\]")
 _CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
 _LEAST_LINE = 4
 """Tokens. No fact fits into less room than this."""
+_CARRIED_PLACE = -1
+"""The place of a fact of the previous summary, before all messages."""
 _CARRIED_SHARE = 0.5
 """The share of a section's quota that facts of the previous summary may take before new ones are considered."""
 _FACT_CHARS = 640
@@ -81,10 +84,10 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     filled: dict[Section, _Filling] = {}
     for section in sorted(strategy.sections, key=lambda section: not section.in_time):
-        facts = _facts(section, reading) if section.extractors != (DETAILS,) else []
+        facts = _in_turn(EXTRACTORS[name](reading) for name in section.extractors if name != DETAILS)
         carried = before.get(section.heading, []) if section.keeps else []
-        carried = sorted(carried, key=lambda text: not _speaks_of(text, referred))
-        lines = list(_lines(section, reading, facts, carried, count, seen[section.keeps]))
+        carried = sorted(carried, key=lambda fact: not _mentions(fact.text, referred))
+        lines = list(_lines(section, reading, _in_turn([facts, carried]), count, seen[section.keeps]))
         filled[section] = _Filling(section, lines, count(section.heading) + 2)
     fillings = [filled[section] for section in strategy.sections]
     _share_out(fillings, request.max_tokens, count, reading, seen[True])
@@ -93,45 +96,25 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     return _print_sections(fillings, request.max_tokens, count)
 
 
-def _facts(section: Section, reading: Reading) -> list[Fact]:
-    """The facts of a section's extractors, one of each in turn, so that none starves another."""
-    columns = [EXTRACTORS[name](reading) for name in section.extractors]
-    longest = max(map(len, columns), default=0)
-    return [column[n] for n in range(longest) for column in columns if n < len(column)]
+def _in_turn(columns: Iterable[Sequence[Fact]]) -> list[Fact]:
+    """One fact of each column in turn, so that none starves another."""
+    return [fact for row in itertools.zip_longest(*columns) for fact in row if fact is not None]
 
 
 def _lines(
-    section: Section,
-    reading: Reading,
-    facts: Sequence[Fact],
-    carried: Sequence[str],
-    count: Callable[[str], int],
-    seen: set[str],
-) -> Iterable[_Line]:
-    """The facts as they are printed, the most important first, without repetitions. New and carried facts alternate."""
-    rank = 0
-    for fact, text in _alternate(facts, carried):
-        said = flat(fact.text if fact is not None else text, _FACT_CHARS)
+    section: Section, reading: Reading, facts: Sequence[Fact], count: Callable[[str], int], seen: set[str]
+) -> Iterator[_Line]:
+    """The facts as they are printed, the most important first, without repetitions."""
+    rank = itertools.count()
+    for fact in facts:
+        said = flat(fact.text, _FACT_CHARS)
         key = _CITED.sub("", said.removeprefix("Decided: "))
         if not key or key in seen:
             continue
         seen.add(key)
-        if fact is None:
-            line = f"- {said}"
-        elif "ledger" in section.extractors:
-            line = f"- {reading.cite(fact.place)} {said}"
-        else:
-            line = f"- {said} {reading.cite(fact.place)}"
-        yield _Line(fact.place if fact is not None else -1, rank, line, count(line) + 1)
-        rank += 1
-
-
-def _alternate(facts: Sequence[Fact], carried: Sequence[str]) -> Iterable[tuple[Fact | None, str]]:
-    for n in range(max(len(facts), len(carried))):
-        if n < len(facts):
-            yield facts[n], ""
-        if n < len(carried):
-            yield None, carried[n]
+        cited = [said] if fact.place == _CARRIED_PLACE else [said, reading.cite(fact.place)]
+        line = " ".join(["-", *(reversed(cited) if "ledger" in section.extractors else cited)])
+        yield _Line(fact.place, next(rank), line, count(line) + 1)
 
 
 def _share_out(
@@ -226,22 +209,23 @@ def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count:
     return fitting_head(lines[0], limit, count) if lines else ""
 
 
-def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
+def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, list[Fact]]:
     """The facts of the previous summary by heading. Those under an unknown heading belong to the details."""
     known = {section.heading: section for section in sections}
     rest = next(
         (section.heading for section in sections if DETAILS in section.extractors), sections[-1].heading
     )
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Fact]] = {}
     heading = rest
     for line in previous.splitlines():
         bare = line.strip()
         if bare.startswith("#"):
             heading = bare if bare in known else rest
         elif bare:
-            found.setdefault(heading, []).append(bare.removeprefix("- ").removeprefix("* "))
+            text = bare.removeprefix("- ").removeprefix("* ")
+            found.setdefault(heading, []).append(Fact(_CARRIED_PLACE, text))
     return found
 
 
-def _speaks_of(text: str, referred: set[str]) -> bool:
+def _mentions(text: str, referred: set[str]) -> bool:
     return any(worth_of(word) >= 0.3 for word in words_of([_CARRIED.sub("", text)]) & referred)
