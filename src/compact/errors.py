@@ -155,7 +155,7 @@ _OVERFLOW = (
     # The context length was exceeded.
     r"\b(?:context|prompt|tokens?|input|n_ctx|model max(?:imum)?)(?:[ _-](?:window|length|size|limit|count|tokens?|budget))*"
     r"[ _-](?:the |has been |have been |was |is |limit )*(?:exceeded|overflow\w*|reached|full)\b",
-    # The maximum context length is so many.
+    # The maximum context length is 8192.
     rf"\bmax(?:imum)?(?: \w+)?? (?:context|prompt|input|sequence)(?: (?:length|window|size|limit|tokens?))*(?: (?:is|of|was|are))?"
     rf"(?: only)?[ :=(]+{_NUMBER}",
     rf"\b(?:context|prompt)(?: (?:length|window|size|limit))(?: (?:is|of|was))?(?: only)?[ :=(]+{_NUMBER}",

@@ -262,7 +262,7 @@ def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:
     if len(said) < _RELATED_WORDS or len(known) < _KNOWN_WORDS:
         return None
     share = len(said & known) / len(said)
-    return ("unrelated", f"{share:.0%} of its words stand in the input") if share < _RELATED_SHARE else None
+    return ("unrelated", f"{share:.0%} of its words occur in the input") if share < _RELATED_SHARE else None
 
 
 def _stems(text: str) -> set[str]:
@@ -282,7 +282,7 @@ def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
     # A host's own function may pick sentences; only returning the whole input is not a summary.
     whole = expected.count(body) * 2 > expected.input_tokens > 0
     if share > (_ECHO_SHARE if by_model else _HOST_ECHO_SHARE) and (by_model or whole):
-        return "echo", f"{share:.0%} of it stands in the input word for word"
+        return "echo", f"{share:.0%} of it is in the input word for word"
     return None
 
 
