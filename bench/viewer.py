@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench import Figure, best_of
-from compact.archive import open_archive
-from compact.archive.watching import LogWatcher
+from compact.archive import LogWatcher, open_archive
 from compact.errors import MissingExtra
 from compact.events import Ids, Recorder, Started
 from compact.redaction import Redactor

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compact.config import CompactConfig
+    from compact.engine.ladder import DEFAULT_STAGES
     from compact.errors import (
         ArchiveError,
         CompactError,
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     )
     from compact.runtime.manager import CompactManager
 
-__version__ = "0.1.0"
+__version__: str
 
 __all__ = [
+    "DEFAULT_STAGES",
     "ArchiveError",
     "CompactConfig",
     "CompactError",
@@ -41,9 +43,13 @@ __all__ = [
     "WindowTooSmall",
 ]
 
-_HOMES = {"CompactConfig": "compact.config", "CompactManager": "compact.runtime.manager"}
+_HOMES = {
+    "CompactConfig": "compact.config",
+    "CompactManager": "compact.runtime.manager",
+    "DEFAULT_STAGES": "compact.engine.ladder",
+}
 _MODULES = frozenset(
-    {
+    [
         "archive",
         "checks",
         "config",
@@ -54,22 +60,25 @@ _MODULES = frozenset(
         "harness",
         "hygiene",
         "integrations",
-    }
-) | {
-    "messages",
-    "middleware",
-    "redaction",
-    "runtime",
-    "summaries",
-    "testing",
-    "tokens",
-    "tools",
-    "tracing",
-    "windows",
-}
+        "messages",
+        "middleware",
+        "redaction",
+        "runtime",
+        "summaries",
+        "testing",
+        "tokens",
+        "tools",
+        "tracing",
+        "windows",
+    ]
+)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # read on demand: `importlib.metadata` is slow to import
+        return import_module("compact._version").read_version()
+    if name == "CompactManager":
+        import compact.integrations.clients  # noqa: F401  # registers the clients that `wrap` takes; loads no SDK
     if name in __all__:
         return getattr(import_module(_HOMES.get(name, "compact.errors")), name)
     # `compact.hygiene.clean(...)` works after a plain `import compact`, like any attribute of the package.

@@ -151,10 +151,6 @@ class TriggerDecision(Properties):
     pruned_count: int | None = None
     """If triggered: messages that the plan removes. compact.pruned_messages says how many were removed."""
 
-    def __post_init__(self) -> None:
-        if self.triggered and (self.kept is None or self.pruned_count is None):
-            raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archival(Properties):
@@ -372,6 +368,9 @@ def parse(data: Any) -> Event:
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{kind.NAME}: {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from None
+    decision = line.properties
+    if isinstance(decision, TriggerDecision) and decision.triggered and decision.kept is None:
+        raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
     for name in ("started_at", "ended_at"):
         if not _TIME.fullmatch(getattr(line, name)):
             raise ValueError(f"{kind.NAME}: {name!r} must be UTC like 2026-01-31T12:00:00.000000Z")
@@ -417,19 +416,20 @@ class Ids:
 
     def __init__(self, seed: str) -> None:
         self._seed = hashlib.sha256(f"{seed}:".encode())
-        self._numbers = itertools.count(1)  # `next` on it is atomic
+        self.next_number: Callable[[], int] = itertools.count(1).__next__  # atomic
+        """Draws the number of an id. The id itself can be made later."""
 
     def trace_id(self) -> str:
         """Return a new trace id: 32 hex digits."""
-        return self._next(32)
+        return self._name(self.next_number(), 32)
 
-    def span_id(self) -> str:
-        """Return a new span id: 16 hex digits."""
-        return self._next(16)
+    def span_id(self, number: int | None = None) -> str:
+        """Return the span id with this number, or a new one: 16 hex digits."""
+        return self._name(self.next_number() if number is None else number, 16)
 
-    def _next(self, digits: int) -> str:
+    def _name(self, number: int, digits: int) -> str:
         found = self._seed.copy()
-        found.update(b"%d" % next(self._numbers))
+        found.update(b"%d" % number)
         return found.hexdigest()[:digits]
 
 
@@ -442,10 +442,12 @@ class Trace:
 
 
 class Span(NamedTuple):
-    """The place of an event that is made later: its trace, its own id and its times."""
+    """The place of an event that is made later. Ids are numbers until then, because making them costs a hash."""
 
-    trace: Trace
-    span_id: str
+    trace_id: str
+    parent: int | None
+    """The number of the span above it."""
+    number: int
     started_at: datetime
     ended_at: datetime
 
@@ -461,6 +463,11 @@ class Recorder:
 
     clock: Clock
     ids: Ids
+
+    def span_now(self, session_id: str) -> Span:
+        """The place of an event that takes no time, directly below its session."""
+        now = self.clock()
+        return Span(session_trace(session_id).trace_id, None, self.ids.next_number(), now, now)
 
     def event(
         self,
@@ -479,20 +486,23 @@ class Recorder:
         Otherwise the event ends at `ended_at` (default: now), starts at `started_at` (default: its end), and belongs to
         `trace` (default: the session's trace, without a parent).
         """
-        if span is None:
-            end = ended_at or self.clock()
-            trace = trace or session_trace(session_id)
-            span = Span(trace, self.ids.span_id(), started_at or end, end)
+        if span is not None:
+            parent = None if span.parent is None else self.ids.span_id(span.parent)
+            trace, number = Trace(span.trace_id, parent), span.number
+            started_at, ended_at = span.started_at, span.ended_at
+        else:
+            trace, number = trace or session_trace(session_id), self.ids.next_number()
+            ended_at = ended_at or self.clock()
         return Event(
             properties=properties,
             session_id=session_id,
             step=step,
-            trace_id=span.trace.trace_id,
-            span_id=span.span_id,
-            parent_id=span.trace.parent_id,
+            trace_id=trace.trace_id,
+            span_id=self.ids.span_id(number),
+            parent_id=trace.parent_id,
             # The clock may be set back between two readings; an event never ends before it started.
-            started_at=timestamp(min(span.started_at, span.ended_at)),
-            ended_at=timestamp(span.ended_at),
+            started_at=timestamp(min(started_at or ended_at, ended_at)),
+            ended_at=timestamp(ended_at),
             status="error" if isinstance(properties, Failure) else "ok",
             payload=payload or {},
         )

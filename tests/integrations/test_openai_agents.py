@@ -202,7 +202,7 @@ def test_a_handoff_keeps_the_conversation_and_its_session() -> None:
         return calls_then_text(20)(n)
 
     with serving(script) as provider, manager:
-        writer = Agent("writer", instructions="You write.", model=sdk_model(provider), tools=[sdk_report])
+        writer = Agent("writer", instructions="You write.", model=sdk_model(provider), tools=[sdk_report()])
         reader = sdk_agent(sdk_model(provider), handoffs=[writer])
         result = asyncio.run(Runner.run(reader, TASK, max_turns=50, run_config=filtered(manager)))
     assert result.last_agent.name == "writer"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from compact.engine.triggers import Decision, Thresholds, decide
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cuts import built
@@ -13,7 +14,6 @@ from support.data import FIXTURES
 from support.strategies import SESSIONS
 
 from compact.cuts import compressible_run
-from compact.engine.triggers import Decision, Thresholds, decide
 from compact.messages import Message
 from compact.messages.dialects import read
 from compact.messages.units import Unit, removable, units

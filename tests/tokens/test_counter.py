@@ -9,6 +9,7 @@ import splintr
 import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.strategies import examples
 from support.tokens import NAMES, generated, published_encoding, transcripts
 
 import compact.tokens.counter as module
@@ -39,7 +40,7 @@ def test_counts_equal_tiktoken_on_generated_strings(name: str, fast: bool) -> No
 
 @pytest.mark.parametrize("fast", BOTH)
 @given(text=st.text(st.characters(codec=None, exclude_categories=()), max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_counts_equal_tiktoken_on_any_string(text: str, fast: bool) -> None:
     assert counter_for("o200k_base", fast).count(text) == len(
         published_encoding("o200k_base").encode_ordinary(text)

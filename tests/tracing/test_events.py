@@ -79,8 +79,9 @@ def test_a_decision_carries_its_plan_only_when_triggered() -> None:
     assert set(idle) == {"triggered", "reason", "note", "policy"}
     assert set(acting) == {"triggered", "reason", "note", "policy", "kept", "pruned_count"}
     assert acting["kept"] == {"pinned": 1, "recent_turns": 6, "tool_pairs": 4}
+    planless = made(TriggerDecision(triggered=True, reason="manual", note=None, policy=POLICY))
     with pytest.raises(ValueError, match="needs 'kept' and 'pruned_count'"):
-        TriggerDecision(triggered=True, reason="manual", note=None, policy=POLICY)
+        parse(planless.to_json())
 
 
 def test_a_failure_has_status_error_and_nothing_else_has() -> None:

@@ -106,15 +106,15 @@ def test_drops_are_in_the_log_of_each_session_when_the_archive_takes_events_agai
         append(session_id, batch)
 
     made.archive.append_events = hanging  # type: ignore[method-assign,assignment]
-    sessions = [made._sessions.get(name) for name in ("s", "t")]
-    made._outside.emit(sessions[0], Started(reason="manual", note="0"))
+    sessions = [made.sessions.get(name) for name in ("s", "t")]
+    made.services.emit(sessions[0], Started(reason="manual", note="0"))
     assert log.hangs.wait(WAIT_S)
     for n in range(limit + 29):
-        made._outside.emit(sessions[n < 30 and n % 3 == 0], Started(reason="manual", note=str(n)))
-    until(made._outside._journal._hangs)
-    made._outside.emit(sessions[0], Started(reason="manual", note="last"))
+        made.services.emit(sessions[n < 30 and n % 3 == 0], Started(reason="manual", note=str(n)))
+    until(made.services.journal._hangs)
+    made.services.emit(sessions[0], Started(reason="manual", note="last"))
     log.let_go.set()
-    until(lambda: not made._outside._journal._waiting)
+    until(lambda: not made.services.journal._waiting)
     for name, count in (("s", 20), ("t", 10)):
         (warning,) = events(made, name, "warning")
         assert warning["properties"]["code"] == "events_dropped"

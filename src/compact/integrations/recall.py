@@ -1,4 +1,4 @@
-"""Recovery tools for plain loops: offered in one line, executed in one line.
+"""Recall tools for plain loops: offered in one line, answered in one line.
 
 tools = RecoveryTools(manager, session_id)
 reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.archive.recall.tools import run
+from compact.archive.recall import run
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
@@ -22,7 +22,7 @@ __all__ = ["RecoveryTools"]
 class RecoveryTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
-    `prefix` goes before their names, for an agent that has a `read_file` of its own.
+    `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
@@ -33,39 +33,39 @@ class RecoveryTools:
     def chat(self) -> list[dict[str, Any]]:
         """Schemas for OpenAI's chat completions."""
         found = [tool.openai() for tool in self._tools.values()]
-        return [{**tool, "function": self._named(tool["function"])} for tool in found]
+        return [{**tool, "function": self._add_prefix(tool["function"])} for tool in found]
 
     @property
     def responses(self) -> list[dict[str, Any]]:
         """Schemas for OpenAI's Responses."""
-        return [self._named(tool.responses()) for tool in self._tools.values()]
+        return [self._add_prefix(tool.responses()) for tool in self._tools.values()]
 
     @property
     def anthropic(self) -> list[dict[str, Any]]:
         """Schemas for Anthropic's messages."""
-        return [self._named(tool.anthropic()) for tool in self._tools.values()]
+        return [self._add_prefix(tool.anthropic()) for tool in self._tools.values()]
 
-    def _named(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _add_prefix(self, schema: dict[str, Any]) -> dict[str, Any]:
         return {**schema, "name": f"{self._prefix}{schema['name']}"}
 
     def answers(self, reply: Any) -> list[dict[str, Any]]:
-        """The answers to those calls of a reply that are for these tools, to go back to the model; others are left to you.
+        """Return the answers to a reply's calls of these tools, for the next request. Other calls are left to the host.
 
-        For chat completions they are messages, for Responses items, for Anthropic blocks of the next user message.
-        `reply` is the client's reply, or its message, or its output, as an object or as a dict. Never raises because of
-        what the model wrote.
+        The answers are messages for chat completions, items for Responses, and blocks of the next user message for
+        Anthropic. `reply` is the client's reply, its message or its output, as an object or as a dict. Never raises
+        because of what the model wrote.
         """
         found = []
-        for dialect, item in _said(reply):
+        for dialect, item in _messages_of(reply):
             for call in get(dialect).read(item).calls:
                 name = call.name.removeprefix(self._prefix)
                 if call.name.startswith(self._prefix) and name in self._tools:
-                    found.append(_shaped(dialect, call, run(self._tools, name, call.arguments)))
+                    found.append(_to_result(dialect, call, run(self._tools, name, call.arguments)))
         return found
 
 
-def _said(reply: Any) -> Iterable[tuple[str, Any]]:
-    """The model's messages or items in a reply, with their dialect."""
+def _messages_of(reply: Any) -> Iterable[tuple[str, Any]]:
+    """Return the model's messages or items in a reply, each with its dialect."""
     if isinstance(reply, list | tuple):
         return [("responses", item) for item in reply]
     data: Mapping[str, Any] = plain(reply)
@@ -76,7 +76,7 @@ def _said(reply: Any) -> Iterable[tuple[str, Any]]:
     return [("anthropic" if isinstance(data.get("content"), list) else "chat", data)]
 
 
-def _shaped(dialect: str, call: ToolCall, text: str) -> dict[str, Any]:
+def _to_result(dialect: str, call: ToolCall, text: str) -> dict[str, Any]:
     if dialect == "chat":
         return {"role": "tool", "tool_call_id": call.id, "content": text}
     if dialect == "responses":

@@ -1,13 +1,24 @@
-"""A cache that is bounded by bytes."""
+"""Caches of counts, bounded by bytes, so that nothing is counted twice.
+
+A message is recognised by comparing it with a copy, so that a change in place is noticed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from sys import getsizeof
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from compact.messages.dialects.wire import begins_with
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+_MAX_DEPTH = 16
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+_SMALL_BYTES = 32
 
 
 class Memo(Generic[K, V]):
@@ -53,3 +64,122 @@ class Memo(Generic[K, V]):
     def bytes(self) -> int:
         """The total size of the entries."""
         return self._bytes
+
+
+class Counted(NamedTuple):
+    """A message or a tool that was counted."""
+
+    copy: Any
+    """Its value at that time; None if it cannot be compared."""
+    raw: int
+    share: int
+    kind: str
+    """What it was counted as: the name of the dialect, or a tool."""
+    size: int
+    """The size of the copy in bytes; 0 if there is none."""
+
+
+class Prefix(NamedTuple):
+    """The beginning of a counted list. Comparing it as a whole is three times faster than message by message."""
+
+    copies: list[Any]
+    shares: tuple[int, ...]
+    kind: str
+    size: int
+
+
+class Known:
+    """Remembers items by their id and prefixes by the id of the list's first item, all within `limit` bytes.
+
+    A prefix is stored anew in each call, so the items that it covers are dropped first: for a session that is too large
+    for both, the prefix is kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.memo: Memo[int, Counted | Prefix] = Memo(limit)
+        """Items by their id, prefixes by the negative id."""
+
+    def find(self, item: Any, kind: str) -> Counted | None:
+        """Return what is remembered of an item, or None if it is unknown or has changed.
+
+        The id may belong to another object by now, and a message may have been changed in place, so the item must equal
+        its copy.
+        """
+        entry = self.memo.get(id(item))
+        return entry if isinstance(entry, Counted) and entry.kind == kind and entry.copy == item else None
+
+    def remember(self, item: Any, raw: int, share: int, kind: str, *, is_plain: bool = False) -> Counted:
+        """Remember a count. A plain message is a dict of two strings, which is quick to copy."""
+        if is_plain:
+            copy = item.copy()
+            size = getsizeof(copy) + getsizeof(copy["role"]) + getsizeof(copy["content"])
+        else:
+            copy, size = snapshot(item)
+        entry = Counted(copy, raw, share, kind, size)
+        if size:
+            self.memo.put(id(item), entry, size)
+        return entry
+
+    def find_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
+        """Return the longest known prefix of a list, or an empty one."""
+        prefix = self.memo.get(-id(items[0])) if items else None
+        if isinstance(prefix, Prefix) and prefix.kind == kind and begins_with(items, prefix.copies):
+            return prefix
+        return Prefix([], (0, 0, 0), kind, 0)
+
+    def extend_prefix(
+        self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
+    ) -> None:
+        """Store a prefix of `items`, extended by the entries that follow it."""
+        copies, size = prefix.copies.copy(), prefix.size
+        for entry in entries:
+            if not entry.size:
+                return  # it cannot be compared, so it ends the prefix
+            copies.append(entry.copy)
+            size += entry.size
+        self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
+
+
+def snapshot(value: Any) -> tuple[Any, int]:
+    """Return a deep copy of plain data and its size in bytes; (None, 0) for anything else.
+
+    Other objects could change without becoming unequal, and deeply nested data is slow to compare, so neither is
+    remembered.
+    """
+    try:
+        copied = _copy(value, _MAX_DEPTH)
+    except _NotPlain:
+        return None, 0
+    return copied, _weight(copied)
+
+
+class _NotPlain(Exception):
+    """Ends the recursion; never leaves this module."""
+
+
+def _copy(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if depth == 0:
+        raise _NotPlain
+    if kind is dict:
+        copied = value.copy()
+        for key, entry in value.items():
+            if type(entry) not in _ATOMS:  # most are atoms, which the copy already has
+                copied[key] = _copy(entry, depth - 1)
+        return copied
+    if kind is list or kind is tuple:
+        return kind([_copy(entry, depth - 1) for entry in value])
+    raise _NotPlain
+
+
+def _weight(value: Any) -> int:
+    if type(value) is str:
+        return getsizeof(value)
+    if type(value) not in (dict, list, tuple):
+        return _SMALL_BYTES
+    size = getsizeof(value)
+    for entry in value.values() if type(value) is dict else value:
+        size += getsizeof(entry) if type(entry) is str else _weight(entry)
+    return size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compact.messages.message import Image, Message, Part, Piece, Reasoning, Refusal, Sealed, Text, to_json
@@ -45,6 +45,12 @@ def is_plain(item: Any) -> bool:
         and type(item.get("content")) is str
         and item.get("role") in _PLAIN_ROLES
     )
+
+
+def begins_with(items: Sequence[Any], prefix: Sequence[Any]) -> bool:
+    """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
+    count = len(prefix)
+    return len(items) >= count and (items[:count] if type(items) is list else list(items[:count])) == prefix
 
 
 def plain(item: Any) -> Mapping[str, Any]:

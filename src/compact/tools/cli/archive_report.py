@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from compact.archive import Archive, FileInfo, Problem, Removed
-from compact.archive.recall.grep import Pattern
-from compact.archive.recall.search import Hit
+from compact.archive import Archive, Defect, FileInfo, Pruned
+from compact.archive.recall import Hit, LinePattern
 from compact.errors import ArchiveError
 from compact.tools.cli.shared import counted, label, number, one_line, print_table, prose, table
 
@@ -128,7 +127,7 @@ def _summary_rows(archive: Archive, session_id: str, row: StepRow) -> Iterator[S
         )
 
 
-def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: Pattern) -> Iterator[Line]:
+def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: LinePattern) -> Iterator[Line]:
     """The matching lines of all readable files of some sessions, whose ids are given by folder."""
     for folder, session_id in sessions.items():
         for info in archive.listing_in(folder).files:
@@ -228,7 +227,7 @@ def print_hits(hits: list[Hit]) -> None:
         sys.stdout.write("Nothing holds any of these words\n")
 
 
-def print_problems(out: Console, sessions: int, problems: list[Problem]) -> None:
+def print_problems(out: Console, sessions: int, problems: list[Defect]) -> None:
     """What is not as it was written."""
     if not problems:
         out.print(f"{counted(sessions, 'session')}: everything is as it was written")
@@ -242,7 +241,7 @@ def print_problems(out: Console, sessions: int, problems: list[Problem]) -> None
     print_table(out, made)
 
 
-def print_removed(out: Console, removed: list[Removed], refused: dict[str, str], dry_run: bool) -> None:
+def print_removed(out: Console, removed: list[Pruned], refused: dict[str, str], dry_run: bool) -> None:
     """What was removed, or would be."""
     records = counted(sum(len(each.keys) for each in removed), "record")
     size = sum(each.bytes for each in removed)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.engine.rows import Row
+from compact.engine.context import Row
 from compact.events import Archival, CallsShrunk, Offload, PrunedMessages
 from compact.messages import Message, dialects
 from compact.messages.dialects import Dialect

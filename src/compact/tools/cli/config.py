@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import SecretStr
 
-from compact.config import CompactConfig, Setting
-from compact.config.kinds import plain
+from compact.config import CompactConfig, Setting, yaml_text
 from compact.errors import ConfigError
 from compact.tools.cli.shared import (
     JsonOption,
@@ -50,7 +49,7 @@ def show(
     out = console()
     made = table(label("setting"), prose("value"), prose("from"))
     for row in rows:
-        made.add_row(row.path, plain(row.value), "" if row.source == _DEFAULT else row.source)
+        made.add_row(row.path, yaml_text(row.value), "" if row.source == _DEFAULT else row.source)
     print_table(out, made)
     for variable in ignored:
         out.print(f"{variable} is ignored: it is not a setting")

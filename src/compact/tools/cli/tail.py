@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from compact.archive.watching import LogWatcher
+from compact.archive import LogWatcher
 from compact.events import parse
 from compact.tools.cli.opening import RootOption, SessionArgument, check_known, opened
 from compact.tools.cli.shared import one_line

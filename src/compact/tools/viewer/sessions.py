@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compact.archive import Archive
-from compact.archive.watching import News
+from compact.archive import Archive, News
 from compact.tools.viewer.digests import Digest
 from compact.tools.viewer.ingest import as_event
 
