@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from support.engine import assert_good, manager, pair, says, user
@@ -11,8 +12,8 @@ from support.engine import assert_good, manager, pair, says, user
 from compact.messages.salience import Piece, choose, number_lines, pieces_of, read_numbered, worth_of
 
 
-def _session() -> list[dict[str, object]]:
-    items: list[dict[str, object]] = [user("Find the port.")]
+def _session() -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = [user("Find the port.")]
     for n in range(40):
         lines = ["plain words that say nothing new at all"] * 60
         lines.insert(30, f"def open_channel_{n}(port=9{n:03d}):")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from compact.engine.driver import drive
 from support.engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
 from support.llm import good_summary, llm_manager, serving, work
 
 from compact import CompactManager
-from compact.engine.context import Row
-from compact.engine.stages.summarize import fold
+from compact.engine.context import Context, Row
+from compact.engine.effects import drive
+from compact.engine.stages.fold import fold
 from compact.errors import ConfigError
 from compact.messages.dialects import get
 from compact.runtime.settings import desk_for
@@ -234,10 +235,9 @@ def test_the_summarizer_is_asked_from_inside_the_stage() -> None:
             raise OSError("down")
         return Reply("- Done", trusted=True)
 
-    made_fold = drive(
-        fold(rows, desk, step=3, strategy="task_state", max_tokens=300, where="/conversation_history/x.md"),
-        serve,
-    )
+    rules: Any = SimpleNamespace(strategy="task_state")
+    context = Context(rows, rules, desk, step=3, history_path="/conversation_history/x.md")
+    made_fold = drive(fold(rows, context, max_tokens=300, places=(0, 1)), serve)
     assert made_fold.writer == "extractive"
     assert made_fold.body == "- Done"
     assert [type(need).__name__ for need in asked] == ["SummaryRequest", "Emit", "SummaryRequest"]
