@@ -41,8 +41,7 @@ def test_an_unknown_strategy_says_which_there_are() -> None:
         summary(session("entire-ce"), "haiku")
 
 
-def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
+def test_a_strategy_of_ones_own() -> None:
     strategies.register(
         Strategy(name="ran", sections=(Section("## Ran", ("commands",), 1.0),), prompt="List what ran.")
     )
@@ -98,11 +97,13 @@ def test_a_strategy_that_could_not_work_is_refused_with_what_is_wrong(given: Any
         strategies.get("x")
 
 
-def test_a_built_in_strategy_is_replaced_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
-    own = made_of(name="brief", required=("Ran",))
-    strategies.register(own, replace_built_in=True)
-    assert strategies.get("brief") is own
+def test_a_built_in_strategy_is_replaced_only_when_asked() -> None:
+    brief, own = strategies.get("brief"), made_of(name="brief", required=("Ran",))
+    try:
+        strategies.register(own, replace_built_in=True)
+        assert strategies.get("brief") is own
+    finally:
+        strategies.register(brief, replace_built_in=True)
     own = made_of(name="mine")
     strategies.register(made_of(name="mine", prompt="An older one."))
     strategies.register(own)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +16,7 @@ from support.tokens import NAMES, generated, published_encoding, transcripts
 import compact.tokens.counter as module
 from compact.errors import CompactError, MissingExtra
 from compact.messages.dialects import get
-from compact.tokens.counter import SplintrCounter, TiktokenCounter, counter_for, why_not_fast
+from compact.tokens.counter import SplintrCounter, TiktokenCounter, counter_for, try_splintr, why_not_fast
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.selftest import SAMPLES, first_mismatch
 
@@ -115,7 +116,7 @@ def test_a_panic_inside_tiktoken_is_survived(monkeypatch: pytest.MonkeyPatch) ->
     counter = TiktokenCounter(ENCODINGS["o200k_base"])
     blanks = " " * 1_100_000
     exact = counter.count(blanks)
-    monkeypatch.setattr(module, "_LONG_RUN", 10 * len(blanks))
+    monkeypatch.setattr(module, "LONG_RUN", 10 * len(blanks))
     assert exact <= counter.count(blanks) <= exact + 10
 
 
@@ -168,7 +169,7 @@ def test_other_exceptions_are_not_swallowed(kind: str, monkeypatch: pytest.Monke
 
 
 def test_splintr_empties_its_cache_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SPLINTR_CACHE_CHARS", 1000)
+    monkeypatch.setattr(module, "SPLINTR_CACHE_CHARS", 1000)
     monkeypatch.setattr(splintr, "Tokenizer", fake := FakeSplintr())
     counter = SplintrCounter(ENCODINGS["cl100k_base"])
     for _ in range(101):
@@ -177,8 +178,10 @@ def test_splintr_empties_its_cache_now_and_then(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_attempts", {})
+def unloaded() -> Iterator[None]:
+    try_splintr.cache_clear()
+    yield
+    try_splintr.cache_clear()
 
 
 @pytest.mark.usefixtures("unloaded")
@@ -217,8 +220,8 @@ def test_an_interrupt_during_the_self_test_goes_up(monkeypatch: pytest.MonkeyPat
         counter_for("cl100k_base")
 
 
-def test_threads_share_one_counter_and_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_attempts", {})
+@pytest.mark.usefixtures("unloaded")
+def test_threads_share_one_counter_and_its_numbers() -> None:
     texts = list(generated(200, seed=5))
     expected = [counter_for("cl100k_base", fast=False).count(text) for text in texts]
     with ThreadPoolExecutor(8) as pool:

@@ -18,7 +18,7 @@ from support.tokens import generated, published_encoding, transcripts
 from compact.errors import ConfigError, MessageError, MissingExtra
 from compact.messages import Image
 from compact.messages.dialects import NAMES, get
-from compact.tokens import Estimate, Meter, estimate, profile_of
+from compact.tokens import Estimate, Meter, counter, estimate, profile_of
 from compact.tokens.images import image_tokens
 from compact.tokens.meter import MESSAGE_TOKENS, STRING_TOKENS
 
@@ -342,10 +342,8 @@ def test_both_counters_give_the_same_estimate(model: str) -> None:
 
 
 def test_the_reason_for_the_slower_counter_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
-    import compact.tokens.counter as counter
-
     missing = MissingExtra.named("fast", "counting with splintr")
-    monkeypatch.setattr(counter, "_attempts", {"o200k_base": missing})
+    monkeypatch.setattr(counter, "try_splintr", lambda _: missing)
     meter = Meter("gpt-4o")
     assert meter.counted_by == "tiktoken"
     assert "pip install 'compact-context[fast]'" in meter.reason

@@ -7,7 +7,7 @@ times faster and is used only after it has passed `selftest` on our own rank fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _BLANKS = "\t\v\f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 """The whitespace of the encodings' patterns, without line ends."""
-_LONG_RUN = 100_000
+LONG_RUN = 100_000
 """Longer runs of blanks are not passed to tiktoken, whose regular expression panics at about a million."""
-_SPLINTR_CACHE_CHARS = 16_000_000
+SPLINTR_CACHE_CHARS = 16_000_000
 """Splintr's cache of pieces is bounded in entries only, so it is cleared after this much text."""
 
 
@@ -53,7 +53,7 @@ class TiktokenCounter:
 
     def count(self, text: str) -> int:
         """See `Counter.count`."""
-        if len(text) < _LONG_RUN:
+        if len(text) < LONG_RUN:
             return self._plain(text)
         total = start = 0
         for run_start, run_end in _long_blank_runs(text):
@@ -102,7 +102,7 @@ class SplintrCounter:
     def count(self, text: str) -> int:
         """See `Counter.count`."""
         self._seen_chars += len(text)
-        if self._seen_chars > _SPLINTR_CACHE_CHARS:
+        if self._seen_chars > SPLINTR_CACHE_CHARS:
             self._seen_chars = 0
             self._tokenizer.clear_cache()
         try:
@@ -131,35 +131,36 @@ def counter_for(encoding: str, fast: bool | None = None) -> Counter:
     """
     with _lock:
         if fast is not False:
-            attempt = _attempt(encoding)
+            attempt = try_splintr(encoding)
             if isinstance(attempt, SplintrCounter):
                 return attempt
             if fast:
                 raise attempt.with_traceback(None)
-        if encoding not in _references:
-            _references[encoding] = TiktokenCounter(ENCODINGS[encoding])
-        return _references[encoding]
+        return _reference(encoding)
 
 
 def why_not_fast(encoding: str) -> str:
     """Why splintr does not count this encoding; empty if it does."""
     with _lock:
-        attempt = _attempt(encoding)
+        attempt = try_splintr(encoding)
     return "" if isinstance(attempt, SplintrCounter) else str(attempt)
 
 
 _lock = Lock()
-_references: dict[str, TiktokenCounter] = {}
-_attempts: dict[str, SplintrCounter | CompactError] = {}
 
 
-def _attempt(encoding: str) -> SplintrCounter | CompactError:
-    if encoding not in _attempts:
-        try:
-            _attempts[encoding] = _test_splintr(ENCODINGS[encoding])
-        except CompactError as problem:
-            _attempts[encoding] = problem
-    return _attempts[encoding]
+@cache
+def _reference(encoding: str) -> TiktokenCounter:
+    return TiktokenCounter(ENCODINGS[encoding])
+
+
+@cache
+def try_splintr(encoding: str) -> SplintrCounter | CompactError:
+    """Return splintr's counter of an encoding, or why there is none. Tried once per process."""
+    try:
+        return _test_splintr(ENCODINGS[encoding])
+    except CompactError as problem:
+        return problem
 
 
 def _test_splintr(encoding: Encoding) -> SplintrCounter:
@@ -189,14 +190,14 @@ def _build(encoding: Encoding, pattern: str) -> tiktoken.Encoding:
 
 
 def _long_blank_runs(text: str) -> Iterator[tuple[int, int]]:
-    """Every run of `_LONG_RUN` or more blanks without a line end behind it, which would join the run to its piece."""
+    """Every run of `LONG_RUN` or more blanks without a line end behind it, which would join the run to its piece."""
     end = 0
-    for probe in range(_LONG_RUN - 1, len(text), _LONG_RUN):  # every such run covers a probe
+    for probe in range(LONG_RUN - 1, len(text), LONG_RUN):  # every such run covers a probe
         if probe < end or text[probe] not in _BLANKS:
             continue
         start = end + len(text[end:probe].rstrip(_BLANKS))
         end = len(text) - len(text[probe:].lstrip(_BLANKS))
-        if end - start >= _LONG_RUN and text[end : end + 1] not in ("\n", "\r"):
+        if end - start >= LONG_RUN and text[end : end + 1] not in ("\n", "\r"):
             yield start, end
 
 
