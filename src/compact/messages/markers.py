@@ -8,11 +8,11 @@ SUMMARY_OPENS = "<COMPACT-SUMMARY v"
 """The start of a summary message, followed by the number of its step."""
 POINTER_OPENS = "[compact: "
 """The start of a pointer into the archive."""
-RECOVERY_OPENS = "[compact recovery] "
+RECALL_OPENS = "[compact recovery] "
 """The start of a recall tool's answer."""
 GAP = "[earlier messages are not shown]"
 """The text between two messages of the same role, in dialects where roles must alternate."""
-RECOVERY_CHARS = 100_000
+RECALL_CHARS = 100_000
 """The maximum length of a recall tool's answer, whatever its limits."""
 
 
@@ -21,12 +21,12 @@ def is_pointer(text: str) -> bool:
     return text.startswith(POINTER_OPENS)
 
 
-def is_recovery_output(text: str) -> bool:
+def is_recall_output(text: str) -> bool:
     """Whether a text is a recall tool's answer, which is never moved to the archive again.
 
     Any text can begin like one, so the length is checked too.
     """
-    return text.startswith(RECOVERY_OPENS) and len(text) <= RECOVERY_CHARS
+    return text.startswith(RECALL_OPENS) and len(text) <= RECALL_CHARS
 
 
 def text_hash(text: str) -> str:

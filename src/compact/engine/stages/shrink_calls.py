@@ -15,7 +15,7 @@ from compact.engine.effects import Asking, Emit, Store
 from compact.engine.plan import doomed, reducible
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
+from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
 from compact.messages.salience import Piece, choose, number_lines, pieces_of, read_numbered, words_of
 from compact.messages.units import Unit
 
@@ -192,7 +192,7 @@ def _bulks(
 
 
 def _is_bulky(text: str, desk: Desk) -> bool:
-    if len(text) <= BULKY_TOKENS or is_recovery_output(text):
+    if len(text) <= BULKY_TOKENS or is_recall_output(text):
         return False
     if is_pointer(text) and not _HEADER.match(text):
         return False
