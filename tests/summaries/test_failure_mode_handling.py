@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from compact.engine.driver import drive
 from support.engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
 from support.llm import good_summary, llm_manager, serving, work
 
 from compact import CompactManager
-from compact.engine.context import Row
-from compact.engine.stages.summarize import fold
+from compact.engine.context import Context, Desk, Row
+from compact.engine.effects import drive
+from compact.engine.stages.fold import fold
 from compact.errors import ConfigError
 from compact.messages.dialects import get
-from compact.runtime.settings import desk_for
 from compact.summaries.request import Reply, SummaryRequest
 from compact.testing import ScriptedSummarizer
 from compact.tokens import Meter
@@ -221,8 +221,20 @@ def test_a_synchronous_summarizer_does_not_block_the_event_loop() -> None:
 
 def test_the_summarizer_is_asked_from_inside_the_stage() -> None:
     """Without I/O: the stage yields requests and takes answers, failures are exceptions sent in."""
-    made = manager()
-    desk = desk_for(made.config, get("chat"), Meter("gpt-4o"), str, lambda message: message)
+    meter, chat = Meter("gpt-4o"), get("chat")
+    desk = Desk(
+        dialect=chat,
+        count=lambda message: meter.count_item(chat.write(message), chat),
+        count_text=meter.count_text,
+        scale=meter.scale,
+        redact=str,
+        rewrite=lambda message: message,
+        large_result_tokens=20_000,
+        preview_lines=10,
+        preview_tokens=400,
+        write_tools=frozenset(),
+        excerpt_share=0.1,
+    )
     rows = [
         Row(desk.dialect.read(item), 50, n) for n, item in enumerate([user("Do it."), says("Done " * 60)])
     ]
@@ -234,12 +246,11 @@ def test_the_summarizer_is_asked_from_inside_the_stage() -> None:
             raise OSError("down")
         return Reply("- Done", trusted=True)
 
-    made_fold = drive(
-        fold(rows, desk, step=3, strategy="task_state", max_tokens=300, where="/conversation_history/x.md"),
-        serve,
-    )
+    rules: Any = SimpleNamespace(strategy="task_state")
+    context = Context(rows=rows, rules=rules, desk=desk, step=3, history_path="/conversation_history/x.md")
+    made_fold = drive(fold(rows, context, max_tokens=300, places=(0, 1)), serve)
     assert made_fold.writer == "extractive"
-    assert made_fold.body == "- Done"
+    assert "\n- Done\n" in made_fold.text
     assert [type(need).__name__ for need in asked] == ["SummaryRequest", "Emit", "SummaryRequest"]
     assert asked[-1].source == "extractive"
 
