@@ -17,7 +17,8 @@ from typing import Any
 from bench import Figure, Skipped, best_of, recorded, transcripts
 from bench.engine import real_session
 from compact.redaction import Redactor, rules_from_config
-from compact.redaction.rules.matches import Candidate, Find, Finding, merge
+from compact.redaction.redactor import merge_findings
+from compact.redaction.rules.matches import Candidate, Find, Finding
 from compact.redaction.scan import LocatorName, scanner_for
 
 _SECRETS = ("gitleaks", "detect_secrets", "secretlint")
@@ -169,7 +170,7 @@ def _one_by_one(text: str) -> list[Finding]:
             finding = find(Candidate(text, start, end, match.end(), *key))
             if finding is not None:
                 found.append(finding)
-    return merge(sorted(found))
+    return merge_findings(sorted(found))
 
 
 @cache
