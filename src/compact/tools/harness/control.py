@@ -1,4 +1,4 @@
-"""Control: whether the authority of a session still stands where it stood, compared by hash."""
+"""Control: compare the system and task artifacts of a session by hash."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compact.tools.harness.artifacts import AUTHORITY, as_artifacts
-from compact.tools.harness.entries import checked, digest_of, id_of
+from compact.tools.harness.artifacts import AUTHORITY, as_artifacts, check_artifact, digest_of, id_of
 
 _SHOWN = 12
 
 
 class Fingerprint(NamedTuple):
-    """One authority artifact: its kind, its name, and the hash of what the model reads of it."""
+    """A system or task artifact: its kind, its id, and a hash of what the model reads."""
 
     kind: str
     id: str
@@ -23,29 +22,34 @@ class Fingerprint(NamedTuple):
 def fingerprints(
     artifacts: Iterable[Mapping[str, Any]], ids: Sequence[str] | None = None
 ) -> list[Fingerprint]:
-    """The authority artifacts, as they stand; `ids` are their names where those are known.
+    """Fingerprint the system and task artifacts, in their order. `ids` names all artifacts if known.
 
     Raises:
         MessageError: an entry is not an artifact.
     """
     found: list[Fingerprint] = []
     for index, item in enumerate(artifacts):
-        kind = checked(item, index)
+        kind = check_artifact(item, index)
         if kind in AUTHORITY:
             name = id_of(item, index, kind) if ids is None else ids[index]
             found.append(Fingerprint(kind, name, digest_of(item, kind)))
     return found
 
 
+def rank(kind: str) -> int:
+    """The place of a kind in a context: system, task, everything else."""
+    return AUTHORITY.index(kind) if kind in AUTHORITY else len(AUTHORITY)
+
+
 def in_order(found: Sequence[Fingerprint]) -> list[Fingerprint]:
-    """As they belong: system before task, each in time."""
-    return sorted(found, key=lambda one: AUTHORITY.index(one.kind))
+    """Sort system before task, each in time."""
+    return sorted(found, key=lambda one: rank(one.kind))
 
 
 def differences(expected: Sequence[Fingerprint], found: Sequence[Fingerprint]) -> list[str]:
-    """What was pushed out, altered, duplicated, added or moved, a sentence each; empty when nothing was.
+    """Describe what was pushed out, altered, duplicated, added or moved, a sentence each.
 
-    Names may differ (a copy has none): it is the hashes that count.
+    Only hashes are compared: ids may differ, because a copy may have none.
     """
     wanted, present = Counter(one.digest for one in expected), Counter(one.digest for one in found)
     missing = _beyond(expected, present)
@@ -75,32 +79,31 @@ def differences(expected: Sequence[Fingerprint], found: Sequence[Fingerprint]) -
 
 
 def out_of_place(artifacts: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None) -> list[str]:
-    """Every authority artifact that stands behind one of lower rank, a sentence each."""
+    """Describe every system or task artifact that comes after one of lower rank, a sentence each."""
     told: list[str] = []
     deepest, behind = 0, ""
     for index, item in enumerate(artifacts):
-        kind = checked(item, index)
-        rank = AUTHORITY.index(kind) if kind in AUTHORITY else len(AUTHORITY)
+        kind = check_artifact(item, index)
         name = id_of(item, index, kind) if ids is None else ids[index]
-        if rank < deepest:
+        if rank(kind) < deepest:
             told.append(f"{name} ({kind}) stands at place {index + 1}, behind {behind}")
-        elif rank > deepest:
-            deepest, behind = rank, f"{name} ({kind})"
+        elif rank(kind) > deepest:
+            deepest, behind = rank(kind), f"{name} ({kind})"
     return told
 
 
 def control_changes(turns: Iterable[Any]) -> list[str]:
-    """Where a session lost control: each turn's context held against the first one's, by hash.
+    """Find where a session lost control: compare each turn's context with the first one's, by hash.
 
     Args:
-        turns: the contexts as they were sent, one per turn: lists of artifacts or of messages of any dialect.
+        turns: The contexts as sent, one per turn: lists of artifacts, or of messages of any dialect.
 
     Returns:
-        A sentence for each turn and change: pushed out, altered, duplicated, added, moved. Empty: the authority of the
-        first turn stood unchanged in front of every other.
+        A sentence for each turn and change: pushed out, altered, duplicated, added, moved. Empty if the system and task
+        artifacts of the first turn lead every other turn unchanged.
 
     Raises:
-        MessageError: a turn holds something that is not a message.
+        MessageError: a turn contains something that is not a message.
     """
     told: list[str] = []
     first: list[Fingerprint] | None = None
@@ -113,13 +116,12 @@ def control_changes(turns: Iterable[Any]) -> list[str]:
     return told
 
 
-def _beyond(ones: Sequence[Fingerprint], counted: Mapping[str, int]) -> list[Fingerprint]:
-    """Those that occur more often than counted."""
-    left = dict(counted)
+def _beyond(ones: Sequence[Fingerprint], counted: Counter[str]) -> list[Fingerprint]:
+    """Select those that occur more often than counted."""
+    left = Counter(counted)
     found = []
     for one in ones:
-        if left.get(one.digest, 0) > 0:
-            left[one.digest] -= 1
-        else:
+        left[one.digest] -= 1
+        if left[one.digest] < 0:
             found.append(one)
     return found

@@ -1,4 +1,4 @@
-"""The four key scenarios of the stability harness PRD, as cases that run."""
+"""The four key scenarios of the stability harness PRD, as runnable cases."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _FIVE_HUNDRED = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a scenario showed: each expectation, and whether it held."""
+class ScenarioResult:
+    """The expectations of a scenario, and whether each held."""
 
     name: str
     held: Mapping[str, bool]
 
     @property
     def passed(self) -> bool:
-        """Whether all of it held."""
+        """Whether all held."""
         return all(self.held.values())
 
 
-def run_scenarios() -> list[Outcome]:
-    """Runs all four, in the order of the PRD."""
-    return [Outcome(name, dict(run())) for name, run in SCENARIOS.items()]
+def run_scenarios() -> list[ScenarioResult]:
+    """Run all four, in the order of the PRD."""
+    return [ScenarioResult(name, dict(run())) for name, run in SCENARIOS.items()]
 
 
 def long_conversation_history() -> Iterator[tuple[str, bool]]:
@@ -113,5 +113,5 @@ SCENARIOS: Mapping[str, Callable[[], Iterator[tuple[str, bool]]]] = {
 
 
 def _words(number: int) -> str:
-    """A number without digits, so that no rule masks it."""
+    """Spell a number without digits, so that no rule masks it."""
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))
