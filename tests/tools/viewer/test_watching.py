@@ -23,8 +23,7 @@ from support.viewer import ask, manager_on, opened, serving, span
 from compact.archive import watching
 from compact.archive.watching import LogWatcher
 from compact.tools.cli.app import run
-from compact.tools.cli.demo import demo_session
-from compact.tools.cli.relive import relive
+from compact.tools.cli.demo import demo_session, relive
 from compact.tools.cli.stats import stats_of
 from compact.tools.viewer import live
 from compact.tools.viewer.live import EventStream
@@ -310,7 +309,7 @@ def test_view_refuses_to_be_seen_by_others_without_a_token(tmp_path: Path) -> No
     code, _, err = printed("view", str(tmp_path / "missing"))
     assert code == 2
     assert "there is no archive at" in err
-    assert "Name a folder that is there; without one, the configured archive is waited for" in err
+    assert "Name an existing folder, or none: then the viewer waits for the configured archive" in err
     assert "--root" not in err, "the command has no such option"
 
 

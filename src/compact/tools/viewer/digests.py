@@ -1,54 +1,54 @@
-"""A session in one row: what its events add up to, kept up to date event by event."""
+"""A session in one row: the sums of its events, updated event by event."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Source: TypeAlias = Literal["archive", "ingest"]
+Origin: TypeAlias = Literal["archive", "ingest"]
 
 _CURVE_POINTS = 48
 
 
 @dataclass(slots=True)
 class Digest:
-    """What the list of sessions shows. Events may come from anywhere: what has another form is passed over."""
+    """A row in the list of sessions. Events may come from anywhere: malformed parts are ignored."""
 
     key: str
-    """By which the page asks for it."""
+    """The key by which the page asks for it."""
     session_id: str
-    source: Source
+    source: Origin
     events: int = 0
     first_at: str | None = None
     last_at: str | None = None
     model: str | None = None
     window: int = 0
     tokens: int = 0
-    """The newest size of the context."""
+    """The latest size of the context."""
     calls: int = 0
-    """How often the context was counted: once before each model call."""
+    """How often the context was counted: once per model call."""
     steps: int = 0
     saved: int = 0
     errors: int = 0
     warnings: int = 0
     trace_id: str | None = None
     curve: deque[int] = field(default_factory=lambda: deque(maxlen=_CURVE_POINTS))
-    """The newest sizes, for a small line in the list."""
+    """The latest sizes, for a sparkline."""
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Takes one event in."""
+        """Add one event."""
         self.events += 1
         properties = event.get("properties")
         facts: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
-        self._time(event.get("started_at"), event.get("ended_at"))
+        self._extend_time(event.get("started_at"), event.get("ended_at"))
         match event.get("name"):
             case "compact.token_estimate":
-                self._estimated(facts)
+                self._add_estimate(facts)
                 self.trace_id = _text(event.get("trace_id")) or self.trace_id
             case "compact.finished":
-                self._finished(facts)
+                self._add_pass(facts)
             case "compact.error":
                 self.errors += 1
             case "compact.warning":
@@ -56,46 +56,31 @@ class Digest:
         self.trace_id = self.trace_id or _text(event.get("trace_id"))
 
     def to_json(self) -> dict[str, Any]:
-        """The row, for the page."""
-        return {
-            "key": self.key,
-            "id": self.session_id,
-            "source": self.source,
-            "events": self.events,
-            "first_at": self.first_at,
-            "last_at": self.last_at,
-            "model": self.model,
-            "window": self.window,
-            "tokens": self.tokens,
-            "calls": self.calls,
-            "steps": self.steps,
-            "saved": self.saved,
-            "errors": self.errors,
-            "warnings": self.warnings,
-            "curve": list(self.curve),
-        }
+        """The row as the page expects it."""
+        row = asdict(self) | {"id": self.session_id, "curve": list(self.curve)}
+        return {key: value for key, value in row.items() if key not in ("session_id", "trace_id")}
 
-    def _time(self, started: Any, ended: Any) -> None:
+    def _extend_time(self, started: Any, ended: Any) -> None:
         if isinstance(started, str):
             self.first_at = min(self.first_at or started, started)
         if isinstance(ended, str):
             self.last_at = max(self.last_at or ended, ended)
 
-    def _estimated(self, facts: Mapping[str, Any]) -> None:
+    def _add_estimate(self, facts: Mapping[str, Any]) -> None:
         self.calls += 1
         self.model = _text(facts.get("model")) or self.model
         self.window = _number(facts.get("max_tokens")) or self.window
-        self._size(_number(facts.get("t_est")))
+        self._set_size(_number(facts.get("t_est")))
 
-    def _finished(self, facts: Mapping[str, Any]) -> None:
+    def _add_pass(self, facts: Mapping[str, Any]) -> None:
         if facts.get("outcome") != "compacted":
             return
         before, after = _number(facts.get("tokens_before")), _number(facts.get("tokens_after"))
         self.steps += 1
         self.saved += max(0, before - after)
-        self._size(after)
+        self._set_size(after)
 
-    def _size(self, tokens: int) -> None:
+    def _set_size(self, tokens: int) -> None:
         self.tokens = tokens
         self.curve.append(tokens)
 

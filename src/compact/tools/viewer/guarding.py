@@ -1,7 +1,7 @@
-"""Who may talk to the viewer. A page on another site, or a name that was pointed at this machine, may not.
+"""Guard the viewer against pages of other sites and against DNS rebinding.
 
-Checked for every request, before anything is read: the token, where there is one; the name in `Host`, against DNS
-rebinding; `Origin` and `Sec-Fetch-Site`, against requests that another page makes; for a body its type and its size.
+Every request is checked before anything is read: the token, if there is one; the name in `Host`, against DNS rebinding;
+`Origin` and `Sec-Fetch-Site`, against requests of other pages; the type and size of a body.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(host: str, token: str | None) -> None:
-    """Lets an address pass that is safe to listen on.
+    """Check that an address is safe to listen on.
 
     Raises:
-        ConfigError: others could reach it and there is no token, or the token can be guessed.
+        ConfigError: other machines can reach it and there is no token, or the token is too weak.
     """
     if token is not None and (len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable()):
         raise ConfigError(
@@ -70,16 +70,16 @@ def check_address(host: str, token: str | None) -> None:
 
 
 class Guard:
-    """The application behind the checks. Adds the headers that keep a browser strict."""
+    """Wraps the application in the checks, and adds headers that keep a browser strict."""
 
     def __init__(self, app: App, *, host: str, token: str | None = None) -> None:
         check_address(host, token)
         self._app = app
         self._token = token
-        self._any_host = not is_loopback(host)  # then the token is what counts: no foreign page has it
+        self._any_host = not is_loopback(host)  # then the token protects: no other page has it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Serve one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -91,7 +91,7 @@ class Guard:
         elif self._token is not None and not self._knows_token(headers):
             await self._ask_for_token(scope, send)
         else:
-            await self._app(scope, _limited(receive), _with_headers(send))
+            await self._app(scope, _limit(receive), _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -126,7 +126,7 @@ class Guard:
         return hmac.compare_digest(given.encode("utf-8", "replace"), (self._token or "").encode())
 
     async def _ask_for_token(self, scope: Scope, send: Send) -> None:
-        """The address that was printed carries the token once; then a cookie does, which scripts cannot read."""
+        """Exchange the token in the printed address for a cookie that scripts cannot read."""
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and scope["path"] == "/" and self._is_token(given):
             cookie = f"{COOKIE}={given}; HttpOnly; SameSite=Strict; Path=/"
@@ -148,8 +148,8 @@ def _is_local_name(host: str) -> bool:
     return is_loopback(name.strip("[]"))
 
 
-def _limited(receive: Receive) -> Receive:
-    """A body without a length, or with a false one, is cut off where it becomes too long."""
+def _limit(receive: Receive) -> Receive:
+    """Stop reading a body that is longer than allowed, whatever its length header says."""
     taken = 0
 
     async def limited() -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _limited(receive: Receive) -> Receive:
 
 
 class BodyTooLarge(Exception):
-    """More bytes came than a body may have."""
+    """A body is longer than allowed."""
 
 
 def _with_headers(send: Send) -> Send:
@@ -183,7 +183,7 @@ def _with_headers(send: Send) -> Send:
 async def _refuse(send: Send, status: int, why: str) -> None:
     body = json.dumps({"error": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    # The rest of a refused body is not read, so the connection cannot be used again.
+    # The rest of a refused body stays unread, so the connection cannot be reused.
     headers.append((b"connection", b"close"))
     await _with_headers(send)({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

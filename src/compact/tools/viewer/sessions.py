@@ -1,4 +1,4 @@
-"""Every session that the page can show: those of an archive, and those that arrive at `/ingest`."""
+"""All sessions that the page can show: those of an archive, and those that arrive at `/ingest`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MAX_INGESTED_BYTES = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class _Trace:
-    """A trace that arrived at `/ingest`. The oldest events go when there are too many; numbers stay."""
+    """A trace that arrived at `/ingest`. If there are too many events, the oldest go; the others keep their numbers."""
 
     digest: Digest
     events: deque[dict[str, Any]] = field(default_factory=deque)
     first: int = 0
     known: set[tuple[str, Any]] = field(default_factory=set)
-    """Spans that are here: whoever is not sure that one arrived sends it again."""
+    """Known spans. A client that is unsure whether one arrived sends it again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some events of a session, from number `first` on, and how many it has in all."""
+class EventPage:
+    """Events of a session, starting at number `first`, and how many it has in all."""
 
     first: int
     total: int
@@ -40,7 +40,7 @@ class Page:
 
 
 class Sessions:
-    """The sessions by key. Safe to share between threads; `changed` is called with the key of what is new."""
+    """The sessions by key. Thread-safe. `changed` is called with the key of a session that has news."""
 
     def __init__(
         self,
@@ -60,25 +60,25 @@ class Sessions:
         self._bytes = 0
         self.dropped = 0
 
-    # --- what is there
+    # --- reading
 
     def rows(self) -> list[dict[str, Any]]:
-        """The list of sessions, the one with the newest event first."""
+        """List the sessions, the one with the newest event first."""
         with self._lock:
             known = {digest.trace_id for digest in self._archived.values()}
-            # A session that also sends its events here is shown once, from its archive, which has more.
+            # A session that also sends its events here is shown once, from its archive, which knows more.
             arrived = [trace.digest for trace in self._traces.values() if trace.digest.trace_id not in known]
             digests = [digest.to_json() for digest in (*self._archived.values(), *arrived)]
         return sorted(digests, key=lambda row: (row["last_at"] or "", row["id"]), reverse=True)
 
     def digest(self, key: str) -> Digest | None:
-        """The row of one session; None when there is no such session."""
+        """Find the row of a session; None if there is none."""
         with self._lock:
             trace = self._traces.get(key)
             return trace.digest if trace else self._archived.get(key)
 
-    def events(self, key: str, first: int, limit: int) -> Page | None:
-        """Events of a session in the order of its log; None when there is no such session.
+    def events(self, key: str, first: int, limit: int) -> EventPage | None:
+        """Read events of a session in the order of its log; None if there is no such session.
 
         Raises:
             ArchiveError: the log cannot be read.
@@ -88,22 +88,22 @@ class Sessions:
             if trace is not None:
                 start = max(first, trace.first)
                 chosen = list(trace.events)[start - trace.first :][:limit]
-                return Page(start, trace.first + len(trace.events), chosen)
+                return EventPage(start, trace.first + len(trace.events), chosen)
             is_known = key in self._archived
         if not is_known or self.archive is None:
             return None
         lines = self.archive.event_lines(key)
-        return Page(first, len(lines), [read_line(line) for line in lines[first : first + limit]])
+        return EventPage(first, len(lines), [read_line(line) for line in lines[first : first + limit]])
 
     @property
     def ingested(self) -> int:
-        """How many events of `/ingest` are held."""
+        """Number of events from `/ingest` in memory."""
         return len(self._order)
 
-    # --- what arrives
+    # --- adding
 
     def add_news(self, news: News) -> None:
-        """Takes in what is new in an archive's log."""
+        """Add what is new in an archive's log."""
         with self._lock:
             digest = self._archived.get(news.folder)
             if digest is None or news.first == 0:
@@ -113,7 +113,7 @@ class Sessions:
         self._changed(news.folder)
 
     def add_ingested(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Takes in what `/ingest` accepted."""
+        """Add what `/ingest` accepted."""
         touched: dict[str, None] = {}
         with self._lock:
             for event in events:
@@ -164,7 +164,7 @@ class Sessions:
             trace.first += 1
             self._bytes -= size
             self.dropped += 1
-        # Traces that only ever sent their name must not pile up either.
+        # Traces that only ever sent their name must not accumulate either.
         while len(self._traces) > self._max_events:
             del self._traces[next(key for key, trace in self._traces.items() if not trace.events)]
 
@@ -174,12 +174,12 @@ def _span_of(event: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def trace_key(trace_id: str) -> str:
-    """The key of an ingested trace. No folder of an archive has a colon in its name, so the two never meet."""
+    """Make the key of an ingested trace. Folders of an archive have no colon, so the two never collide."""
     return f"trace:{hashlib.sha256(trace_id.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
 def read_line(line: bytes) -> dict[str, Any]:
-    """A line of a log; one that is no event is shown as what it is."""
+    """Parse a line of a log. A line that is not an event is shown as it is."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -194,7 +194,7 @@ def read_line(line: bytes) -> dict[str, Any]:
 
 
 def light(event: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """An event for the page: all but the payload, which is content and is shown only when somebody asks for it."""
+    """Strip the payload from an event: it is content, which the page requests only on demand."""
     payload = event.get("payload")
     held = json.dumps(payload, ensure_ascii=False) if payload else ""
     return {**{k: v for k, v in event.items() if k != "payload"}, "n": number, "payload_chars": len(held)}
