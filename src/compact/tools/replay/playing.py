@@ -1,14 +1,14 @@
-"""Plays a recorded session turn by turn through the engine, as the host would have lived it.
+"""Plays a recorded session through the engine, call by call, as a host would.
 
-The host calls the model before every recorded reply. It keeps the list that `preflight` gave it, appends the reply and what
-followed, and calls again. Nothing is asked of a model: the replies are the recorded ones.
+The host calls the model before every recorded reply. It keeps the list that `preflight` returned, appends the reply and what
+followed, and calls again. No model is asked: the replies are the recorded ones.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,17 +29,17 @@ from compact.tokens.windows import window_of
 from compact.tools.harness.control import Fingerprint, differences
 from compact.tools.replay.results import Cost, Outlined, Played, Run, Step
 from compact.tools.replay.retention import Index, is_kept, spoken
-from compact.tools.transcripts import Session
+from compact.tools.transcripts import RecordedSession
 
 _AUTHORITY = ("system", "developer")
 _MOST_REASONS = 20
 _LOOKED_AT, _SHOWN = 2_000, 90
-"""Characters of a message that are masked, and that are shown of it."""
+"""How many characters of a message are masked, and how many of them are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A configuration and what it is called. Its archive is only used when one is given to `play`."""
+    """A named configuration. Its archive is only used if `play` is given one."""
 
     name: str
     config: CompactConfig
@@ -47,10 +47,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One session to be played under each policy. Can be sent to another process."""
+    """One session to play under each policy. Can be sent to another process."""
 
     file: str
-    session: Session
+    session: RecordedSession
     policies: Sequence[Policy]
     prices: Prices
     model: str | None = None
@@ -58,27 +58,32 @@ class Job:
 
 
 def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
-    """Plays a session under each policy.
+    """Play a session under each policy.
 
-    Never raises for what is in the session: a list that is no session, or a pass that fails, is said in `error`.
+    Never raises for what is in the session: `error` says if it cannot be read, or if a pass failed.
 
     Args:
         job: The session and the policies.
-        archive: Makes the archive of a run; in memory when left out.
+        archive: Makes the archive of each run. Default: in memory.
     """
-    model = job.model or job.session.model or job.policies[0].config.model
+    session = job.session
+    model = job.model or session.model or job.policies[0].config.model
+    played = Played(
+        file=job.file,
+        session=session.id,
+        dialect=session.dialect or "",
+        model=model,
+        messages=len(session.messages),
+    )
     try:
-        recording = Recording(job.session, model)
+        recording = Recording(session, model)
     except CompactError as error:
-        return _unplayable(job, model, str(error))
+        return replace(played, error=str(error))
     price = job.prices.of(model)
     without = [recording.tokens_before(place) for place in recording.calls]
-    return Played(
-        file=job.file,
-        session=job.session.id,
+    return replace(
+        played,
         dialect=recording.dialect.NAME,
-        model=model,
-        messages=len(job.session.messages),
         calls=recording.calls,
         without=without,
         reused_without=recording.reused_before,
@@ -91,13 +96,13 @@ def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
 
 
 class Recording:
-    """A session that was read and counted once, for every policy.
+    """A session, read and counted once for all policies.
 
     Raises:
         MessageError: an entry is not a message.
     """
 
-    def __init__(self, session: Session, model: str) -> None:
+    def __init__(self, session: RecordedSession, model: str) -> None:
         self.session = session
         self.model = model
         self.dialect, self.neutral = dialects.read(session.messages, session.dialect)
@@ -106,7 +111,7 @@ class Recording:
         self._raw = [0]
         for item in session.messages:
             self._raw.append(self._raw[-1] + self.meter.count_item(item, self.dialect))
-        self.calls = _calls(self.neutral)
+        self.calls = model_calls(self.neutral)
         self.authority = [
             (place, _fingerprint(message, place))
             for place, message in enumerate(self.neutral)
@@ -115,23 +120,22 @@ class Recording:
         self.index = Index(map(spoken, self.neutral))
 
     def tokens_before(self, place: int) -> int:
-        """What a request with all messages before a place costs."""
+        """Count a request with all messages before a place."""
         return self.tokens_of(self._raw[place])
 
     def tokens_of(self, raw: int) -> int:
-        """What a request costs whose messages have so many raw tokens."""
+        """Count a request whose messages have this many raw tokens."""
         return self.meter.scale(raw + REPLY_TOKENS) + self.fixed
 
     @property
     def reused_before(self) -> list[int]:
-        """Of each request without compaction: what the one before had already."""
-        return [0, *(self.meter.scale(self._raw[place]) + self.fixed for place in self.calls[:-1])][
-            : len(self.calls)
-        ]
+        """For each request without compaction, the tokens that it shares with the one before."""
+        shared = [self.meter.scale(self._raw[place]) + self.fixed for place in self.calls[:-1]]
+        return [0, *shared] if self.calls else []
 
     @property
     def output_tokens(self) -> int:
-        """What the model wrote, reply by reply."""
+        """Count what the model wrote."""
         own = (
             self._raw[place + 1] - self._raw[place]
             for place, message in enumerate(self.neutral)
@@ -140,7 +144,7 @@ class Recording:
         return self.meter.scale(sum(own))
 
     def newest_names(self, place: int, tokens: int) -> set[str]:
-        """The identifiers of the newest messages before a place that would fit so many tokens."""
+        """Collect the identifiers of the newest messages before a place that fit this many tokens."""
         found: set[str] = set()
         while place and self._raw[place] - self._raw[place - 1] <= tokens:
             place -= 1
@@ -196,8 +200,9 @@ class _Player:
                     break
                 self._measure(call, place, given, sent)
                 done = place
-            if self._keep_requests and self.sent and not self._is_kept(len(self.sent) - 1):
-                self._keep(len(self.sent) - 1)
+            last = len(self.sent) - 1
+            if self._keep_requests and self.sent and (not self.requests or self.requests[-1]["call"] != last):
+                self._keep(last)
         return self._run(error)
 
     def _preflight(self, given: list[Any]) -> list[Any]:
@@ -238,7 +243,7 @@ class _Player:
                 self.illegal.append(f"call {call}: message {one.index}: {one.rule}: {one.message}")
 
     def _check_control(self, call: int, place: int, sent: list[Any], known: int) -> None:
-        """The system prompt and its like: the same ones, unaltered, in their order; those in front still in front."""
+        """Check that system messages are complete, unaltered, in order, and in front if they were in front."""
         if not known:
             self._authority = []
         for index in range(known, len(sent)):
@@ -273,7 +278,7 @@ class _Player:
         )
 
     def _reason(self) -> str:
-        """Why the newest pass was made, as its event says."""
+        """Read from its event why the newest pass was made."""
         self._manager.flush()
         events = self._manager.archive.events(self._recording.session.id, self._events)
         self._events += len(events)
@@ -281,9 +286,6 @@ class _Player:
 
     def _keep(self, call: int) -> None:
         self.requests.append({"call": call, "tokens": self.sent[call], "messages": self._before})
-
-    def _is_kept(self, call: int) -> bool:
-        return bool(self.requests) and self.requests[-1]["call"] == call
 
     def _run(self, error: str | None) -> Run:
         recording = self._recording
@@ -311,8 +313,8 @@ class _Player:
         )
 
 
-def _calls(messages: Sequence[Message]) -> list[int]:
-    """Where the model was called: before each reply, and at the end if the last word is not its own."""
+def model_calls(messages: Sequence[Message]) -> list[int]:
+    """Find where the model was called: before each reply, and at the end if the last message is not a reply."""
     found = [
         place
         for place in range(1, len(messages))
@@ -324,13 +326,10 @@ def _calls(messages: Sequence[Message]) -> list[int]:
 
 
 def _shared_start(before: Sequence[Any], after: Sequence[Any]) -> int:
-    """How many messages two requests have in common from the beginning on."""
-    count = 0
-    for one, other in zip(before, after, strict=False):
-        if one is not other and one != other:
-            break
-        count += 1
-    return count
+    """Count the messages that two requests share at the start."""
+    pairs = zip(before, after, strict=False)
+    differ = (n for n, (one, other) in enumerate(pairs) if one is not other and one != other)
+    return next(differ, min(len(before), len(after)))
 
 
 def _fingerprint(message: Message, place: int) -> Fingerprint:
@@ -340,15 +339,12 @@ def _fingerprint(message: Message, place: int) -> Fingerprint:
 
 
 def _leading(found: Sequence[Fingerprint]) -> int:
-    """How many of them stand in front of everything else."""
-    count = 0
-    while count < len(found) and found[count].id == f"m{count}":
-        count += 1
-    return count
+    """Count those in front of everything else."""
+    return next((n for n, one in enumerate(found) if one.id != f"m{n}"), len(found))
 
 
 def _beginning(message: Message) -> str:
-    """The first words of a message. A page is an exit like any other: masked before they are cut."""
+    """Take the first words of a message, masked before they are cut."""
     words = message.text or "; ".join(f"{call.name} {call.arguments_text}" for call in message.calls)
     words = words or "; ".join(result.text for result in message.results)
     flat = " ".join(_redactor().redact(words[:_LOOKED_AT]).split())
@@ -360,23 +356,6 @@ def _cost(price: Price | None, tokens: Sequence[int], reused: Sequence[int], out
         return None
     plain, cached = price.plain(sum(tokens), output), price.cached(sum(tokens), sum(reused), output)
     return Cost(plain=round(plain, 6), cached=round(cached, 6))
-
-
-def _unplayable(job: Job, model: str, why: str) -> Played:
-    return Played(
-        file=job.file,
-        session=job.session.id,
-        dialect=job.session.dialect or "",
-        model=model,
-        messages=len(job.session.messages),
-        calls=[],
-        without=[],
-        reused_without=[],
-        output_tokens=0,
-        cost_without=None,
-        runs=[],
-        error=why,
-    )
 
 
 @lru_cache(maxsize=1)
