@@ -1,4 +1,4 @@
-"""The commands put together, and what every one of them does about errors."""
+"""The commands together, and how errors become exit codes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from compact.tools.cli import (
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
 _COMMAND_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[2])
-"""Click's ClickException. Newer versions of typer carry click inside, older ones have it beside them."""
+"""Click's ClickException. Newer versions of typer bundle click, older ones depend on it."""
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 
 app = typer.Typer(
     name="compact",
-    help="Long LLM-agent sessions: count their tokens, check that a provider would take them, compact them.",
+    help="Long LLM-agent sessions: count their tokens, check that a provider would accept them, compact them.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -78,12 +78,12 @@ def _options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. Errors become one line on stderr; the exit code is returned."""
+    """Run one command and return its exit code. Errors become one line on stderr."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-        # Transcripts contain anything; a terminal that cannot show a character must not end the command.
+        # Transcripts contain any character; one that the terminal cannot show must not end the command.
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Click exits by itself, and only so, when the reader of our output is gone.
+        # Click raises SystemExit only when the reader of our output is gone.
         _drop_output()
         return _CLOSED_PIPE
     except OSError as error:
@@ -112,7 +112,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _drop_output() -> None:
-    """What could not be written stays unwritten: Python tries once more when it ends, and would complain there."""
+    """Discard what could not be written. Python would try again at exit, and complain."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -121,7 +121,7 @@ def _drop_output() -> None:
 
 def _explain_usage(error: Any) -> int:
     words = str(error.format_message())
-    if words.startswith("Usage:"):  # the help that a command without arguments prints
+    if words.startswith("Usage:"):  # the help of a command without arguments
         sys.stderr.write(words + "\n")
         return BAD_INPUT
     context = getattr(error, "ctx", None)

@@ -1,0 +1,91 @@
+"""How commands print: tables, JSON, numbers and short texts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.table import Column, Table
+
+Cell: TypeAlias = str | int | None
+
+PIPED_WIDTH = 240
+"""Columns when the output is not a terminal: a pipe has room for everything."""
+
+
+def console() -> Console:
+    """Make the console that a command prints to. Colours and line lengths follow the terminal; a pipe gets plain text."""
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value, or dataclasses in it, as JSON. ASCII only, so that a lone surrogate cannot break the output."""
+    sys.stdout.write(json.dumps(value, indent=2, default=asdict) + "\n")
+
+
+def print_table(
+    out: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    title: str = "",
+    total: Sequence[Cell] | None = None,
+) -> None:
+    """Print a table without a frame, and without trailing blanks.
+
+    Args:
+        out: Where to print.
+        columns: Their names. `>` in front aligns a column to the right; `~` lets it wrap on a narrow terminal. All other
+            cells stay on one line. Without any names there is no header.
+        rows: Their cells. Integers get thousands separators, None is empty.
+        title: A line above the table.
+        total: A last row in bold.
+    """
+    made = Table(*map(_column, columns), box=None, pad_edge=False, header_style="dim")
+    made.show_header = any(name.strip(">~") for name in columns)
+    for row in rows:
+        made.add_row(*map(_cell, row))
+    if total is not None:
+        made.add_row(*map(_cell, total), style="bold")
+    if title:
+        out.print(f"\n{title}", style="bold")
+    with out.capture() as captured:
+        out.print(made)
+    out.file.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def _column(name: str) -> Column:
+    if name.startswith("~"):
+        return Column(name[1:], overflow="fold")
+    return Column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=True)
+
+
+def _cell(value: Cell) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else value
+
+
+def one_line(words: str, limit: int) -> str:
+    """Shorten a text to one line without control characters."""
+    flat = printable(" ".join(words[: limit * 4].split()))
+    return flat if len(flat) <= limit else flat[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def printable(line: str) -> str:
+    """Replace the characters of a line that could control a terminal. Tabs stay."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Name a number of things: "1 message", "2,000 messages"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def money(dollars: float | None) -> str:
+    """Dollars with two decimals; nothing where the price is unknown."""
+    return "" if dollars is None else f"${dollars:,.2f}"
