@@ -1,4 +1,4 @@
-"""What requests cost, with and without a provider's prompt cache."""
+"""Prices of models, and the cost of requests with and without a prompt cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KNOWN = (*_REQUIRED, "cache_read", "cache_write")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
 
     input: float
     output: float
@@ -29,11 +29,11 @@ class Price:
     cache_write: float
 
     def plain(self, input_tokens: int, output_tokens: int) -> float:
-        """What tokens cost when nothing is cached."""
+        """The cost if nothing is cached."""
         return (input_tokens * self.input + output_tokens * self.output) / _MILLION
 
     def cached(self, input_tokens: int, reused_tokens: int, output_tokens: int) -> float:
-        """What they cost when every unchanged beginning is served by the cache, and the rest is written to it."""
+        """The cost if the cache serves every unchanged prefix and the rest is written to it."""
         fresh = (input_tokens - reused_tokens) * self.cache_write
         return (fresh + reused_tokens * self.cache_read + output_tokens * self.output) / _MILLION
 
@@ -45,25 +45,25 @@ class Prices:
     by_model: Mapping[str, Price]
 
     def of(self, model: str) -> Price | None:
-        """The price of a model; None where it is not known."""
+        """The price of a model; None if unknown."""
         name = match_model(model, self.by_model)
         return None if name is None else self.by_model[name]
 
 
 @cache
 def built_in() -> Prices:
-    """The prices that come with compact."""
-    return _parsed((files("compact.tokens") / "prices.yaml").read_text(encoding="utf-8"), "prices.yaml")
+    """Load the prices that ship with compact."""
+    return _parse((files("compact.tokens") / "prices.yaml").read_text(encoding="utf-8"), "prices.yaml")
 
 
 def read_prices(path: Path) -> Prices:
-    """The prices of a file like `prices.yaml`.
+    """Read prices from a file like `prices.yaml`.
 
     Raises:
-        ConfigError: it cannot be read, or a price is not a number; names the model.
+        ConfigError: the file cannot be read, or a price is not a number; names the model.
     """
     try:
-        return _parsed(path.read_text(encoding="utf-8"), str(path))
+        return _parse(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -71,7 +71,7 @@ def read_prices(path: Path) -> Prices:
         raise ConfigError(f"cannot read {path}: it is not YAML: {words}", path=str(path)) from None
 
 
-def _parsed(text: str, where: str) -> Prices:
+def _parse(text: str, where: str) -> Prices:
     data = yaml.safe_load(text)
     if not isinstance(data, dict) or not data:
         raise ConfigError(

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from compact.messages.dialects import get
-from compact.tools.replay.retention import IDENTIFIER, Index, Needed, Spoken, is_kept, needed, spoken
+from compact.tools.replay.retention import (
+    IDENTIFIER,
+    IdentifierIndex,
+    Needed,
+    Spoken,
+    is_kept,
+    needed,
+    spoken,
+)
 
 
 def said(role: str, text: str) -> Spoken:
@@ -58,7 +66,7 @@ def test_an_index_gives_for_every_cut_what_the_plain_function_gives() -> None:
         said(("tool", "assistant")[n % 2], f"{LINE} number {n} and name_{n % 5} again here")
         for n in range(20)
     ]
-    index = Index(talk)
+    index = IdentifierIndex(talk)
     for cut in (3, 7, 7, 15, 2):
         assert index.needed(cut) == needed(talk[:cut], talk[cut:])
 

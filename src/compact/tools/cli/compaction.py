@@ -117,11 +117,10 @@ def compact_session(manager: CompactManager, session: RecordedSession, manual: b
     given, archive = session.messages, manager.archive
     events_before = len(archive.events(session.id))
     saved_before = manager.get_compaction_stats()["by_strategy"]
-    request: dict[str, Any] = {"tools": session.tools, "system": session.system, "dialect": session.dialect}
     if manual:
-        after: list[Any] = manager.manual_compact(session.id, given, "by hand", **request)
+        after: list[Any] = manager.manual_compact(session.id, given, "by hand", **session.request)
     else:
-        after = manager.preflight(session.id, given, **request)
+        after = manager.preflight(session.id, given, **session.request)
     manager.flush()
     facts = [event.properties for event in archive.events(session.id, events_before)]
     outcome = manager.last_outcome(session.id) if any(isinstance(f, PrunedMessages) for f in facts) else None

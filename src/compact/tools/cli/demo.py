@@ -95,9 +95,8 @@ def demo_session() -> RecordedSession:
 def relive(manager: CompactManager, session: RecordedSession, *, pause_s: float = 0.0) -> list[Any]:
     """Send a session through a manager with one preflight for each call of its model; return the last context."""
     context: list[Any] = []
-    request: dict[str, Any] = {"tools": session.tools, "system": session.system, "dialect": session.dialect}
     for arrived in arrivals(session):
-        context = list(manager.preflight(session.id, [*context, *arrived], **request))
+        context = list(manager.preflight(session.id, [*context, *arrived], **session.request))
         if pause_s:
             time.sleep(pause_s)
     return context

@@ -7,7 +7,7 @@ followed, and calls again. No model is asked: the replies are the recorded ones.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,7 +28,7 @@ from compact.tokens.prices import Price, Prices
 from compact.tokens.windows import window_of
 from compact.tools.harness.control import Fingerprint, differences
 from compact.tools.replay.results import Cost, Outlined, Played, Run, Step
-from compact.tools.replay.retention import Index, is_kept, spoken
+from compact.tools.replay.retention import IdentifierIndex, is_kept, spoken
 from compact.tools.transcripts import RecordedSession
 
 _AUTHORITY = ("system", "developer")
@@ -76,10 +76,9 @@ def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
         messages=len(session.messages),
     )
     try:
-        recording = Recording(session, model)
+        recording = Recording(session, model, job.prices.of(model))
     except CompactError as error:
         return replace(played, error=str(error))
-    price = job.prices.of(model)
     without = [recording.tokens_before(place) for place in recording.calls]
     return replace(
         played,
@@ -88,10 +87,8 @@ def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
         without=without,
         reused_without=recording.reused_before,
         output_tokens=recording.output_tokens,
-        cost_without=_cost(price, without, recording.reused_before, recording.output_tokens),
-        runs=[
-            _Player(recording, policy, price, job.keep_requests, archive).play() for policy in job.policies
-        ],
+        cost_without=recording.cost(without, recording.reused_before),
+        runs=[_Player(recording, policy, job.keep_requests, archive).play() for policy in job.policies],
     )
 
 
@@ -102,22 +99,35 @@ class Recording:
         MessageError: an entry is not a message.
     """
 
-    def __init__(self, session: RecordedSession, model: str) -> None:
-        self.session = session
+    def __init__(self, session: RecordedSession, model: str, price: Price | None) -> None:
         self.model = model
         self.dialect, self.neutral = dialects.read(session.messages, session.dialect)
+        self.session = replace(session, dialect=self.dialect.NAME)
+        self._price = price
         self.meter = _meter(model)
         self.fixed = self.meter.estimate([], session.tools, system=session.system).total
         self._raw = [0]
         for item in session.messages:
-            self._raw.append(self._raw[-1] + self.meter.count_item(item, self.dialect))
+            self._raw.append(self._raw[-1] + self.count([item]))
         self.calls = model_calls(self.neutral)
         self.authority = [
             (place, _fingerprint(message, place))
             for place, message in enumerate(self.neutral)
             if message.role in _AUTHORITY
         ]
-        self.index = Index(map(spoken, self.neutral))
+        self.index = IdentifierIndex(map(spoken, self.neutral))
+
+    def count(self, items: Iterable[Any]) -> int:
+        """Count the raw tokens of messages."""
+        return sum(self.meter.count_item(item, self.dialect) for item in items)
+
+    def cost(self, tokens: Sequence[int], reused: Sequence[int]) -> Cost | None:
+        """Price the requests and replies; None if the model has no price."""
+        if self._price is None:
+            return None
+        plain = self._price.plain(sum(tokens), self.output_tokens)
+        cached = self._price.cached(sum(tokens), sum(reused), self.output_tokens)
+        return Cost(plain=round(plain, 6), cached=round(cached, 6))
 
     def tokens_before(self, place: int) -> int:
         """Count a request with all messages before a place."""
@@ -136,12 +146,8 @@ class Recording:
     @property
     def output_tokens(self) -> int:
         """Count what the model wrote."""
-        own = (
-            self._raw[place + 1] - self._raw[place]
-            for place, message in enumerate(self.neutral)
-            if message.role == "assistant"
-        )
-        return self.meter.scale(sum(own))
+        own = (message.origin for message in self.neutral if message.role == "assistant")
+        return self.meter.scale(self.count(own))
 
     def newest_names(self, place: int, tokens: int) -> set[str]:
         """Collect the identifiers of the newest messages before a place that fit this many tokens."""
@@ -160,13 +166,11 @@ class _Player:
         self,
         recording: Recording,
         policy: Policy,
-        price: Price | None,
         keep_requests: bool,
         archive: Callable[[], Archive] | None,
     ) -> None:
         self._recording = recording
         self._policy = policy
-        self._price = price
         self._keep_requests = keep_requests
         config = policy.config.model_copy(update={"model": recording.model})
         if archive is None:
@@ -176,7 +180,7 @@ class _Player:
         self._manager = CompactManager(config, archive=None if archive is None else archive())
         self._before: list[Any] = []
         self._raw = 0
-        self._authority: list[tuple[Any, Fingerprint]] = []
+        self._authority: list[tuple[Any, int]] = []
         self._verified = Verified()
         self._outcome: Any = None
         self._events = 0
@@ -188,13 +192,13 @@ class _Player:
         self.requests: list[dict[str, Any]] = []
 
     def play(self) -> Run:
-        recording, error = self._recording, None
-        messages, done = recording.session.messages, 0
+        recording, error, done = self._recording, None, 0
+        session = recording.session
         with self._manager:
             for call, place in enumerate(recording.calls):
-                given = [*self._before, *messages[done:place]]
+                given = [*self._before, *session.messages[done:place]]
                 try:
-                    sent = self._preflight(given)
+                    sent = list(self._manager.preflight(session.id, given, **session.request))
                 except CompactError as problem:
                     error = f"call {call}: {problem.code}: {problem}"
                     break
@@ -205,19 +209,12 @@ class _Player:
                 self._keep(last)
         return self._run(error)
 
-    def _preflight(self, given: list[Any]) -> list[Any]:
-        session = self._recording.session
-        sent = self._manager.preflight(
-            session.id, given, session.tools, system=session.system, dialect=self._recording.dialect.NAME
-        )
-        return list(sent)
-
     def _measure(self, call: int, place: int, given: list[Any], sent: list[Any]) -> None:
         recording = self._recording
         same = _shared_start(self._before, sent)
         extends = same == len(self._before)
-        prefix = self._raw if extends else sum(self._count(item) for item in sent[:same])
-        self._raw = prefix + sum(self._count(item) for item in sent[same:])
+        prefix = self._raw if extends else recording.count(sent[:same])
+        self._raw = prefix + recording.count(sent[same:])
         self.sent.append(recording.tokens_of(self._raw))
         self.reused.append(recording.meter.scale(prefix) + recording.fixed if call else 0)
         self._check_legal(call, sent)
@@ -229,9 +226,6 @@ class _Player:
         self._outcome = outcome
         if self._keep_requests and not extends:
             self._keep(call)
-
-    def _count(self, item: Any) -> int:
-        return self._recording.meter.count_item(item, self._recording.dialect)
 
     def _check_legal(self, call: int, sent: list[Any]) -> None:
         dialect = self._recording.dialect
@@ -246,13 +240,10 @@ class _Player:
         """Check that system messages are complete, unaltered, in order, and in front if they were in front."""
         if not known:
             self._authority = []
-        for index in range(known, len(sent)):
-            message = self._recording.dialect.read(sent[index])
-            if message.role in _AUTHORITY:
-                self._authority.append((sent[index], _fingerprint(message, index)))
-        found = [
-            _fingerprint(self._recording.dialect.read(item), int(one.id[1:])) for item, one in self._authority
-        ]
+        read = self._recording.dialect.read
+        new = enumerate(sent[known:], known)
+        self._authority += [(item, index) for index, item in new if read(item).role in _AUTHORITY]
+        found = [_fingerprint(read(item), index) for item, index in self._authority]
         expected = [one for at, one in self._recording.authority if at < place]
         told = differences(expected, found)
         if not told and _leading(found) < _leading(expected):
@@ -268,7 +259,7 @@ class _Player:
             call=call,
             number=outcome.step,
             reason=self._reason(),
-            tokens_before=recording.tokens_of(sum(self._count(item) for item in given)),
+            tokens_before=recording.tokens_of(recording.count(given)),
             tokens_after=self.sent[-1],
             messages_before=len(given),
             messages_after=len(sent),
@@ -302,12 +293,12 @@ class _Player:
             over_budget=over,
             control=self.control,
             over_window_without=sum(recording.tokens_before(at) > self._window for at in recording.calls),
-            cost=_cost(self._price, self.sent, self.reused, recording.output_tokens),
+            cost=recording.cost(self.sent, self.reused),
             error=error,
             summary=next((m.text for m in last if m.text.startswith(SUMMARY_OPENS)), None),
             outline=[
-                Outlined(message.role, recording.meter.scale(self._count(item)), _beginning(message))
-                for message, item in zip(last, self._before, strict=True)
+                Outlined(each.role, recording.meter.scale(recording.count([each.origin])), _beginning(each))
+                for each in last
             ],
             requests=self.requests,
         )
@@ -349,13 +340,6 @@ def _beginning(message: Message) -> str:
     words = words or "; ".join(result.text for result in message.results)
     flat = " ".join(_redactor().redact(words[:_LOOKED_AT]).split())
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _cost(price: Price | None, tokens: Sequence[int], reused: Sequence[int], output: int) -> Cost | None:
-    if price is None:
-        return None
-    plain, cached = price.plain(sum(tokens), output), price.cached(sum(tokens), sum(reused), output)
-    return Cost(plain=round(plain, 6), cached=round(cached, 6))
 
 
 @lru_cache(maxsize=1)

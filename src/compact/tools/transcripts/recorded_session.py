@@ -54,3 +54,8 @@ class RecordedSession:
     model: str | None = None
     markers: Sequence[Marker] = ()
     skipped: Sequence[Skipped] = ()
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What goes with the messages, as keywords of `CompactManager.preflight`."""
+        return {"tools": self.tools, "system": self.system, "dialect": self.dialect}

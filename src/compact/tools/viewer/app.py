@@ -19,6 +19,7 @@ from starlette.routing import Route
 from compact.archive import Archive
 from compact.errors import CompactError
 from compact.events import timestamp
+from compact.tools.viewer.addresses import check_address
 from compact.tools.viewer.digests import Digest
 from compact.tools.viewer.guarding import BodyTooLarge, Guard
 from compact.tools.viewer.ingest import MAX_BODY_BYTES, BodyRefused, accept
@@ -43,12 +44,13 @@ class Viewer:
     """The parts of the viewer, and its endpoints. `guarded` is the application to serve."""
 
     def __init__(self, archive: Archive | None, *, host: str = "127.0.0.1", token: str | None = None) -> None:
+        check_address(host, token)
         self.streams = Streams()
         self.sessions = Sessions(archive, self.streams.changed)
         self.watch = Watch(self.sessions)
         self._steps = None if archive is None else StepReader(archive)
         self._page = _page_files()
-        self.guarded = Guard(self._app(), host=host, token=token)  # type: ignore[arg-type]
+        self.guarded = Guard(self._app(), host=host, token=token)
 
     def _app(self) -> Starlette:
         routes = [

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from compact.archive import Archive
 from compact.errors import CompactError, MissingExtra
-from compact.tools.viewer.guarding import check_address
+from compact.tools.viewer.addresses import check_address
 
 PREFERRED_PORT = 5176
 """Next to Ariadne's own 5175. If it is taken, any free port is used."""
