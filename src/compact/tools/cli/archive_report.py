@@ -135,21 +135,12 @@ def print_sessions(out: Console, rows: list[SessionRow]) -> None:
     if not rows:
         out.print("The archive is empty")
         return
-    print_table(
-        out,
-        ("session", ">steps", "newest step", ">outputs", ">bytes", "~"),
-        [
-            (
-                one_line(row.session_id, _ID_CHARS),
-                row.steps,
-                row.newest_step_at or "-",
-                row.outputs,
-                row.bytes,
-                row.problem,
-            )
-            for row in rows
-        ],
-    )
+    columns = ("session:60", ">steps", "newest step", ">outputs", ">bytes", "~")
+    cells = [
+        (row.session_id, row.steps, row.newest_step_at or "-", row.outputs, row.bytes, row.problem)
+        for row in rows
+    ]
+    print_table(out, columns, cells)
 
 
 def print_details(out: Console, details: SessionDetails) -> None:
@@ -162,18 +153,12 @@ def print_details(out: Console, details: SessionDetails) -> None:
         print_table(out, columns, map(_step_cells, details.steps), "Steps")
     if details.summaries:
         columns = (">step", "covers", ">messages", ">tokens", "by", "~in")
-        summaries = [
-            (
-                str(each.step),
-                f"m{each.first} to m{each.last}",
-                each.messages,
-                each.tokens,
-                f"{each.writer}, {each.strategy}",
-                each.transcript,
-            )
-            for each in details.summaries
+        summaries = [(each, f"m{each.first} to m{each.last}") for each in details.summaries]
+        cells = [
+            (str(s.step), covers, s.messages, s.tokens, f"{s.writer}, {s.strategy}", s.transcript)
+            for s, covers in summaries
         ]
-        print_table(out, columns, summaries, "Summaries")
+        print_table(out, columns, cells, "Summaries")
     if details.files:
         print_table(out, (">bytes", "file"), [(info.size, info.path) for info in details.files], "Files")
 
@@ -210,11 +195,8 @@ def print_problems(out: Console, sessions: int, problems: list[Problem]) -> None
     found = count_of(len(problems), "problem") if problems else "everything is as it was written"
     out.print(f"{count_of(sessions, 'session')}: {found}")
     if problems:
-        rows = [
-            (each.code, one_line(each.key, 2 * _ID_CHARS), one_line(each.message, _LINE_CHARS))
-            for each in problems
-        ]
-        print_table(out, ("what", "where", "~why"), rows)
+        rows = [(each.code, each.key, each.message) for each in problems]
+        print_table(out, ("what", "where:120", "~why:500"), rows)
 
 
 def print_removed(out: Console, removed: list[Removed], refused: dict[str, str], dry_run: bool) -> None:

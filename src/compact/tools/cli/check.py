@@ -42,8 +42,8 @@ def command(
             f"Session {one_line(session.id, 60)}: {count_of(len(session.messages), 'message')}, {verdict}"
         )
         if found:
-            rows = [(str(each.index), each.rule, one_line(each.message, 400)) for each in found]
-            print_table(out, (">message", "rule", "~why"), rows)
+            rows = [(str(each.index), each.rule, each.message) for each in found]
+            print_table(out, (">message", "rule", "~why:400"), rows)
     if as_json:
         print_json({"file": str(file), "legal": legal, "sessions": records})
     if not legal:

@@ -25,9 +25,6 @@ EXAMPLE = "Example: compact count session.jsonl --model gpt-4o"
 
 LARGEST_SHOWN = 5
 TOOLS_SHOWN = 12
-_BEGINNING_CHARS = 44
-_ID_CHARS = 40
-_NAME_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,62 +240,36 @@ def _print_one(out: Console, found: Measurement) -> None:
     roles.append(("tools schema", None, found.tools_schema))
     rest = found.tokens - sum(tokens for _, _, tokens in roles)
     roles.append(("request" if found.exact else "request, rounding", None, rest))
-    print_table(
-        out,
-        ("role", ">messages", ">tokens", ">share"),
-        [
-            *((*row, found.share(row[2])) for row in roles if row[1] or row[2]),
-            ("total", found.messages, found.tokens, ""),
-        ],
-        "By role",
-    )
+    shares = [(*row, found.share(row[2])) for row in roles if row[1] or row[2]]
+    shares.append(("total", found.messages, found.tokens, ""))
+    print_table(out, ("role", ">messages", ">tokens", ">share"), shares, "By role")
     if found.tools:
         _print_tools(out, found)
     if found.largest:
-        print_table(
-            out,
-            (">message", "role", ">tokens", ">share", "~begins"),
-            [
-                (
-                    str(row.index),
-                    one_line(row.role, _NAME_CHARS),
-                    row.tokens,
-                    found.share(row.tokens),
-                    one_line(row.begins, _BEGINNING_CHARS),
-                )
-                for row in found.largest
-            ],
-            "Largest messages",
-        )
+        columns = (">message", "role:32", ">tokens", ">share", "~begins:44")
+        rows = [
+            (str(row.index), row.role, row.tokens, found.share(row.tokens), row.begins)
+            for row in found.largest
+        ]
+        print_table(out, columns, rows, "Largest messages")
 
 
 def _print_tools(out: Console, found: Measurement) -> None:
     shown, rest = list(found.tools[:TOOLS_SHOWN]), found.tools[TOOLS_SHOWN:]
     if rest:
-        calls, sent, returned = (
-            sum(each)
-            for each in zip(*((row.calls, row.call_tokens, row.result_tokens) for row in rest), strict=True)
-        )
+        calls, sent = sum(row.calls for row in rest), sum(row.call_tokens for row in rest)
+        returned = sum(row.result_tokens for row in rest)
         shown.append(ToolShare(f"{len(rest)} others", calls, sent, returned))
-    rows = (
-        (
-            one_line(row.tool, _NAME_CHARS),
-            row.calls,
-            row.call_tokens,
-            row.result_tokens,
-            row.tokens,
-            found.share(row.tokens),
-        )
+    columns = ("tool:32", ">calls", ">in calls", ">in results", ">tokens", ">share")
+    rows = [
+        (row.tool, row.calls, row.call_tokens, row.result_tokens, row.tokens, found.share(row.tokens))
         for row in shown
-    )
-    print_table(out, ("tool", ">calls", ">in calls", ">in results", ">tokens", ">share"), rows, "By tool")
+    ]
+    print_table(out, columns, rows, "By tool")
 
 
 def _print_totals(out: Console, sessions: Sequence[Measurement]) -> None:
-    rows = [
-        (one_line(each.session, _ID_CHARS), each.messages, each.tokens, f"{each.usage:.1%}")
-        for each in sessions
-    ]
-    messages, tokens = sum(each.messages for each in sessions), sum(each.tokens for each in sessions)
+    rows = [(each.session, each.messages, each.tokens, f"{each.usage:.1%}") for each in sessions]
+    messages, tokens = sum(row[1] for row in rows), sum(row[2] for row in rows)
     rows.append((count_of(len(sessions), "session"), messages, tokens, ""))
-    print_table(out, ("~session", ">messages", ">tokens", ">of window"), rows)
+    print_table(out, ("~session:40", ">messages", ">tokens", ">of window"), rows)

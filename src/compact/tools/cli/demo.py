@@ -21,8 +21,8 @@ from compact.runtime.manager import CompactManager
 from compact.tokens.prices import built_in
 from compact.tools.cli.compaction import Compaction, compact_session, print_levels, print_sizes, print_stages
 from compact.tools.cli.options import JsonOption
-from compact.tools.cli.printing import console, count_of, money, one_line, print_json, print_table
-from compact.tools.replay import Job, Policy, Summary, model_calls, play, summarize
+from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.replay import Job, Policy, Summary, model_calls, play, summarize, summary_cells
 from compact.tools.replay.page import as_html
 from compact.tools.transcripts import RecordedSession, read_sessions
 
@@ -122,27 +122,9 @@ def _print_replay(out: Console, summaries: Sequence[Summary], calls: int) -> Non
     out.print(
         f"{ORIGIN}\nIts {count_of(calls, 'model call')} played again, for {MODEL} with {WINDOW:,} tokens:\n"
     )
-    first = summaries[0]
-    without = (first.input_tokens_without, "", "", first.over_window_without)
-    print_table(
-        out,
-        ("", ">input tokens", ">saved", ">steps", ">too long", ">cost", ">with cache"),
-        [
-            ("without compaction", *without, money(first.cost_without), money(first.cost_without_cached)),
-            *(
-                (
-                    each.policy,
-                    each.input_tokens,
-                    f"{each.saved:.0%}",
-                    each.steps,
-                    each.over_budget,
-                    money(each.cost),
-                    money(each.cost_cached),
-                )
-                for each in summaries
-            ),
-        ],
-    )
+    columns = ("policy", "input tokens", "saved", "steps", "over window", "no cache", "cached")
+    shown = ("", ">input tokens", ">saved", ">steps", ">too long", ">cost", ">with cache")
+    print_table(out, shown, summary_cells(summaries, columns))
 
 
 def _print_compaction(out: Console, steps: Sequence[Compaction]) -> None:

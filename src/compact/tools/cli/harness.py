@@ -184,10 +184,8 @@ def _print(reports: Sequence[SessionReport]) -> None:
     failed = [one for one in reports if not one.report.passed]
     out.print(f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed")
     if failed:
-        columns = ("~session", ">tokens", ">budget", ">kept", ">dropped", ">masked", "failed")
-        rows = [
-            (one_line(one.session, 60), *one.numbers, _failed_checks(one)) for one in failed[:SESSIONS_SHOWN]
-        ]
+        columns = ("~session:60", ">tokens", ">budget", ">kept", ">dropped", ">masked", "failed")
+        rows = [(one.session, *one.numbers, _failed_checks(one)) for one in failed[:SESSIONS_SHOWN]]
         print_table(out, columns, rows, "Failed")
 
 
@@ -207,12 +205,10 @@ def _print_one(one: SessionReport) -> None:
     kept, dropped = found.kept, found.dropped
     out.print(f"\n{len(kept):,} kept, {len(dropped):,} dropped, {count_of(found.masked, 'span')} masked")
     if dropped:
-        rows = [
-            (one_line(line["id"], 40), line["kind"], line["tokens"], line["reason"])
-            for line in sorted(dropped, key=lambda line: -line["tokens"])[:DETAILS_SHOWN]
-        ]
+        largest = sorted(dropped, key=lambda line: -line["tokens"])[:DETAILS_SHOWN]
+        rows = [(line["id"], line["kind"], line["tokens"], line["reason"]) for line in largest]
         title = "The largest that were dropped" if len(dropped) > DETAILS_SHOWN else ""
-        print_table(out, ("~dropped", "kind", ">tokens", "~why"), rows, title)
+        print_table(out, ("~dropped:40", "kind", ">tokens", "~why"), rows, title)
 
 
 def _shorten(details: Sequence[str]) -> str:

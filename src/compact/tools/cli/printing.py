@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.table import Column, Table
 
-Cell: TypeAlias = str | int | None
+Cell: TypeAlias = str | float | None
 
 PIPED_WIDTH = 240
 """Columns when the output is not a terminal: a pipe has room for everything."""
@@ -39,18 +39,19 @@ def print_table(
 
     Args:
         out: Where to print.
-        columns: Their names. `>` in front aligns a column to the right; `~` lets it wrap on a narrow terminal. All other
-            cells stay on one line. Without any names there is no header.
-        rows: Their cells. Integers get thousands separators, None is empty.
+        columns: Their names. `>` in front aligns a column to the right; `~` lets it wrap on a narrow terminal. `:60` behind
+            shortens its texts to 60 characters. Without any names there is no header.
+        rows: Their cells. Numbers get thousands separators, fractions two decimals; None is empty.
         title: A line above the table.
         total: A last row in bold.
     """
-    made = Table(*map(_column, columns), box=None, pad_edge=False, header_style="dim")
-    made.show_header = any(name.strip(">~") for name in columns)
+    names, limits = zip(*(name.partition(":")[::2] for name in columns), strict=True)
+    made = Table(*map(_column, names), box=None, pad_edge=False, header_style="dim")
+    made.show_header = any(name.strip(">~") for name in names)
     for row in rows:
-        made.add_row(*map(_cell, row))
+        made.add_row(*map(_cell, row, limits))
     if total is not None:
-        made.add_row(*map(_cell, total), style="bold")
+        made.add_row(*map(_cell, total, limits), style="bold")
     if title:
         out.print(f"\n{title}", style="bold")
     with out.capture() as captured:
@@ -64,8 +65,10 @@ def _column(name: str) -> Column:
     return Column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=True)
 
 
-def _cell(value: Cell) -> str:
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else value
+def _cell(value: Cell, limit: str) -> str:
+    if isinstance(value, str):
+        return one_line(value, int(limit)) if limit else value
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def one_line(words: str, limit: int) -> str:
@@ -84,8 +87,3 @@ def printable(line: str) -> str:
 def count_of(number: int, noun: str) -> str:
     """Name a number of things: "1 message", "2,000 messages"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def money(dollars: float | None) -> str:
-    """Dollars with two decimals; nothing where the price is unknown."""
-    return "" if dollars is None else f"${dollars:,.2f}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compact.tools.cli.options import JsonOption
-from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.cli.printing import console, count_of, print_json, print_table
 from compact.tools.replay.regress import Allowance, Change, changes, read_report
 
 EXAMPLE = "Example: compact regress baseline.json new.json --max-tokens-growth 5"
@@ -60,11 +60,8 @@ def _print(found: list[Change], worse: int) -> None:
         out.print("Nothing changed")
         return
     out.print(f"{count_of(worse, 'change')} for the worse" if worse else "Nothing got worse")
-    rows = [
-        ("WORSE" if each.worse else "", one_line(each.where, 60), each.what, *_numbers(each))
-        for each in found
-    ]
-    print_table(out, ("", "~where", "what", ">before", ">after", ">change"), rows)
+    rows = [("WORSE" if each.worse else "", each.where, each.what, *_numbers(each)) for each in found]
+    print_table(out, ("", "~where:60", "what", ">before", ">after", ">change"), rows)
 
 
 def _numbers(change: Change) -> tuple[str, str, str]:

@@ -28,8 +28,8 @@ from compact.tools.cli.options import (
     parse_tokens,
 )
 from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
-from compact.tools.cli.printing import console, count_of, money, one_line, print_json, print_table
-from compact.tools.replay import Played, Policy, Run, Summary, as_data, read_prices, replay, summarize
+from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.replay import Played, Policy, Run, as_data, read_prices, replay, summarize, summary_cells
 from compact.tools.replay.engines import ENGINES
 from compact.tools.replay.page import as_html, as_markdown
 
@@ -187,7 +187,11 @@ def _print(out: Console, sessions: Sequence[Played]) -> None:
     what = f"Session {one_line(only.session, 60)}" if only else count_of(len(sessions), "session")
     out.print(f"{what}: {count_of(calls, 'model call')}, played again")
     if summaries:
-        _print_comparison(out, summaries)
+        columns = ["policy", "input tokens", "saved", "over window", "steps", "no cache", "cached", "needed"]
+        shown = ["policy:24", ">input tokens", ">saved", ">over window", ">steps", ">cost", ">with cache"]
+        shown += [">needed, kept", "requests"]
+        columns.append("requests")
+        print_table(out, shown, summary_cells(summaries, columns), "Over all requests")
     for run in only.runs if only else ():
         _print_steps(out, run)
     problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
@@ -197,38 +201,6 @@ def _print(out: Console, sessions: Sequence[Played]) -> None:
         out.print(f"  {one_line(problem, 300)}")
     if len(problems) > PROBLEMS_SHOWN:
         out.print(f"  and {len(problems) - PROBLEMS_SHOWN:,} more")
-
-
-def _print_comparison(out: Console, summaries: Sequence[Summary]) -> None:
-    """Print what was sent and what it costs, without compaction and under each policy."""
-    numbers = (">input tokens", ">saved", ">over window", ">steps", ">cost", ">with cache", ">needed, kept")
-    first = summaries[0]
-    without = (
-        "without",
-        first.input_tokens_without,
-        "",
-        first.over_window_without,
-        "",
-        money(first.cost_without),
-        money(first.cost_without_cached),
-        "",
-        "refused" if first.over_window_without else "",
-    )
-    rows = [
-        (
-            one_line(each.policy, 24),
-            each.input_tokens,
-            f"{each.saved:.1%}",
-            each.over_budget,
-            each.steps,
-            money(each.cost),
-            money(each.cost_cached),
-            "" if each.retention is None else f"{each.kept}/{each.needed} ({each.retention:.0%})",
-            f"{each.failed} failed" if each.failed else "all legal",
-        )
-        for each in summaries
-    ]
-    print_table(out, ("policy", *numbers, "requests"), [without, *rows], "Over all requests")
 
 
 def _print_steps(out: Console, run: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +17,8 @@ from compact.tools.cli.printing import Cell, console, one_line, print_json, prin
 EXAMPLE = "Example: compact stats"
 
 _ID_CHARS = 48
+_PEAK = 2
+"""The column that has a maximum, not a sum."""
 
 
 @dataclass(slots=True)
@@ -97,34 +98,19 @@ def _print(out: Console, rows: Sequence[SessionStats]) -> None:
         for stage in ("offload", "compact", "summarize", "truncate")
         if any(stage in row.by_strategy for row in rows)
     ]
-    columns = ("session", ">calls", ">steps", ">peak", ">saved")
-    problems = (">seconds", ">errors", ">warnings")
-    cells = [_cells(row, stages) for row in rows]
-    total = _cells(_sum(rows), stages) if len(rows) > 1 else None
-    print_table(out, (*columns, *(f">{stage}" for stage in stages), *problems), cells, total=total)
+    columns = (">calls", ">steps", ">peak", ">saved", *(f">{stage}" for stage in stages))
+    columns += (">seconds", ">errors", ">warnings")
+    numbers = [_numbers(row, stages) for row in rows]
+    total = [sum(column) for column in zip(*numbers, strict=True)]
+    total[_PEAK] = max(row.peak_tokens for row in rows)
+    cells: list[list[Cell]] = [[row.session_id, *own] for row, own in zip(rows, numbers, strict=True)]
+    print_table(out, ("session:48", *columns), cells, total=("all", *total) if len(rows) > 1 else None)
     for row in rows:
         if row.problem:
             out.print(f"{one_line(row.session_id, _ID_CHARS)} cannot be read: {row.problem}")
 
 
-def _cells(row: SessionStats, stages: Sequence[str]) -> list[Cell]:
-    numbers = [row.calls, row.steps, row.peak_tokens, row.total_tokens_saved]
-    numbers += [row.by_strategy.get(stage, 0) for stage in stages]
-    return [one_line(row.session_id, _ID_CHARS), *numbers, f"{row.seconds:,.2f}", row.errors, row.warnings]
-
-
-def _sum(rows: Sequence[SessionStats]) -> SessionStats:
-    by_strategy: Counter[str] = Counter()
-    for row in rows:
-        by_strategy.update(row.by_strategy)
-    return SessionStats(
-        "all",
-        total_tokens_saved=sum(row.total_tokens_saved for row in rows),
-        by_strategy=by_strategy,
-        calls=sum(row.calls for row in rows),
-        steps=sum(row.steps for row in rows),
-        peak_tokens=max(row.peak_tokens for row in rows),
-        seconds=sum(row.seconds for row in rows),
-        errors=sum(row.errors for row in rows),
-        warnings=sum(row.warnings for row in rows),
-    )
+def _numbers(row: SessionStats, stages: Sequence[str]) -> list[float]:
+    saved = [row.by_strategy.get(stage, 0) for stage in stages]
+    sizes = [row.calls, row.steps, row.peak_tokens, row.total_tokens_saved]
+    return [*sizes, *saved, float(row.seconds), row.errors, row.warnings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compact.tokens.prices import Price, Prices, read_prices
 from compact.tools.replay.playing import Job, Policy, model_calls, play
 from compact.tools.replay.results import Cost, Played, Run, Step
-from compact.tools.replay.running import Summary, as_data, replay, summarize
+from compact.tools.replay.running import Summary, as_data, replay, summarize, summary_cells
 
 __all__ = [
     "Cost",
@@ -23,4 +23,5 @@ __all__ = [
     "read_prices",
     "replay",
     "summarize",
+    "summary_cells",
 ]

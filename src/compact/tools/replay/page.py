@@ -17,7 +17,7 @@ from compact.tools.harness.markup import (
 )
 from compact.tools.replay.charts import Series, Style, bar_chart, key, line_chart, short
 from compact.tools.replay.results import Played, Run
-from compact.tools.replay.running import Summary, summarize
+from compact.tools.replay.running import Summary, summarize, summary_cells
 
 CHARTS_SHOWN = 40
 """Only the longest sessions get a panel. All of them are in the table."""
@@ -35,29 +35,21 @@ def as_html(sessions: Sequence[Played]) -> str:
 
 def as_markdown(sessions: Sequence[Played]) -> str:
     """Write a table of the policies and a list of what went wrong, for a job's summary."""
-    head = ("policy", ">input tokens without", ">with", ">saved", ">steps", ">failed")
-    costs = (">needed later, kept", ">cost without", ">cost")
-    rows = [
-        (
-            each.policy.replace("|", "\\|"),
-            f"{each.input_tokens_without:,}",
-            f"{each.input_tokens:,}",
-            f"{each.saved:.1%}",
-            f"{each.steps:,}",
-            f"{each.failed:,}",
-            "" if each.retention is None else f"{each.retention:.0%}",
-            _money(each.cost_without, ""),
-            _money(each.cost, ""),
-        )
-        for each in summarize(sessions)
-    ]
-    lines = [
-        "# Replay report",
-        "",
-        f"{len(sessions):,} sessions.",
-        "",
-        *markdown_table((*head, *costs), rows),
-    ]
+    lines = ["# Replay report", "", f"{len(sessions):,} sessions.", ""]
+    summaries = summarize(sessions)
+    columns = ("policy", "input tokens", "saved", "steps", "failed", "needed", "no cache", "cached")
+    head = (
+        "policy",
+        ">input tokens",
+        ">saved",
+        ">steps",
+        ">failed",
+        ">needed later, kept",
+        ">no cache",
+        ">cached",
+    )
+    rows = summary_cells(summaries, columns) if summaries else []
+    lines += markdown_table(head, [[cell.replace("|", "\\|") for cell in row] for row in rows])
     problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
     if problems:
         lines += ["", "## What went wrong", ""]
@@ -103,30 +95,28 @@ def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
     bars += [(summary.policy, _style(n), summary.input_tokens) for n, summary in enumerate(summaries)]
     yield f"<figure>{bar_chart(bars)}"
     yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
-    head = ["policy", "saved", "where compacted", "steps", "failed"]
-    head += ["needed later, kept", "no cache", "cached", "reused"]
-    rows = [_policy_row(summary, n) for n, summary in enumerate(summaries)]
-    first = summaries[0]
-    without = (_money(first.cost_without), _money(first.cost_without_cached))
-    rows.insert(0, ("without compaction", *[_NOTHING] * 5, *without, _NOTHING))
+    columns = (
+        "policy",
+        "saved",
+        "where compacted",
+        "steps",
+        "failed",
+        "needed",
+        "no cache",
+        "cached",
+        "reused",
+    )
+    head = ["needed later, kept" if column == "needed" else column for column in columns]
+    rows = summary_cells(summaries, columns, _NOTHING)
+    for place, (summary, row) in enumerate(zip(summaries, rows[1:], strict=True)):
+        row[0] = key([(_style(place), summary.policy)])
+        if summary.failed:
+            row[columns.index("failed")] = badge(False, f"{summary.failed:,}")
     yield f'<section class="panel">{table(head, rows, numbers=range(1, len(head)))}'
     yield (
         '<p class="note">Cost in dollars by the price list: without a prompt cache, and with one that serves every unchanged '
         "beginning of a request.</p></section>"
     )
-
-
-def _policy_row(summary: Summary, place: int) -> tuple[str, ...]:
-    where = _percent(summary.saved_where_compacted)
-    kept = (
-        _NOTHING
-        if summary.retention is None
-        else f"{summary.kept:,} of {summary.needed:,} ({summary.retention:.0%})"
-    )
-    mark = key([(_style(place), summary.policy)])
-    failed = f"{summary.failed:,}" if not summary.failed else badge(False, f"{summary.failed:,}")
-    numbers = (f"{summary.saved:.1%}", where, f"{summary.steps:,}", failed, kept)
-    return (mark, *numbers, _money(summary.cost), _money(summary.cost_cached), f"{summary.reused:.0%}")
 
 
 def _session_table(sessions: Sequence[Played]) -> Iterator[str]:
@@ -146,7 +136,7 @@ def _session_row(played: Played, policies: int) -> tuple[str, ...]:
     if played.error:
         return (name, f"{played.messages:,}", *[_NOTHING] * (2 + 2 * policies), badge(False, "not played"))
     total = sum(played.without)
-    saved = [_percent(1 - sum(run.sent) / total if total else 0.0) for run in played.runs]
+    saved = [f"{1 - sum(run.sent) / total if total else 0.0:.1%}" for run in played.runs]
     steps = [f"{len(run.steps):,}" for run in played.runs]
     good = all(run.passed for run in played.runs)
     verdict = badge(good, "fine" if good else "failed")
@@ -215,11 +205,3 @@ def _run(run: Run) -> Iterator[str]:
         yield fold(f"{run.policy}: the last request, {len(run.outline):,} messages", outline)
     if run.summary:
         yield fold(f"{run.policy}: the newest summary", f"<pre>{escape(run.summary)}</pre>")
-
-
-def _percent(share: float | None) -> str:
-    return _NOTHING if share is None else f"{share:.1%}"
-
-
-def _money(dollars: float | None, unknown: str = _NOTHING) -> str:
-    return unknown if dollars is None else f"${dollars:,.2f}"

@@ -9,7 +9,7 @@ pairs in order. A bare list of names therefore keeps nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -35,8 +35,6 @@ _LINE_REACH = 100
 """How far the line of an identifier reaches on either side, in characters."""
 _NEAR = 150
 """How far from an identifier the words of its line are searched, in characters."""
-_AROUND = 120
-_WORDS_AROUND = 12
 _WORD = re.compile(r"\w+")
 _SELF = "\x00"
 
@@ -50,11 +48,10 @@ class Spoken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """An identifier that the agent writes after the cut, its lines before the cut, and the words around it after."""
+    """An identifier that the agent writes after the cut, and its lines before the cut."""
 
     name: str
     lines: tuple[str, ...]
-    around: str
 
 
 def spoken(message: Message) -> Spoken:
@@ -94,14 +91,14 @@ class IdentifierIndex:
         found = []
         for index in range(cut, len(self._messages)):
             said = self._messages[index]
-            places = {name: (start, stop) for name, start, stop in reversed(self.names_in(index))}
-            for name, (start, stop) in sorted(places.items(), key=lambda pair: pair[1]):
+            names = dict.fromkeys(name for name, _, _ in self.names_in(index))
+            for name in names:
                 if said.role != "assistant" or name in shown or name in left_out or name not in self._clips:
                     continue
                 lines = _meaningful(self._clips[name], name)
                 if lines:
-                    found.append(Needed(name, lines, _around(said.text, name, start, stop)))
-            shown |= places.keys()
+                    found.append(Needed(name, lines))
+            shown |= names.keys()
         return tuple(found)
 
     def _clip_up_to(self, cut: int) -> None:
@@ -112,13 +109,6 @@ class IdentifierIndex:
             for name, start, stop in self.names_in(index):
                 self._clips.setdefault(name, {})[_clip(text, start, stop)] = None
         self._clipped = max(self._clipped, cut)
-
-
-def needed(
-    before: Sequence[Spoken], after: Sequence[Spoken], recent: Iterable[str] = ()
-) -> tuple[Needed, ...]:
-    """Find what `after` needs of `before`, except the names in `recent`."""
-    return IdentifierIndex([*before, *after]).needed(len(before), recent)
 
 
 def is_kept(one: Needed, text: str) -> bool:
@@ -152,12 +142,6 @@ def _clip(text: str, start: int, stop: int) -> str:
 
 def _meaningful(clips: Iterable[str], name: str) -> tuple[str, ...]:
     return tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
-
-
-def _around(text: str, name: str, start: int, stop: int) -> str:
-    near = text[max(0, start - _AROUND) : start] + " " + text[stop : stop + _AROUND]
-    words = [word for word in _WORD.findall(near.replace(name, " ")) if len(word) > 1]
-    return " ".join(words[:_WORDS_AROUND])
 
 
 def _agree(line: list[str], words: list[str]) -> bool:

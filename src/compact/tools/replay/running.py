@@ -55,6 +55,50 @@ class Summary:
     cost_cached: float | None
 
 
+def summary_cells(summaries: Sequence[Summary], columns: Sequence[str], unknown: str = "") -> list[list[str]]:
+    """Write the rows of a table: one without compaction, one for each policy.
+
+    Args:
+        summaries: At least one.
+        columns: Which of these: policy, input tokens, saved, where compacted, over window, steps, failed, needed, no cache,
+            cached, reused, requests.
+        unknown: What to write where there is nothing to say.
+    """
+    first = summaries[0]
+    without = {
+        "policy": "without compaction",
+        "input tokens": f"{first.input_tokens_without:,}",
+        "over window": f"{first.over_window_without:,}",
+        "no cache": _money(first.cost_without, unknown),
+        "cached": _money(first.cost_without_cached, unknown),
+        "requests": "refused" if first.over_window_without else "",
+    }
+    rows = [without]
+    for each in summaries:
+        where, kept = each.saved_where_compacted, each.retention
+        rows.append(
+            {
+                "policy": each.policy,
+                "input tokens": f"{each.input_tokens:,}",
+                "saved": f"{each.saved:.1%}",
+                "where compacted": unknown if where is None else f"{where:.1%}",
+                "over window": f"{each.over_budget:,}",
+                "steps": f"{each.steps:,}",
+                "failed": f"{each.failed:,}",
+                "needed": unknown if kept is None else f"{each.kept:,} of {each.needed:,} ({kept:.0%})",
+                "no cache": _money(each.cost, unknown),
+                "cached": _money(each.cost_cached, unknown),
+                "reused": f"{each.reused:.0%}",
+                "requests": f"{each.failed} failed" if each.failed else "all legal",
+            }
+        )
+    return [[row.get(column, unknown) for column in columns] for row in rows]
+
+
+def _money(dollars: float | None, unknown: str) -> str:
+    return unknown if dollars is None else f"${dollars:,.2f}"
+
+
 def replay(
     files: Sequence[Path],
     policies: Sequence[Policy],
