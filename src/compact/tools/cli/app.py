@@ -43,18 +43,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("count", epilog=count.EXAMPLE)(count.command)
-app.command("check", epilog=check.EXAMPLE)(check.command)
-app.command("apply", epilog=apply.EXAMPLE)(apply.command)
-app.command("harness", epilog=harness.EXAMPLE)(harness.command)
-app.command("replay", epilog=replay.EXAMPLE)(replay.command)
-app.command("regress", epilog=regress.EXAMPLE)(regress.command)
+for _module in (count, check, apply, harness, replay, regress, view, tail, stats, demo):
+    app.command(_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(_module.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")
-app.command("view", epilog=view.EXAMPLE)(view.command)
-app.command("tail", epilog=tail.EXAMPLE)(tail.command)
-app.command("stats", epilog=stats.EXAMPLE)(stats.command)
-app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 
 
 def _print_version(wanted: bool) -> None:

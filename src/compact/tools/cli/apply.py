@@ -65,6 +65,8 @@ def command(
     Without -o this is a dry run: neither a result nor an archive is written. Exit code 1 if the session cannot be made to
     fit.
     """
+    if config is not None and preset is not None:
+        raise typer.BadParameter("--config and --preset exclude each other: give one of them")
     if output is not None:
         check_outputs({"-o": [output]}, [each for each in (file, config) if each], force)
     chosen = _choose(file, session, lenient)
@@ -77,7 +79,10 @@ def command(
         settings["archive"] = {"adapter": "memory"}
     elif root is not None:
         settings["archive"] = {"adapter": "fs", "root": str(root)}
-    done = _compact(_load_config(config, preset, settings), chosen, manual)
+    loaded = (
+        CompactConfig.load(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
+    )
+    done = _compact(loaded, chosen, manual)
     if output is not None:
         write_output(output, _encode(done.messages, output), force)
     if as_json:
@@ -109,14 +114,12 @@ def _choose(file: Path, wanted: str | None, lenient: bool) -> RecordedSession:
         TranscriptError: the file has no such session, or has several and no id was given.
     """
     ids: list[str] = []
-    only: RecordedSession | None = None
     for found in sessions_of(file, lenient):
         if found.id == wanted:
             return found
         ids.append(found.id)
-        only = found if len(ids) == 1 else None
-    if wanted is None and only is not None:
-        return only
+    if wanted is None and len(ids) == 1:
+        return found
     names = ", ".join(ids[:_NAMES_SHOWN])
     more = f" and {len(ids) - _NAMES_SHOWN} more" if len(ids) > _NAMES_SHOWN else ""
     if wanted is None:
@@ -124,14 +127,6 @@ def _choose(file: Path, wanted: str | None, lenient: bool) -> RecordedSession:
     else:
         what, hint = f"{file} has no session {wanted!r:.100}", f"It has: {names}{more}"
     raise TranscriptError(what, hint=hint, path=str(file))
-
-
-def _load_config(file: Path | None, preset: str | None, settings: dict[str, Any]) -> CompactConfig:
-    if file is not None and preset is not None:
-        raise typer.BadParameter("--config and --preset exclude each other: give one of them")
-    return (
-        CompactConfig.load(file, **settings) if preset is None else CompactConfig.preset(preset, **settings)
-    )
 
 
 def _encode(messages: Sequence[Any], file: Path) -> bytes:

@@ -13,11 +13,12 @@ from compact.events import Archival, CallsShrunk, Offload, PrunedMessages
 from compact.messages import Message, dialects
 from compact.messages.dialects import Dialect
 from compact.messages.legality import violations
-from compact.messages.markers import SUMMARY_OPENS, is_pointer
+from compact.messages.markers import SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
 from compact.tools.cli.printing import count_of, one_line, print_table
 from compact.tools.transcripts import RecordedSession
+from compact.tools.viewer.comparing import reduced_level
 
 LEVELS = {
     "whole": "as they were",
@@ -181,19 +182,9 @@ def _levels(
     for place, message in enumerate(after):
         level: str = rows[place].level if rows else "whole"
         if level == "whole" and id(message.origin) not in untouched:
-            level = _guess_level(message, offloaded)
+            level = "summary" if _is_summary(message) else reduced_level(message, offloaded)
         found.append(level)
     return found
-
-
-def _guess_level(message: Message, offloaded: set[str]) -> str:
-    if _is_summary(message):
-        return "summary"
-    if any(result.call_id in offloaded for result in message.results):
-        return "offloaded"
-    texts = [result.text for result in message.results]
-    texts += [str(value) for call in message.calls for value in (call.parsed_arguments() or {}).values()]
-    return "shrunk" if any(map(is_pointer, texts)) else "mended"
 
 
 def _is_summary(message: Message) -> bool:

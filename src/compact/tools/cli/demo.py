@@ -122,9 +122,8 @@ def _print_replay(out: Console, summaries: Sequence[Summary], calls: int) -> Non
     out.print(
         f"{ORIGIN}\nIts {count_of(calls, 'model call')} played again, for {MODEL} with {WINDOW:,} tokens:\n"
     )
-    columns = ("policy", "input tokens", "saved", "steps", "over window", "no cache", "cached")
-    shown = ("", ">input tokens", ">saved", ">steps", ">too long", ">cost", ">with cache")
-    print_table(out, shown, summary_cells(summaries, columns))
+    columns = ("policy", ">input tokens", ">saved", ">steps", ">over window", ">cost", ">with cache")
+    print_table(out, columns, summary_cells(summaries, columns))
 
 
 def _print_compaction(out: Console, steps: Sequence[Compaction]) -> None:

@@ -13,7 +13,7 @@ from compact.messages import to_json
 from compact.tools.cli.inputs import report_skipped, transcripts_in
 from compact.tools.cli.options import ForceOption, JsonOption, LenientOption, ReportOption, parse_tokens
 from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
-from compact.tools.cli.printing import console, count_of, one_line, print_table
+from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_table
 from compact.tools.harness import HarnessConfig, stabilize, validate_turns
 from compact.tools.harness.config import DEFAULT_BUDGET
 from compact.tools.harness.scenarios import run_scenarios
@@ -185,12 +185,8 @@ def _print(reports: Sequence[SessionReport]) -> None:
     out.print(f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed")
     if failed:
         columns = ("~session:60", ">tokens", ">budget", ">kept", ">dropped", ">masked", "failed")
-        rows = [(one.session, *one.numbers, _failed_checks(one)) for one in failed[:SESSIONS_SHOWN]]
+        rows = [(one.session, *one.numbers, one.failed_checks) for one in failed[:SESSIONS_SHOWN]]
         print_table(out, columns, rows, "Failed")
-
-
-def _failed_checks(one: SessionReport) -> str:
-    return ", ".join(check["name"] for check in one.report.checks if not check["passed"])
 
 
 def _print_one(one: SessionReport) -> None:
@@ -198,7 +194,7 @@ def _print_one(one: SessionReport) -> None:
     verdict = "passed" if found.passed else "failed"
     out.print(f"Session {one_line(one.session, 60)}: {verdict}, {found.tokens:,} of {found.budget:,} tokens")
     checks = [
-        (check["name"], "passed" if check["passed"] else "FAILED", _shorten(check["details"]))
+        (check["name"], "passed" if check["passed"] else "FAILED", _details(check["details"]))
         for check in found.checks
     ]
     print_table(out, ("check", "result", "~what is wrong"), checks)
@@ -211,11 +207,8 @@ def _print_one(one: SessionReport) -> None:
         print_table(out, ("~dropped:40", "kind", ">tokens", "~why"), rows, title)
 
 
-def _shorten(details: Sequence[str]) -> str:
-    shown = [one_line(detail, _DETAIL_CHARS) for detail in details[:DETAILS_SHOWN]]
-    if len(details) > DETAILS_SHOWN:
-        shown.append(f"and {len(details) - DETAILS_SHOWN:,} more")
-    return "\n".join(shown)
+def _details(details: Sequence[str]) -> str:
+    return "\n".join(one_line(line, _DETAIL_CHARS) for line in first_lines(details, DETAILS_SHOWN))
 
 
 def _run_scenarios() -> None:

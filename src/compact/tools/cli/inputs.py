@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn
 
 from compact.errors import MessageError, TranscriptError
-from compact.tools.cli.printing import count_of
+from compact.tools.cli.printing import count_of, first_lines
 from compact.tools.transcripts import RecordedSession, Skipped, fail, read_sessions
 
 PROGRESS_FROM_BYTES = 4_000_000
@@ -45,7 +45,8 @@ def transcripts_in(paths: Iterable[Path]) -> list[Path]:
 def sessions_of(file: Path, lenient: bool) -> Iterator[RecordedSession]:
     """Read the sessions of a file. Progress of a large file and skipped lines go to stderr."""
     path = _real(file)
-    with _read_progress(path) as on_progress:
+    with progress_bar(path.name, DownloadColumn(), shown=_is_large(path)) as update:
+        on_progress = None if update is None else lambda read, size: update(completed=read, total=size)
         for session in read_sessions(path, lenient, on_progress):
             report_skipped(session.id, session.skipped)
             yield session
@@ -85,38 +86,30 @@ def report_skipped(session_id: str, skipped: Sequence[Skipped]) -> None:
     """Say on stderr which lines of a session were skipped."""
     if not skipped:
         return
-    shown = "; ".join(f"line {each.line}: {each.reason}" for each in skipped[:SKIPPED_SHOWN])
-    more = f"; and {len(skipped) - SKIPPED_SHOWN} more" if len(skipped) > SKIPPED_SHOWN else ""
-    sys.stderr.write(
-        f"compact: session {session_id}: {count_of(len(skipped), 'line')} left out: {shown}{more}\n"
-    )
+    lines = first_lines([f"line {each.line}: {each.reason}" for each in skipped], SKIPPED_SHOWN)
+    count = count_of(len(skipped), "line")
+    sys.stderr.write(f"compact: session {session_id}: {count} left out: {'; '.join(lines)}\n")
 
 
 @contextmanager
 def progress_bar(
-    description: str, *columns: ProgressColumn, total: int | None = None
+    description: str, *columns: ProgressColumn, total: int | None = None, shown: bool = True
 ) -> Iterator[Callable[..., None] | None]:
-    """Show a progress bar on stderr, and yield what updates it; None when stderr is not a terminal."""
-    if not sys.stderr.isatty():
+    """Show a progress bar on stderr, and yield what updates it; None if it is not shown, or stderr is not a terminal."""
+    if not shown or not sys.stderr.isatty():
         yield None
         return
-    shown = (TextColumn("{task.description}"), BarColumn(), *columns)
-    with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+    parts = (TextColumn("{task.description}"), BarColumn(), *columns)
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
         yield lambda **news: bar.update(task, **news)
 
 
-@contextmanager
-def _read_progress(path: Path) -> Iterator[Callable[[int, int], None] | None]:
+def _is_large(path: Path) -> bool:
     try:
-        large = path.stat().st_size >= PROGRESS_FROM_BYTES
+        return path.stat().st_size >= PROGRESS_FROM_BYTES
     except OSError:
-        large = False
-    if not large:
-        yield None
-        return
-    with progress_bar(path.name, DownloadColumn()) as update:
-        yield update and (lambda read, total: update(completed=read, total=total))
+        return False
 
 
 def _real(path: Path) -> Path:

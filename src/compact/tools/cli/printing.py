@@ -87,3 +87,8 @@ def printable(line: str) -> str:
 def count_of(number: int, noun: str) -> str:
     """Name a number of things: "1 message", "2,000 messages"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def first_lines(lines: Sequence[str], most: int) -> list[str]:
+    """Take the first lines, and say how many more there are."""
+    return [*lines[:most], f"and {len(lines) - most:,} more"] if len(lines) > most else list(lines)

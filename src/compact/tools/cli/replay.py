@@ -28,7 +28,7 @@ from compact.tools.cli.options import (
     parse_tokens,
 )
 from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
-from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_json, print_table
 from compact.tools.replay import Played, Policy, Run, as_data, read_prices, replay, summarize, summary_cells
 from compact.tools.replay.engines import ENGINES
 from compact.tools.replay.page import as_html, as_markdown
@@ -187,20 +187,16 @@ def _print(out: Console, sessions: Sequence[Played]) -> None:
     what = f"Session {one_line(only.session, 60)}" if only else count_of(len(sessions), "session")
     out.print(f"{what}: {count_of(calls, 'model call')}, played again")
     if summaries:
-        columns = ["policy", "input tokens", "saved", "over window", "steps", "no cache", "cached", "needed"]
-        shown = ["policy:24", ">input tokens", ">saved", ">over window", ">steps", ">cost", ">with cache"]
-        shown += [">needed, kept", "requests"]
-        columns.append("requests")
-        print_table(out, shown, summary_cells(summaries, columns), "Over all requests")
+        columns = ["policy:24", ">input tokens", ">saved", ">over window", ">steps", ">cost", ">with cache"]
+        columns += [">needed, kept", "requests"]
+        print_table(out, columns, summary_cells(summaries, columns), "Over all requests")
     for run in only.runs if only else ():
         _print_steps(out, run)
     problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
     if problems:
         out.print(f"\n{count_of(len(problems), 'problem')}", style="bold")
-    for problem in problems[:PROBLEMS_SHOWN]:
+    for problem in first_lines(problems, PROBLEMS_SHOWN):
         out.print(f"  {one_line(problem, 300)}")
-    if len(problems) > PROBLEMS_SHOWN:
-        out.print(f"  and {len(problems) - PROBLEMS_SHOWN:,} more")
 
 
 def _print_steps(out: Console, run: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compact.tools.harness.artifacts import AUTHORITY, as_artifacts, check_artifact, digest_of, id_of
@@ -27,13 +27,8 @@ def fingerprints(
     Raises:
         MessageError: an entry is not an artifact.
     """
-    found: list[Fingerprint] = []
-    for index, item in enumerate(artifacts):
-        kind = check_artifact(item, index)
-        if kind in AUTHORITY:
-            name = id_of(item, index, kind) if ids is None else ids[index]
-            found.append(Fingerprint(kind, name, digest_of(item, kind)))
-    return found
+    named = _named(artifacts, ids)
+    return [Fingerprint(kind, name, digest_of(item, kind)) for item, kind, name in named if kind in AUTHORITY]
 
 
 def rank(kind: str) -> int:
@@ -82,11 +77,9 @@ def out_of_place(artifacts: Sequence[Mapping[str, Any]], ids: Sequence[str] | No
     """Describe every system or task artifact that comes after one of lower rank, a sentence each."""
     told: list[str] = []
     deepest, behind = 0, ""
-    for index, item in enumerate(artifacts):
-        kind = check_artifact(item, index)
-        name = id_of(item, index, kind) if ids is None else ids[index]
+    for place, (_, kind, name) in enumerate(_named(artifacts, ids), 1):
         if rank(kind) < deepest:
-            told.append(f"{name} ({kind}) stands at place {index + 1}, behind {behind}")
+            told.append(f"{name} ({kind}) stands at place {place}, behind {behind}")
         elif rank(kind) > deepest:
             deepest, behind = rank(kind), f"{name} ({kind})"
     return told
@@ -125,3 +118,12 @@ def _beyond(ones: Sequence[Fingerprint], counted: Counter[str]) -> list[Fingerpr
         if left[one.digest] < 0:
             found.append(one)
     return found
+
+
+def _named(
+    artifacts: Iterable[Mapping[str, Any]], ids: Sequence[str] | None
+) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    """Yield each artifact with its kind and id."""
+    for index, item in enumerate(artifacts):
+        kind = check_artifact(item, index)
+        yield item, kind, id_of(item, index, kind) if ids is None else ids[index]

@@ -64,8 +64,8 @@ def stabilize(artifacts: Any, config: HarnessConfig | None = None, *, system: An
     assembler = _Assembler(settings)
     entries = [assembler.entry(item, index) for index, item in enumerate(source)]
     plan = _plan(entries, assembler, settings)
-    kept = list(assembler.mask_again(source, set(plan.kept)))
-    by_index = dict(zip(sorted(set(plan.kept)), kept, strict=True))
+    wanted = set(plan.kept)
+    by_index = {index: assembler.mask(item, index)[0] for index, item in enumerate(source) if index in wanted}
     context = [by_index[index] for index in plan.kept]
     checks = assembler.check(context, [entries[index] for index in plan.kept], in_order(_authority(entries)))
     if settings.every_turn and "order" in checks:
@@ -117,7 +117,7 @@ class _Assembler:
 
     def entry(self, item: Mapping[str, Any], index: int, mask: bool = True) -> Entry:
         kind = check_artifact(item, index)
-        sent, masked = self._mask_item(item, kind) if mask else (item, 0)
+        sent, masked = self.mask(item, index) if mask else (item, 0)
         return Entry(
             index=index,
             id=id_of(item, index, kind),
@@ -129,13 +129,6 @@ class _Assembler:
             authority=item.get("authority"),
             masked=masked,
         )
-
-    def mask_again(
-        self, source: Iterable[Mapping[str, Any]], wanted: set[int]
-    ) -> Iterator[Mapping[str, Any]]:
-        for index, item in enumerate(source):
-            if index in wanted:
-                yield self._mask_item(item, check_artifact(item, index))[0]
 
     def size(self, item: Mapping[str, Any]) -> int:
         return self._meter.scale(self._meter.count_item(item, _HARNESS))
@@ -157,9 +150,9 @@ class _Assembler:
         )
         return {name: list(check(seen)) for name, check in self._config.named_checks()}
 
-    def _mask_item(self, item: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
+    def mask(self, item: Mapping[str, Any], index: int) -> tuple[Mapping[str, Any], int]:
         """Mask an artifact. System and task are the operator's own words: they are checked, not changed."""
-        if kind in AUTHORITY:
+        if check_artifact(item, index) in AUTHORITY:
             return item, 0
         found = {field: self._mask(item[field]) for field in ("content", "title") if item.get(field)}
         changed = {field: masked for field, (masked, spans) in found.items() if spans}

@@ -29,6 +29,11 @@ class SessionReport:
         found = self.report
         return found.tokens, found.budget, len(found["kept"]), len(found["dropped"]), found.masked
 
+    @property
+    def failed_checks(self) -> str:
+        """The names of the checks that failed."""
+        return ", ".join(check["name"] for check in self.report.checks if not check["passed"])
+
 
 def as_json(reports: Sequence[SessionReport]) -> str:
     """Write the report of a single session as it is; several under `sessions`, each with its file and session."""

@@ -37,19 +37,18 @@ def as_markdown(sessions: Sequence[Played]) -> str:
     """Write a table of the policies and a list of what went wrong, for a job's summary."""
     lines = ["# Replay report", "", f"{len(sessions):,} sessions.", ""]
     summaries = summarize(sessions)
-    columns = ("policy", "input tokens", "saved", "steps", "failed", "needed", "no cache", "cached")
-    head = (
+    columns = [
         "policy",
         ">input tokens",
         ">saved",
         ">steps",
         ">failed",
-        ">needed later, kept",
-        ">no cache",
-        ">cached",
-    )
+        ">needed, kept",
+        ">cost",
+        ">with cache",
+    ]
     rows = summary_cells(summaries, columns) if summaries else []
-    lines += markdown_table(head, [[cell.replace("|", "\\|") for cell in row] for row in rows])
+    lines += markdown_table(columns, [[cell.replace("|", "\\|") for cell in row] for row in rows])
     problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
     if problems:
         lines += ["", "## What went wrong", ""]
@@ -95,24 +94,23 @@ def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
     bars += [(summary.policy, _style(n), summary.input_tokens) for n, summary in enumerate(summaries)]
     yield f"<figure>{bar_chart(bars)}"
     yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
-    columns = (
+    columns = [
         "policy",
         "saved",
         "where compacted",
         "steps",
         "failed",
-        "needed",
-        "no cache",
-        "cached",
+        "needed, kept",
+        "cost",
+        "with cache",
         "reused",
-    )
-    head = ["needed later, kept" if column == "needed" else column for column in columns]
+    ]
     rows = summary_cells(summaries, columns, _NOTHING)
     for place, (summary, row) in enumerate(zip(summaries, rows[1:], strict=True)):
         row[0] = key([(_style(place), summary.policy)])
         if summary.failed:
             row[columns.index("failed")] = badge(False, f"{summary.failed:,}")
-    yield f'<section class="panel">{table(head, rows, numbers=range(1, len(head)))}'
+    yield f'<section class="panel">{table(columns, rows, numbers=range(1, len(columns)))}'
     yield (
         '<p class="note">Cost in dollars by the price list: without a prompt cache, and with one that serves every unchanged '
         "beginning of a request.</p></section>"

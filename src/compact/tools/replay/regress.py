@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, takewhile
 from pathlib import PurePath
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from compact.errors import TranscriptError
 from compact.tools.replay.reports import (
     AnyReport,
     HarnessReport,
+    NamedStability,
     PolicyNumbers,
+    ReplayedSession,
     ReplayReport,
     Stability,
     read_report,
@@ -24,6 +26,8 @@ __all__ = ["Allowance", "Change", "changes", "read_report"]
 _FAULTS = ("failed", "illegal", "over_budget", "control")
 _VERDICTS = {True: "passed", False: "failed", None: "missing"}
 _UNNAMED = "session"
+
+_S = TypeVar("_S", ReplayedSession, NamedStability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +54,6 @@ class Change:
     after: float | str
     worse: bool
     """Whether it got worse by more than is allowed."""
-
-
-class _Session(Protocol):
-    @property
-    def file(self) -> str: ...
-    @property
-    def session(self) -> str: ...
-
-
-_S = TypeVar("_S", bound=_Session)
 
 
 def changes(before: AnyReport, after: AnyReport, allowed: Allowance) -> list[Change]:

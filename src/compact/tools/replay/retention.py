@@ -95,7 +95,8 @@ class IdentifierIndex:
             for name in names:
                 if said.role != "assistant" or name in shown or name in left_out or name not in self._clips:
                     continue
-                lines = _meaningful(self._clips[name], name)
+                clips = self._clips[name]
+                lines = tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
                 if lines:
                     found.append(Needed(name, lines))
             shown |= names.keys()
@@ -138,10 +139,6 @@ def _clip(text: str, start: int, stop: int) -> str:
     tail = text.find("\n", stop)
     end = len(text) if tail < 0 else tail
     return text[max(head, start - _LINE_REACH) : min(end, stop + _LINE_REACH)].strip()
-
-
-def _meaningful(clips: Iterable[str], name: str) -> tuple[str, ...]:
-    return tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
 
 
 def _agree(line: list[str], words: list[str]) -> bool:

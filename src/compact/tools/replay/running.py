@@ -60,8 +60,7 @@ def summary_cells(summaries: Sequence[Summary], columns: Sequence[str], unknown:
 
     Args:
         summaries: At least one.
-        columns: Which of these: policy, input tokens, saved, where compacted, over window, steps, failed, needed, no cache,
-            cached, reused, requests.
+        columns: The headings, of those below, in any order. A `>` in front or a `:60` behind is ignored.
         unknown: What to write where there is nothing to say.
     """
     first = summaries[0]
@@ -69,30 +68,31 @@ def summary_cells(summaries: Sequence[Summary], columns: Sequence[str], unknown:
         "policy": "without compaction",
         "input tokens": f"{first.input_tokens_without:,}",
         "over window": f"{first.over_window_without:,}",
-        "no cache": _money(first.cost_without, unknown),
-        "cached": _money(first.cost_without_cached, unknown),
+        "cost": _money(first.cost_without, unknown),
+        "with cache": _money(first.cost_without_cached, unknown),
         "requests": "refused" if first.over_window_without else "",
     }
-    rows = [without]
-    for each in summaries:
-        where, kept = each.saved_where_compacted, each.retention
-        rows.append(
-            {
-                "policy": each.policy,
-                "input tokens": f"{each.input_tokens:,}",
-                "saved": f"{each.saved:.1%}",
-                "where compacted": unknown if where is None else f"{where:.1%}",
-                "over window": f"{each.over_budget:,}",
-                "steps": f"{each.steps:,}",
-                "failed": f"{each.failed:,}",
-                "needed": unknown if kept is None else f"{each.kept:,} of {each.needed:,} ({kept:.0%})",
-                "no cache": _money(each.cost, unknown),
-                "cached": _money(each.cost_cached, unknown),
-                "reused": f"{each.reused:.0%}",
-                "requests": f"{each.failed} failed" if each.failed else "all legal",
-            }
-        )
-    return [[row.get(column, unknown) for column in columns] for row in rows]
+    rows = [without, *(_policy_cells(summary, unknown) for summary in summaries)]
+    names = [column.removeprefix(">").partition(":")[0] for column in columns]
+    return [[row.get(name, unknown) for name in names] for row in rows]
+
+
+def _policy_cells(summary: Summary, unknown: str) -> dict[str, str]:
+    where, kept = summary.saved_where_compacted, summary.retention
+    return {
+        "policy": summary.policy,
+        "input tokens": f"{summary.input_tokens:,}",
+        "saved": f"{summary.saved:.1%}",
+        "where compacted": unknown if where is None else f"{where:.1%}",
+        "over window": f"{summary.over_budget:,}",
+        "steps": f"{summary.steps:,}",
+        "failed": f"{summary.failed:,}",
+        "needed, kept": unknown if kept is None else f"{summary.kept:,} of {summary.needed:,} ({kept:.0%})",
+        "cost": _money(summary.cost, unknown),
+        "with cache": _money(summary.cost_cached, unknown),
+        "reused": f"{summary.reused:.0%}",
+        "requests": f"{summary.failed} failed" if summary.failed else "all legal",
+    }
 
 
 def _money(dollars: float | None, unknown: str) -> str:

@@ -15,6 +15,12 @@ def as_blocks(content: Any) -> Any:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
+def chat_message(role: Any, source: dict[str, Any]) -> dict[str, Any]:
+    """An OpenAI chat message with the content and the calls of another."""
+    message = {"role": role, "content": source.get("content")}
+    return {**message, "tool_calls": source["tool_calls"]} if source.get("tool_calls") else message
+
+
 class Conversation:
     """Messages in the making. Each reply becomes one message, and so does each batch of results."""
 

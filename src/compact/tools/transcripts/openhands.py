@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compact.tools.transcripts.conversation import chat_message
 from compact.tools.transcripts.recorded_session import RecordedSession
 
 
@@ -49,11 +50,7 @@ def read(value: dict[str, Any], name: str) -> RecordedSession:
 def _reply(response: dict[str, Any]) -> dict[str, Any]:
     choices = response.get("choices")
     choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
-    said = _object(choice.get("message"))
-    reply: dict[str, Any] = {"role": "assistant", "content": said.get("content")}
-    if said.get("tool_calls"):
-        reply["tool_calls"] = said["tool_calls"]
-    return reply
+    return chat_message("assistant", _object(choice.get("message")))
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compact.tools.transcripts.conversation import chat_message
 from compact.tools.transcripts.recorded_session import RecordedSession
 
 
@@ -20,9 +21,7 @@ def read(value: dict[str, Any], name: str) -> RecordedSession:
 
 
 def _message(entry: dict[str, Any]) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": entry.get("role"), "content": entry.get("content")}
-    if entry.get("tool_calls"):
-        message["tool_calls"] = entry["tool_calls"]
+    message = chat_message(entry.get("role"), entry)
     answered = entry.get("tool_call_ids")
     if message["role"] == "tool" and isinstance(answered, list) and answered:
         message["tool_call_id"] = answered[0]

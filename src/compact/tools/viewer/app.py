@@ -20,11 +20,10 @@ from compact.archive import Archive
 from compact.errors import CompactError
 from compact.events import timestamp
 from compact.tools.viewer.addresses import check_address
-from compact.tools.viewer.digests import Digest
 from compact.tools.viewer.guarding import BodyTooLarge, Guard
 from compact.tools.viewer.ingest import MAX_BODY_BYTES, BodyRefused, accept
 from compact.tools.viewer.live import ChangeStream, EventStream, Stream, Streams, Watch
-from compact.tools.viewer.sessions import MAX_INGESTED_EVENTS, EventPage, Sessions, light
+from compact.tools.viewer.sessions import MAX_INGESTED_EVENTS, Digest, EventPage, Sessions, light
 from compact.tools.viewer.steps import Side, StepReader
 
 MAX_EVENTS_PER_ANSWER = 2_000

@@ -8,7 +8,7 @@ pointer replaces is found by the ids of tool calls, then by the order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -143,15 +143,19 @@ def _summary_places(
 
 def _level(before: Message, after: Message | int, offloaded: frozenset[str]) -> Level:
     stands = before if isinstance(after, int) else after
-    results = [result for result in stands.results if is_pointer(result.text)]
-    if any(result.call_id in offloaded for result in results):
+    level = reduced_level(stands, offloaded)
+    return "kept" if stands.parts == before.parts and level != "offloaded" else level
+
+
+def reduced_level(message: Message, offloaded: Set[str]) -> Level:
+    """Tell the level of a message that was changed. `offloaded` are the ids of calls with offloaded results."""
+    pointers = [result for result in message.results if is_pointer(result.text)]
+    if any(result.call_id in offloaded for result in pointers):
         return "offloaded"
-    if stands.parts == before.parts:
-        return "kept"
-    arguments = [str(value) for call in stands.calls for value in (call.parsed_arguments() or {}).values()]
-    if results or any(map(is_pointer, arguments)):
+    arguments = [str(value) for call in message.calls for value in (call.parsed_arguments() or {}).values()]
+    if pointers or any(map(is_pointer, arguments)):
         return "shrunk"
-    texts = [stands.text, *(result.text for result in stands.results)]
+    texts = [message.text, *(result.text for result in message.results)]
     return "cut" if any(POINTER_OPENS in text for text in texts) else "mended"
 
 

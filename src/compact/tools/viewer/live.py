@@ -108,7 +108,7 @@ class Streams:
         """Yield what a stream sends, until its reader leaves or the server stops."""
         self._open.add(stream)
         try:
-            yield stream.opening()
+            yield stream.opening
             while not self.closing:
                 yield await stream.next_piece()
         finally:
@@ -133,12 +133,11 @@ class Streams:
 class Stream:
     """One reader. What waits for it is bounded, however slow it is."""
 
+    opening = b"retry: 1000\n\n"
+    """What to send first."""
+
     def __init__(self) -> None:
         self.wake = asyncio.Event()
-
-    def opening(self) -> bytes:
-        """What to send first."""
-        return b"retry: 1000\n\n"
 
     def changed(self, key: str) -> None:
         """A session has news."""
@@ -182,14 +181,10 @@ class EventStream(Stream):
 
     def __init__(self, opened_at: str, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
         super().__init__()
-        self._opened_at = opened_at
+        self.opening = message({"type": "connected", "timestamp": opened_at})
         self._wanted = wanted
         self._waiting: deque[dict[str, Any]] = deque()
         self._skipped = 0
-
-    def opening(self) -> bytes:
-        """See `Stream.opening`."""
-        return message({"type": "connected", "timestamp": self._opened_at})
 
     def arrived(self, events: list[dict[str, Any]]) -> None:
         """See `Stream.arrived`."""
@@ -202,10 +197,10 @@ class EventStream(Stream):
     def pending(self) -> bytes:
         """See `Stream.pending`."""
         skipped = f": warning: {self._skipped} events skipped\n\n".encode() if self._skipped else b""
-        pieces = [message(event) for event in self._waiting]
+        pieces = b"".join(map(message, self._waiting))
         self._waiting.clear()
         self._skipped = 0
-        return skipped + b"".join(pieces)
+        return skipped + pieces
 
 
 def message(value: Any) -> bytes:
