@@ -137,6 +137,4 @@ class JsonItems:
     def _error(self, words: str, place: int) -> json.JSONDecodeError:
         error = json.JSONDecodeError(words, self._text[max(0, place - 20) : place + 20], min(place, 20))
         error.lineno, error.colno = self._line_at(place), self._column_at(place)
-        if self._ended and (words.startswith("Unterminated") or place >= len(self._text.rstrip())):
-            error.msg = f"its JSON is cut off: {words}"
         return error

@@ -13,7 +13,7 @@ from compact.messages.dialects import harness as dialect
 from compact.tools.harness.artifacts import ArtifactStream, as_artifacts, check_artifact
 from compact.tools.harness.json_items import JsonItems
 from compact.tools.transcripts import Skipped, claude_code, fail, pi, read_sessions
-from compact.tools.transcripts.transcript_file import BROKEN_GZIP, TranscriptFile, at_column
+from compact.tools.transcripts.transcript_file import BROKEN_GZIP, UNREADABLE, TranscriptFile, describe
 
 Shape = Literal["lines", "list"]
 
@@ -109,13 +109,8 @@ class ArtifactFile(ArtifactStream):
     def _list(self, records: TranscriptFile) -> Iterator[tuple[int, Any]]:
         try:
             yield from JsonItems(records.stream.read, "artifacts")
-        except json.JSONDecodeError as error:
-            prefix = "" if "cut off" in error.msg else "it is not JSON: "
-            fail(self._path, prefix + at_column(error), line=error.lineno)
-        except UnicodeDecodeError as error:
-            fail(self._path, f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x}")
-        except BROKEN_GZIP as error:
-            fail(self._path, f"its gzip data is broken: {error}")
+        except UNREADABLE as error:
+            fail(self._path, describe(error), line=getattr(error, "lineno", None))
 
 
 def _problem(value: Any, index: int) -> str | None:
@@ -154,7 +149,7 @@ def _begins_with_artifact(path: Path) -> bool:
     with TranscriptFile(path, True, None) as records:
         try:
             _, first = next(iter(JsonItems(records.stream.read, "artifacts")), (0, None))
-        except (ValueError, RecursionError, *BROKEN_GZIP):
+        except UNREADABLE:
             return False
     return _is_artifact(first)
 

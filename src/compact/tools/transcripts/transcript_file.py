@@ -39,6 +39,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 """What reading broken gzip data raises."""
+UNREADABLE = (ValueError, RecursionError, *BROKEN_GZIP)
+"""What reading and parsing a file raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class TranscriptFile:
         self._total = os.fstat(self._file.fileno()).st_size
         self._on_progress = on_progress if self._file.seekable() else None
         try:
-            self._text = self._decompress()
+            self.stream = self._decompress()
+            """The decompressed bytes, for readers that do not go line by line."""
         except TranscriptError:
             self._file.close()
             raise
@@ -88,17 +91,12 @@ class TranscriptFile:
             name = name.removesuffix(ending)
         return name or self.path.name
 
-    @property
-    def stream(self) -> io.BufferedReader | gzip.GzipFile:
-        """The file's decompressed bytes, for readers that do not go line by line."""
-        return self._text
-
     def __iter__(self) -> Iterator[JsonLine]:
         lines = self._lines()
         first = next(lines, None)
         if first is None:
             if not self._skipped:
-                self._fail("it is empty")
+                fail(self.path, "it is empty")
             return
         try:
             json.loads(first[1])
@@ -111,15 +109,15 @@ class TranscriptFile:
         for number, text in chain((first,), lines):
             try:
                 value = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                self.reject(number, _json_problem(error, text))
+            except UNREADABLE as error:
+                self.reject(number, describe(error))
                 continue
             yield JsonLine(number, value)
 
     def reject(self, line: int, reason: str) -> None:
         """Refuse a line: raise an error, or skip it if lenient."""
         if not self.lenient:
-            self._fail(reason, line=line, hint="With lenient (--lenient) such lines are skipped")
+            fail(self.path, reason, line=line, hint="With lenient (--lenient) such lines are skipped")
         self.note(line, reason)
 
     def note(self, line: int, reason: str) -> None:
@@ -138,18 +136,18 @@ class TranscriptFile:
         try:
             start = stream.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
         except BROKEN_GZIP as error:
-            self._fail(f"its gzip data is broken: {error}")
+            fail(self.path, describe(error))
         if start[:2] in _UTF16_MARKS:
-            self._fail("it is UTF-16 text", hint="Save it as UTF-8")
+            fail(self.path, "it is UTF-16 text", hint="Save it as UTF-8")
         if b"\x00" in start:
-            self._fail("it is binary, not text")
+            fail(self.path, "it is binary, not text")
         return stream
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines that are not blank, with their numbers."""
         while True:
             try:
-                raw = self._text.readline()
+                raw = self.stream.readline()
             except BROKEN_GZIP as error:
                 self.reject(self._line + 1, f"its gzip data is broken from here on: {error}")
                 return
@@ -175,18 +173,10 @@ class TranscriptFile:
         if second is not None:
             start += "\n" * (second[0] - first[0]) + second[1] + "\n"
         try:
-            text = start + self._text.read().decode("utf-8")
-            return JsonLine(first[0], json.loads(text))
-        except json.JSONDecodeError as error:
-            self._fail(_json_problem(error, error.doc), line=error.lineno, hint=FORMATS_HINT)
-        except UnicodeDecodeError as error:
-            self._fail(
-                f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x} behind line {self._line}"
-            )
-        except BROKEN_GZIP as error:
-            self._fail(f"its gzip data is broken: {error}")
-        except (ValueError, RecursionError) as error:
-            self._fail(f"its JSON cannot be read: {error}")
+            return JsonLine(first[0], json.loads(start + self.stream.read().decode("utf-8")))
+        except UNREADABLE as error:
+            line = getattr(error, "lineno", None)
+            fail(self.path, describe(error), line=line, hint=FORMATS_HINT if line else "")
 
     def _report(self, final: bool = False) -> None:
         if self._on_progress is None:
@@ -196,9 +186,6 @@ class TranscriptFile:
             self._reported = read
             self._on_progress(read, self._total)
 
-    def _fail(self, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
-        fail(self.path, what, line=line, hint=hint)
-
 
 def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
     """Raise the error about a file, or about one of its lines."""
@@ -206,9 +193,19 @@ def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> N
     raise TranscriptError(f"cannot read {where}: {what}", hint=hint, path=str(path), line=line)
 
 
-def at_column(error: json.JSONDecodeError) -> str:
-    """Describe a problem and its column. Some messages of the parser end in "at" themselves."""
-    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
+def describe(error: Exception) -> str:
+    """Say what is wrong with a file, from the error of reading or parsing it."""
+    if isinstance(error, json.JSONDecodeError):
+        cut_off = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
+        # Some messages of the parser end in "at" themselves.
+        words = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        return f"its JSON is cut off: {words}" if cut_off else f"it is not JSON: {words}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x}"
+    if isinstance(error, BROKEN_GZIP):
+        return f"its gzip data is broken: {error}"
+    deep = isinstance(error, RecursionError)
+    return "its JSON is nested too deeply" if deep else f"its JSON cannot be read: {error}"
 
 
 def _open(path: Path) -> io.BufferedReader:
@@ -230,13 +227,3 @@ def _is_structure(text: str) -> bool:
         return isinstance(json.loads(text), dict | list)
     except (ValueError, RecursionError):
         return False
-
-
-def _json_problem(error: Exception, text: str) -> str:
-    if isinstance(error, RecursionError):
-        return "its JSON is nested too deeply"
-    if isinstance(error, json.JSONDecodeError):
-        cut_off = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-        words = at_column(error)
-        return f"its JSON is cut off: {words}" if cut_off else f"it is not JSON: {words}"
-    return f"its JSON cannot be read: {error}"
