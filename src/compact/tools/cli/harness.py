@@ -30,16 +30,12 @@ _DETAIL_CHARS = 300
 def command(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="FILE...", help="Artifacts, transcripts of any supported format, or folders of them."
-        ),
+        typer.Argument(metavar="FILE...", help="Artifacts, transcripts, or folders of them."),
     ] = None,
     budget: Annotated[
         str, typer.Option(metavar="TOKENS", help="Maximum size of the context: 8k, 8000.")
     ] = str(DEFAULT_BUDGET),
-    keep_messages: Annotated[
-        int, typer.Option(metavar="N", help="Number of newest messages that always stay.")
-    ] = 2,
+    keep_messages: Annotated[int, typer.Option(metavar="N", help="Newest messages that always stay.")] = 2,
     pii: Annotated[
         str,
         typer.Option(
@@ -48,25 +44,15 @@ def command(
             "or a YAML file of rules. System and task artifacts are never changed; a match in one fails the check.",
         ),
     ] = "digits",
-    pii_allow: Annotated[
-        str, typer.Option(metavar="KINDS", help="Kinds that the check skips, for example system,task.")
-    ] = "",
+    pii_allow: Annotated[str, typer.Option(metavar="KINDS", help="Kinds to skip, such as system,task.")] = "",
     heuristic: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="newest_first, conversation_first, or the name of a registered one."
-        ),
+        str, typer.Option(metavar="NAME", help="newest_first, conversation_first, or a registered name.")
     ] = "newest_first",
     check: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Name of an additional registered check. Repeatable."),
+        list[str] | None, typer.Option(metavar="NAME", help="Another registered check. Repeatable.")
     ] = None,
     every_turn: Annotated[
-        bool,
-        typer.Option(
-            "--every-turn",
-            help="Also assemble every earlier turn, and compare its system and task artifacts by hash.",
-        ),
+        bool, typer.Option("--every-turn", help="Also check system and task artifacts in every earlier turn.")
     ] = False,
     turns: Annotated[
         bool,
@@ -79,12 +65,9 @@ def command(
     model: Annotated[str, typer.Option(metavar="NAME", help="Count tokens for this model.")] = "gpt-4o",
     report: ReportOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Write the stabilized artifacts as JSON."),
+        Path | None, typer.Option("--output", "-o", metavar="OUT", help="Write the stabilized artifacts.")
     ] = None,
-    scenarios: Annotated[
-        bool, typer.Option("--scenarios", help="Run the four key scenarios instead of reading files.")
-    ] = False,
+    scenarios: Annotated[bool, typer.Option("--scenarios", help="Run the four key scenarios.")] = False,
     force: ForceOption = False,
     as_json_: JsonOption = False,
     lenient: LenientOption = False,
@@ -93,10 +76,17 @@ def command(
 
     Exit code 0: every check of every session passed. 1: one failed. 2: bad input or usage.
     """
-    _check_usage(files, scenarios=scenarios, turns=turns, every_turn=every_turn, report=report, output=output)
-    if scenarios or not files:
+    if scenarios and (files or report or output or turns or every_turn):
+        raise typer.BadParameter("--scenarios stands alone: it reads no FILE and writes no report")
+    if turns and output:
+        raise typer.BadParameter("--turns and -o exclude each other: requests are checked unchanged")
+    if turns and every_turn:
+        raise typer.BadParameter("--turns and --every-turn exclude each other: the turns are given")
+    if scenarios:
         _run_scenarios()
         return
+    if not files:
+        raise typer.BadParameter("name a FILE, or use --scenarios")
     chosen = transcripts_in(files)
     check_endings(report or [], WRITERS)
     check_outputs({"--report": report or [], "-o": [output] if output else []}, chosen, force)
@@ -125,30 +115,6 @@ def command(
         _print(reports)
     if not all(one.report.passed for one in reports):
         raise typer.Exit(1)
-
-
-def _check_usage(
-    files: Sequence[Path] | None,
-    *,
-    scenarios: bool,
-    turns: bool,
-    every_turn: bool,
-    report: Sequence[Path] | None,
-    output: Path | None,
-) -> None:
-    """Refuse options that exclude each other, so that none is ignored silently.
-
-    Raises:
-        BadParameter: two options exclude each other, or there is no input.
-    """
-    if scenarios and (files or report or output or turns or every_turn):
-        raise typer.BadParameter("--scenarios stands alone: it reads no FILE and writes no report")
-    if not scenarios and not files:
-        raise typer.BadParameter("name a FILE, or use --scenarios")
-    if turns and output:
-        raise typer.BadParameter("--turns and -o exclude each other: requests are checked unchanged")
-    if turns and every_turn:
-        raise typer.BadParameter("--turns and --every-turn exclude each other: the turns are given")
 
 
 def _stabilize(

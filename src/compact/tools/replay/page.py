@@ -37,16 +37,8 @@ def as_markdown(sessions: Sequence[Played]) -> str:
     """Write a table of the policies and a list of what went wrong, for a job's summary."""
     lines = ["# Replay report", "", f"{len(sessions):,} sessions.", ""]
     summaries = summarize(sessions)
-    columns = [
-        "policy",
-        ">input tokens",
-        ">saved",
-        ">steps",
-        ">failed",
-        ">needed, kept",
-        ">cost",
-        ">with cache",
-    ]
+    columns = ["policy", ">input tokens", ">saved", ">steps", ">failed"]
+    columns += [">needed, kept", ">cost", ">with cache"]
     rows = summary_cells(summaries, columns) if summaries else []
     lines += markdown_table(columns, [[cell.replace("|", "\\|") for cell in row] for row in rows])
     problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
@@ -94,17 +86,8 @@ def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
     bars += [(summary.policy, _style(n), summary.input_tokens) for n, summary in enumerate(summaries)]
     yield f"<figure>{bar_chart(bars)}"
     yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
-    columns = [
-        "policy",
-        "saved",
-        "where compacted",
-        "steps",
-        "failed",
-        "needed, kept",
-        "cost",
-        "with cache",
-        "reused",
-    ]
+    columns = ["policy", "saved", "where compacted", "steps", "failed"]
+    columns += ["needed, kept", "cost", "with cache", "reused"]
     rows = summary_cells(summaries, columns, _NOTHING)
     for place, (summary, row) in enumerate(zip(summaries, rows[1:], strict=True)):
         row[0] = key([(_style(place), summary.policy)])
@@ -113,7 +96,7 @@ def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
     yield f'<section class="panel">{table(columns, rows, numbers=range(1, len(columns)))}'
     yield (
         '<p class="note">Cost in dollars by the price list: without a prompt cache, and with one that serves every unchanged '
-        "beginning of a request.</p></section>"
+        "prefix of a request.</p></section>"
     )
 
 
