@@ -75,17 +75,17 @@ class _Watched:
         self.session = session
         self.archiving = 0.0
         self.made.preflight("s", session[:-1])
-        serve = self.made._outside.serve
+        serve = self.made.services.serve
 
-        def timed(work: Any, need: Any, meter: Any) -> Any:
+        def timed(work: Any, need: Any) -> Any:
             started = time.perf_counter()
             try:
-                return serve(work, need, meter)
+                return serve(work, need)
             finally:
                 if isinstance(need, Begin | Commit | Store | Load):
                     self.archiving += time.perf_counter() - started
 
-        self.made._outside.serve = timed  # type: ignore[method-assign]
+        self.made.services.serve = timed  # type: ignore[method-assign]
 
     def compact(self) -> float:
         """Seconds, without those that the archive took."""

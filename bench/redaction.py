@@ -13,10 +13,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from compact.redaction.rules.candidates import Candidate, Span, merged
+
 from bench import Figure, Skipped, best_of, recorded, transcripts
 from bench.engine import real_session
 from compact.redaction import Redactor
-from compact.redaction.rules.candidates import Candidate, Span, merged
 from compact.redaction.rules.sets import rules_of
 from compact.redaction.scan import LocatorName, engine_for
 

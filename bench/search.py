@@ -20,8 +20,8 @@ from typing import Any
 
 from bench import Figure, Skipped, best_of, transcripts
 from compact.archive import Archive, MemoryStore
+from compact.archive.recall import SearchIndex
 from compact.archive.recall.passages import split
-from compact.archive.recall.search import SearchIndex
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 
@@ -118,6 +118,7 @@ class CountingArchive(Archive):
         self.texts_read: list[str] = []
 
     def read_text(self, session_id: str, path: str) -> str:
+        """Read a file, and note that it was read."""
         self.texts_read.append(path)
         return super().read_text(session_id, path)
 

@@ -77,15 +77,14 @@ class Soak:
             offload={"large_result_tokens": 2_000},
             archive={"root": str(self.root)},
         )
-        made = CompactManager(config)
         every = max(1, self.sessions // _SAMPLES)
-        for number in range(self.sessions):
-            self._session(made, number)
-            if (number + 1) % every == 0:
-                self.samples.append(self._sample(number + 1))
-                if say:
-                    say(self)
-        made.close()
+        with CompactManager(config) as made:
+            for number in range(self.sessions):
+                self._session(made, number)
+                if (number + 1) % every == 0:
+                    self.samples.append(self._sample(number + 1))
+                    if say:
+                        say(self)
         return self
 
     def _session(self, made: CompactManager, number: int) -> None:

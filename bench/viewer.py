@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench import Figure, best_of
-from compact.archive import open_archive
-from compact.archive.watching import LogWatcher
+from compact.archive import LogWatcher, open_archive
 from compact.errors import MissingExtra
 from compact.events import Ids, Recorder, Started
 from compact.redaction import Redactor
@@ -68,7 +67,7 @@ def bench_watching() -> Iterator[Figure]:
         archive = open_archive(Redactor.disabled(), recorder, root=root)
         for n in range(200):
             name = f"session-{n}"
-            event = recorder.event(Started(reason="bench", note=None), session_id=name, step=0)
+            event = recorder.event(Started(reason="manual", note="bench"), session_id=name, step=0)
             archive.append_events(name, [event])
         logs = LogWatcher(archive)
         logs.look()

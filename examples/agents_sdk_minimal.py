@@ -1,4 +1,4 @@
-"""The least that it takes with the OpenAI Agents SDK; what compact decides is printed as it happens."""
+"""The smallest setup with the OpenAI Agents SDK. Every decision of compact is printed to the console."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compact.integrations.openai_agents import compact_filter
 
 @function_tool
 def measure(station: int) -> str:
-    """The measurements of a station."""
+    """Return the measurements of a station."""
     return "\n".join(f"station {station}, hour {hour}: {station * 7 + hour} mm of rain" for hour in range(48))
 
 

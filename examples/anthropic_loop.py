@@ -1,4 +1,4 @@
-"""A plain loop over Anthropic's messages with a wrapped client."""
+"""A plain agent loop with a wrapped Anthropic client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compact import CompactConfig, CompactManager
 
 TOOL: Any = {
     "name": "read_page",
-    "description": "A page of the book.",
+    "description": "Read a page of the book.",
     "input_schema": {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]},
 }
 

@@ -1,7 +1,7 @@
-"""A coding assistant in a plain loop: a wrapped client, tools on a real folder, and tools that read back what left the context.
+"""A coding assistant in a plain loop: a wrapped OpenAI client, a tool that reads real files, and recall tools.
 
-What happened can be looked at afterwards: `compact archive ls` and `compact archive show`, or live in Ariadne when ARIADNE_URL is
-set (for example http://localhost:5175).
+Inspect the result with `compact archive ls` and `compact archive show`. To watch it live in Ariadne, set ARIADNE_URL (for example
+http://localhost:5175).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from compact import CompactConfig, CompactManager
 from compact.integrations.recall import RecoveryTools
 
 SYSTEM = (
-    "You are a careful programmer. Read the modules of the project, then say which ones need a docstring."
+    "You are a careful programmer. Read the modules of the project, then say which of them need a docstring."
 )
 SESSION = "coding-session"
 
 
 def make_project(folder: Path) -> None:
-    """Some modules to read."""
+    """Write the modules that the assistant reads."""
     for number in range(1, 25):
         lines = [f"def step_{number}_{k}(value):\n    return value * {k} + {number}\n" for k in range(30)]
         (folder / f"item-{number}.py").write_text("\n".join(lines))
@@ -33,14 +33,16 @@ def make_project(folder: Path) -> None:
 
 def read_module(folder: Path, name: str) -> str:
     path = folder / f"{Path(name).stem}.py"
-    return path.read_text() if path.is_file() else f"there is no {path.name}; there are item-1 to item-24"
+    return (
+        path.read_text() if path.is_file() else f"{path.name} does not exist; choose one of item-1 to item-24"
+    )
 
 
 READ_MODULE = {
     "type": "function",
     "function": {
         "name": "read_module",
-        "description": "The source of a module of the project: item-1 to item-24.",
+        "description": "Read the source of a module of the project: item-1 to item-24.",
         "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
     },
 }

@@ -1,7 +1,7 @@
-"""An async agent that yields events: its tool results pass through compact on their way, its context before each call.
+"""An async agent that yields events. compact manages its context before each call and its tool results as they arrive.
 
-The shape of the progressive compaction addendum. The agent below is a stand-in without a model; replace `Crawler.run_stream` by
-your own.
+It uses the names of the progressive compaction addendum. The agent below is a stand-in without a model; replace
+`Crawler.run_stream` with your own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MODEL = "gpt-4o"
 
 
 class Crawler:
-    """An agent: each call of it reads a few pages and says what it found."""
+    """A stand-in agent that reads a few pages in each round and reports what it read."""
 
     async def run_stream(self, given: dict[str, Any], *, round_number: int) -> AsyncIterator[dict[str, Any]]:
         yield {"type": "text-delta", "text": f"I was given {len(given['messages'])} messages. "}
@@ -27,11 +27,11 @@ class Crawler:
             size = 4000 if page == 1 else 200
             body = "\n".join(f"paragraph {n} of page {round_number}.{page}" for n in range(size))
             yield {"type": "tool-result", "toolName": "fetch", "toolCallId": call_id, "result": body}
-        yield {"type": "text-delta", "text": f"Round {round_number} is read."}
+        yield {"type": "text-delta", "text": f"Round {round_number} is done."}
 
 
 class ManagedCrawler:
-    """The same agent with its context managed."""
+    """The same agent, with its context managed by compact."""
 
     def __init__(self, context: ContextManagementMiddleware) -> None:
         self._agent = Crawler()
@@ -48,7 +48,7 @@ class ManagedCrawler:
 
 
 def record(messages: list[Any], event: dict[str, Any]) -> None:
-    """Adds what an event says to the conversation, in the AI SDK's parts."""
+    """Append an event to the conversation as AI SDK parts."""
     call = {"toolCallId": event.get("toolCallId"), "toolName": event.get("toolName")}
     if event["type"] == "tool-call":
         messages.append(
@@ -71,7 +71,7 @@ async def main() -> None:
             record(messages, event)
     stats = context.get_compaction_stats()
     print(
-        f"{len(messages)} messages left, {stats['total_tokens_saved']} tokens saved by {stats['by_strategy']}"
+        f"{len(messages)} messages left, {stats['total_tokens_saved']} tokens saved: {stats['by_strategy']}"
     )
     print("compactions:", stats["compaction_events"])
     context.close()

@@ -1,4 +1,4 @@
-"""A LangChain agent; the same line works in `deepagents.create_deep_agent`."""
+"""A LangChain agent with the middleware. The same middleware works in `deepagents.create_deep_agent`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compact.integrations.langchain import CompactMiddleware
 
 
 def read_log(day: int) -> str:
-    """The log of a day."""
+    """Return the log of a day."""
     return "\n".join(
         f"day {day}, {hour:02}:00: {day * 13 + hour} requests, {hour % 3} errors"
         for hour in range(24)

@@ -1,4 +1,4 @@
-"""A plain loop over LiteLLM, which reaches any provider."""
+"""A plain agent loop on LiteLLM, which supports many providers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOOL = {
     "type": "function",
     "function": {
         "name": "read_ticket",
-        "description": "A support ticket.",
+        "description": "Read a support ticket.",
         "parameters": {
             "type": "object",
             "properties": {"number": {"type": "integer"}},

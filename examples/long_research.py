@@ -1,6 +1,6 @@
-"""Research in several rounds: a stored session that outlives its runs, and runs that outgrow the window.
+"""Research in several rounds with the OpenAI Agents SDK: a stored session, and rounds that outgrow the window.
 
-`CompactSession` decides what a round starts with, `CompactModel` what every call inside it sends; both know the same session.
+`CompactSession` compacts what a round starts with, and `CompactModel` compacts every request inside it. Both use the same session.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from compact.integrations.openai_agents import CompactModel, CompactSession, rec
 
 ROUNDS = (
     "Collect what is known about the history of the river. Always note the year of a source.",
-    "Now the floods, and what was done against them.",
-    "Write down which three measures helped most, and why.",
+    "Now research the floods, and what was done to prevent them.",
+    "Name the three measures that helped most, and say why.",
 )
 
 
 @function_tool
 def look_up(topic: str) -> str:
-    """What the library has about a topic."""
+    """Look up a topic in the library."""
     return "\n".join(
         f"{topic}, source {n} ({1800 + n * 3}): the level rose by {n * 11 % 90} cm in a week"
         for n in range(40)

@@ -1,8 +1,8 @@
-"""A stand-in for a model, so that the examples run without a key.
+"""A stand-in model, so that the examples run without a key.
 
-With OPENAI_API_KEY (or, for the Anthropic example, ANTHROPIC_API_KEY) in the environment the examples talk to the real API.
-Without it they talk to the server below, which speaks the same protocols: it calls the first tool that it is offered a number
-of times, and then says that it is done. It refuses requests over its window, as a real one would.
+If OPENAI_API_KEY is set (ANTHROPIC_API_KEY for the Anthropic example), the examples use the real API. Otherwise they use the local
+server below, which speaks the same protocols. It calls the first tool it is offered a given number of times, then says that it is
+done. Like a real provider, it rejects requests that exceed its window.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 from compact.tokens import estimate
 
 WINDOW = 12_000
-"""The stand-in's window; the examples tell compact the same, so that something happens within seconds."""
+"""The stand-in's window, in tokens. The examples configure compact with the same value, so that it acts within seconds."""
 
 
 @contextmanager
 def model(calls: int = 20, key: str = "OPENAI_API_KEY") -> Iterator[str]:
-    """The name of the model to use: a real one if there is a key for it, else the stand-in, which makes that many calls."""
+    """Yield the name of the model to use: a real one if its key is set, else the stand-in, which makes `calls` tool calls."""
     if os.environ.get(key):
         yield os.environ.get(
             "EXAMPLE_MODEL", "gpt-4o-mini" if key.startswith("OPENAI") else "claude-sonnet-5"
@@ -66,7 +66,7 @@ def _handler(calls: int) -> type[BaseHTTPRequestHandler]:
                 self._send(400, {"error": {"message": text, "code": "context_length_exceeded"}})
                 return
             answered += 1
-            number = answered % (calls + 1)  # the round after the last call starts again
+            number = answered % (calls + 1)  # after the final answer, the next request starts a new round
             said = _REPLIES[kind](request, number, tokens, answered)
             self._send(200, said)
 
@@ -92,7 +92,7 @@ def _tokens(request: dict[str, Any], kind: str) -> int:
 
 
 def _call(request: dict[str, Any], number: int) -> tuple[str, dict[str, Any]] | None:
-    """The first tool of the request with arguments that its schema allows; None in the last round."""
+    """Return the first tool of the request with arguments that its schema allows, or None for the final answer."""
     tools = request.get("tools")
     if not tools or number == 0:
         return None

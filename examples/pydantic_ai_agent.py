@@ -1,4 +1,4 @@
-"""A pydantic-ai agent with the capability."""
+"""A pydantic-ai agent with the `CompactHistory` capability."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def main() -> None:
 
             @agent.tool_plain
             def read_chapter(number: int) -> str:
-                """A chapter of the manual."""
+                """Read a chapter of the manual."""
                 return "\n".join(
                     f"chapter {number}, step {step}: turn valve {step} to {number}" for step in range(60)
                 )

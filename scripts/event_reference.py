@@ -1,7 +1,7 @@
-"""The schema and the reference of the events, made from the types themselves.
+"""Generate the schema and the reference of the events from their types.
 
 python -m scripts.event_reference schema > src/compact/tracing/events.schema.json
-python -m scripts.event_reference docs/OBSERVABILITY.md      # puts the reference between its two marks in that page
+python -m scripts.event_reference docs/OBSERVABILITY.md      # replaces the reference between its two marks in that page
 """
 
 from __future__ import annotations
@@ -11,36 +11,35 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from compact.events import KINDS, Failure, Properties, TriggerDecision
-from compact.typed_json import choices, hints
 from scripts.config_reference import field_docs
 
 BEGINS = "<!-- Made by `python -m scripts.event_reference docs/OBSERVABILITY.md`. Change the docstrings in src/compact/events.py. -->"
 ENDS = "<!-- End of the made part. -->"
 _TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
-_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 _ENVELOPE: dict[str, tuple[str, dict[str, Any]]] = {
     "name": ("One of the names below.", {"enum": list(KINDS)}),
-    "session_id": ("The session, redacted where its id holds a secret.", {"type": "string"}),
+    "session_id": ("The session, redacted if its id contains a secret.", {"type": "string"}),
     "step": (
-        "The step that is being made, else the newest one; 0 before the first.",
+        "The step that is being made, otherwise the newest one; 0 before the first.",
         {"type": "integer", "minimum": 0},
     ),
     "trace_id": (
-        "One for each session, in all its processes.",
+        "The same for all events of a session, in all its processes.",
         {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     ),
-    "span_id": ("The event itself.", {"type": "string", "pattern": "^[0-9a-f]{16}$"}),
+    "span_id": ("The event's own id.", {"type": "string", "pattern": "^[0-9a-f]{16}$"}),
     "parent_id": (
-        "The event that ends the run it belongs to; null for that event itself, and outside of a run.",
+        "The event that ends the run this one belongs to; null for that event itself, and outside of a run.",
         {"type": ["string", "null"], "pattern": "^[0-9a-f]{16}$"},
     ),
-    "started_at": ("When what it tells began, UTC.", {"type": "string", "pattern": _TIME}),
-    "ended_at": ("When it ended; never before it began.", {"type": "string", "pattern": _TIME}),
-    "status": ("`error` for compact.error, else `ok`.", {"enum": ["ok", "error"]}),
+    "started_at": ("When it started, in UTC.", {"type": "string", "pattern": _TIME}),
+    "ended_at": ("When it ended, never before it started.", {"type": "string", "pattern": _TIME}),
+    "status": ("`error` for compact.error, otherwise `ok`.", {"enum": ["ok", "error"]}),
     "properties": ("See below.", {"type": "object"}),
     "payload": (
         "Details: a summary, what was wrong with a rejected one, the tokens that each stage of a step saved.",
@@ -50,7 +49,7 @@ _ENVELOPE: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def schema() -> dict[str, Any]:
-    """A JSON Schema (2020-12) of one line of events.jsonl."""
+    """Return a JSON Schema (2020-12) of one line of events.jsonl."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "compact event",
@@ -77,34 +76,39 @@ def _variant(kind: type[Properties]) -> dict[str, Any]:
     }
 
 
-def _object(kind: Any) -> dict[str, Any]:
-    docs = field_docs(kind)
-    optional: frozenset[str] = getattr(kind, "OPTIONAL", frozenset())
-    fields = {}
-    for name, hint in hints(kind).items():
+def _object(kind: type[Properties]) -> dict[str, Any]:
+    """The schema of a property class: closed, with the field docstrings as descriptions."""
+    made = TypeAdapter(kind).json_schema()
+    return _close(made, made.get("$defs", {}), field_docs(kind))
+
+
+def _close(made: dict[str, Any], nested: dict[str, Any], docs: Mapping[str, str]) -> dict[str, Any]:
+    found = {}
+    for name, rule in made["properties"].items():
         about = {"description": docs[name]} if name in docs else {}
-        fields[name] = {**about, **_rule(hint, name in optional)}
+        found[name] = {**about, **_rule(rule, nested, name in made["required"])}
     return {
         "type": "object",
-        "properties": fields,
-        "required": [name for name in fields if name not in optional],
+        "properties": found,
+        "required": made["required"],
         "additionalProperties": False,
     }
 
 
-def _rule(hint: Any, is_optional: bool) -> dict[str, Any]:
-    """What a value has to be. An optional one is left out where it would be null."""
-    found = [choice for choice in choices(hint) if not (is_optional and choice is NoneType)]
-    if len(found) == 1:
-        (only,) = found
-        if get_origin(only) is Literal:
-            return {"enum": list(get_args(only))}
-        return _object(only) if hasattr(only, "__dataclass_fields__") else {"type": _JSON_TYPES[only]}
-    return {"type": [_JSON_TYPES[choice] for choice in found]}
+def _rule(rule: dict[str, Any], nested: dict[str, Any], is_required: bool) -> dict[str, Any]:
+    """What a value must be. A property that is not required is left out instead of being null."""
+    choices = [choice for choice in rule.get("anyOf", [rule]) if is_required or choice.get("type") != "null"]
+    if len(choices) > 1:
+        return {"type": [choice["type"] for choice in choices]}
+    (only,) = choices
+    if "$ref" in only:
+        name = only["$ref"].rpartition("/")[2]
+        return _close(nested[name], nested, field_docs(getattr(sys.modules["compact.events"], name)))
+    return {"enum": only["enum"]} if "enum" in only else {"type": only["type"]}
 
 
 def reference() -> str:
-    """Every event with its properties, as Markdown."""
+    """Return every event with its properties, as Markdown."""
     rows = [f"| `{name}` | {about} |" for name, (about, _) in _ENVELOPE.items()]
     parts = ["Every line has these fields:\n\n| field | meaning |\n|---|---|\n" + "\n".join(rows)]
     for kind in KINDS.values():
@@ -128,13 +132,13 @@ def _rows(rules: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str, st
 
 
 def with_reference(page: str) -> str:
-    """A page with the reference between its marks."""
+    """Return the page with the reference between its marks."""
     before, _, rest = page.partition(BEGINS)
     return f"{before}{BEGINS}\n\n{reference()}\n{ENDS}{rest.partition(ENDS)[2]}"
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """The schema as its file has it."""
+    """Format the schema as its file has it."""
     return json.dumps(value, indent=1) + "\n"
 
 

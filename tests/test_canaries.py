@@ -14,7 +14,7 @@ from support.engine import Clock, pair, says, user
 from support.redaction import letters
 
 from compact import CompactConfig, CompactError, CompactManager
-from compact.archive.recall.tools import run
+from compact.archive.recall import run
 from compact.summaries.request import SummaryRequest
 
 # Long, and covered by short tests: tracing would double its time.
@@ -185,6 +185,7 @@ def test_no_secret_leaves_through_any_exit(
     assert any(canaries[1][0] in json.dumps(item) for item in items), "the host's own messages are untouched"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_restore_of_every_shared_transcript_equals_the_redacted_original(every: int) -> None:
     from support.data import all_sessions

@@ -1,8 +1,8 @@
-"""The event records: one frozen class per event name, so that a misspelt property is a type error.
+"""The event contract: one frozen class per event name, so that a misspelt property is a type error.
 
-An `Event` is one line of `events.jsonl`. What it is about stands in its `properties`, an instance of one of the classes
-below; the class gives the event its name. `Event.to_json` writes a line, `parse` reads one back. Time and ids come from
-outside (`Recorder`), so that the same run gives the same bytes.
+An `Event` is one line of `events.jsonl`. Its `properties` are an instance of one of the classes below, and that class
+gives the event its name. `Event.to_json` writes a line, `parse` reads one back. Times and ids come from outside
+(`Recorder`), so that the same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,16 +11,33 @@ import hashlib
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
-
-from compact.typed_json import build, checked, plain
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
 
 Clock: TypeAlias = Callable[[], datetime]
-"""Gives the present moment, with its timezone."""
+"""Returns the current time, with a timezone."""
 
 Status: TypeAlias = Literal["ok", "error"]
+Reason: TypeAlias = Literal[
+    "trigger_pct",
+    "budget",
+    "token_threshold",
+    "message_threshold",
+    "turn_threshold",
+    "manual",
+    "below_threshold",
+    "ineffective",
+]
+"""The policy field that decided, or why nothing was done."""
+PassOutcome: TypeAlias = Literal[
+    "compacted",  # a step was committed
+    "unchanged",  # nothing was gained
+    "adopted",  # another worker was faster; its step is used
+    "failed",
+    "timeout",  # the pass outlived its timeout; its result is discarded
+]
 Fallback: TypeAlias = Literal["extractive", "pruning-only", "snapshot", "none"]
 RecoveryAction: TypeAlias = Literal["compact", "truncate", "give_up"]
 Severity: TypeAlias = Literal["low", "medium", "high"]
@@ -28,31 +45,43 @@ WarningCode: TypeAlias = Literal[
     "redaction_disabled",  # the archive and the exporters get what the agent sees, secrets included
     "unknown_model",  # no window is known for the model; a default is used
     "small_window",  # the window is usable, but small
-    "summarizer_unavailable",  # a model was named, but it cannot be asked; the extractive summarizer is used
+    "summarizer_unavailable",  # a model was named but cannot be asked; the extractive summarizer is used
     "ineffective",  # a pass saved too little to be tried again
-    "breaker_open",  # the summarizer failed several times in a row; it is left alone for a while
+    "breaker_open",  # the summarizer failed several times in a row and is left alone for a while
     "spooled",  # the object store did not answer in time; the record waits in the local spool
-    "unfinished_step",  # a step is committed, but its file names could not all be set yet
+    "unfinished_step",  # a step is committed, but not all of its files have their final names yet
     "exporter_drops",  # an exporter could not keep up and dropped events
-    "events_dropped",  # the archive took no events for a long time, and the oldest of those that waited are lost
-    "state_reset",  # the session's state does not fit its messages and was started anew
-    "pointer_copied",  # a pointer to an archived output stood in text that came from somewhere else
+    "events_dropped",  # the archive accepted no events for a long time; the oldest waiting events are lost
+    "state_reset",  # the session's state does not match its messages and was started anew
+    "pointer_copied",  # text from elsewhere contains a pointer to an archived output
     "server_managed",  # the provider keeps the conversation; there is nothing to compact
     "torn_events",  # a half-written line was cut from the end of events.jsonl
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 
 
-class Properties:
-    """Base of the property classes. `OPTIONAL` names the properties that are left out when they are None."""
+class _Record:
+    """Base of everything in an event. Reading is strict: no value is converted to the type of its field."""
+
+    __pydantic_config__: ClassVar[Mapping[str, bool]] = {"strict": True}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], dict[str, Any]]) -> Any:
+        # In strict mode pydantic would accept instances only; a line holds mappings.
+        return {**handler(source), "strict": False}
+
+
+class Properties(_Record):
+    """Base of the property classes."""
 
     NAME: ClassVar[str]
     OPTIONAL: ClassVar[frozenset[str]] = frozenset()
+    """The properties that are left out of the line when they are None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breakdown:
-    """Where the tokens of a request are."""
+class Breakdown(_Record):
+    """How the tokens of a request are divided."""
 
     system: int
     developer: int
@@ -61,8 +90,8 @@ class Breakdown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyInForce:
-    """The settings that a decision was made with."""
+class PolicyInForce(_Record):
+    """The policy settings that a decision was based on."""
 
     trigger_pct: float
     hard_cap_buffer: int
@@ -70,20 +99,20 @@ class PolicyInForce:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a plan keeps, whatever happens."""
+class Kept(_Record):
+    """What a plan keeps in any case."""
 
     pinned: int
-    """Messages that always stay."""
+    """Messages that are never pruned."""
     recent_turns: int
-    """Newest turns whose words stay."""
+    """Newest turns whose text stays."""
     tool_pairs: int
-    """Newest calls that stay with their results."""
+    """Newest tool calls that stay whole, with their results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers:
-    """Messages in each layer of the result."""
+class Layers(_Record):
+    """Number of messages in each layer of the result."""
 
     pinned: int
     summary: int
@@ -92,56 +121,52 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEstimate(Properties):
-    """The size of a request was counted. Its time is that from the call to the count."""
+    """The size of a request was counted. Its span runs from the call to the count."""
 
     NAME: ClassVar[str] = "compact.token_estimate"
     model: str
     t_est: int
-    """Tokens of the whole request, tools and system prompt included."""
+    """Tokens of the whole request, including tools and system prompt."""
     max_tokens: int
     """The model's window."""
     usage_pct: float
-    """Share of the window, 0 to 1."""
+    """Share of the window that is used, from 0 to 1."""
     breakdown: Breakdown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDecision(Properties):
-    """It was decided whether to act, and why. An idle one ends its preflight and is the span of it."""
+    """The trigger decided whether to act. If not, this event ends the preflight and is its span."""
 
     NAME: ClassVar[str] = "compact.trigger_decision"
     OPTIONAL: ClassVar[frozenset[str]] = frozenset({"kept", "pruned_count"})
     triggered: bool
-    reason: str
-    """Which setting says so (trigger_pct, budget, a threshold), manual, below_threshold, or ineffective."""
+    reason: Reason
+    """The setting that decided, or why nothing was done."""
     note: str | None
-    """What the caller of a manual compaction gave as its reason."""
+    """The note that the caller of a manual compaction gave."""
     policy: PolicyInForce
     kept: Kept | None = None
-    """Only when triggered: what the plan keeps."""
+    """If triggered: what the plan keeps."""
     pruned_count: int | None = None
-    """Only when triggered: messages that the plan lets go. How many went, compact.pruned_messages says."""
-
-    def __post_init__(self) -> None:
-        if self.triggered and (self.kept is None or self.pruned_count is None):
-            raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
+    """If triggered: messages that the plan removes. compact.pruned_messages says how many were removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archival(Properties):
-    """A record was saved."""
+    """A record was saved in the archive."""
 
     NAME: ClassVar[str] = "compact.archival"
     session_id: str
     step: int
     storage_adapter: str
     file_path: str
-    """Its path, or its address in an object store."""
+    """The path of the record, or its address in an object store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offload(Properties):
-    """A tool's output lies in the archive; a pointer stands in its place."""
+    """A tool's output was moved to the archive and replaced by a pointer."""
 
     NAME: ClassVar[str] = "compact.offload"
     tool_name: str
@@ -149,12 +174,12 @@ class Offload(Properties):
     tokens_before: int
     tokens_after: int
     file_path: str
-    """Where the agent's recovery tools find it."""
+    """The path under which the agent's recall tools find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallsShrunk(Properties):
-    """An old tool result, or a long argument of a call, lies in the archive; a short form stands in its place."""
+    """An old tool result, or a long argument of a call, was moved to the archive and replaced by a short form."""
 
     NAME: ClassVar[str] = "compact.calls_shrunk"
     tool_name: str
@@ -162,79 +187,79 @@ class CallsShrunk(Properties):
     tokens_before: int
     tokens_after: int
     file_path: str
-    """Where the agent's recovery tools find it."""
+    """The path under which the agent's recall tools find it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryCreated(Properties):
-    """A summary stands in the context. The payload holds it; its time is that of summarizing."""
+    """A summary was put into the context. The payload holds its text; the span covers the summarizing."""
 
     NAME: ClassVar[str] = "compact.summary_created"
     strategy: str
     input_messages: int
-    """Messages that it stands for."""
+    """Messages that it replaces."""
     summary_tokens: int
     compression_ratio: float
-    """Tokens of the summary by tokens of what it stands for."""
+    """Tokens of the summary divided by the tokens of what it replaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunedMessages(Properties):
-    """Messages left the context: the step is committed."""
+    """Messages left the context; the step is committed."""
 
     NAME: ClassVar[str] = "compact.pruned_messages"
     layers: Layers
     pruned_count: int
-    """Messages that stood in the context before and do not stand in it now, summarized ones included."""
+    """Messages that left the context, including those that were summarized."""
     tokens_before: int
-    """Of the messages alone."""
+    """Tokens of the messages, without system prompt and tools."""
     tokens_after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Properties):
-    """A pass began."""
+    """A pass started."""
 
     NAME: ClassVar[str] = "compact.started"
-    reason: str
+    reason: Reason
     note: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Properties):
-    """A pass ended. It is the span of the whole preflight, counting included; the pass's other events lie below it."""
+    """A pass ended. Its span is the whole preflight, including counting, and is the parent of the pass's other events."""
 
     NAME: ClassVar[str] = "compact.finished"
-    reason: str
+    reason: Reason
     note: str | None
-    outcome: str
-    """compacted, unchanged (nothing was gained), adopted (another worker was faster), failed."""
+    outcome: PassOutcome
+    """How the pass ended: adopted means that another worker was faster, unchanged that nothing was gained."""
     duration_ms: float
-    """Of the pass alone."""
+    """Duration of the pass alone."""
     tokens_before: int
-    """Of the whole request."""
+    """Tokens of the whole request."""
     tokens_after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure(Properties):
-    """Something failed. Its status is `error`."""
+    """Something failed. The status of the event is `error`."""
 
     NAME: ClassVar[str] = "compact.error"
     error_type: str
     message: str
     fallback: Fallback
-    """What was done instead."""
+    """What was used instead."""
 
     @classmethod
     def of(cls, problem: Exception, fallback: Fallback) -> Failure:
-        """The event that an exception is told as."""
+        """The event that reports an exception."""
         return cls(error_type=type(problem).__name__, message=str(problem), fallback=fallback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned(Properties):
-    """Something that an operator should know."""
+    """Something that an operator should know about."""
 
     NAME: ClassVar[str] = "compact.warning"
     code: WarningCode
@@ -244,13 +269,13 @@ class Warned(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery(Properties):
-    """The provider refused a request as too long."""
+    """The provider refused a request as too long, and recovery acted."""
 
     NAME: ClassVar[str] = "compact.recovery"
     attempt: int
     action: RecoveryAction
     learned_limit: int | None
-    """The limit that it named, if it did."""
+    """The limit that the provider named, if any."""
 
 
 KINDS: dict[str, type[Properties]] = {
@@ -270,12 +295,12 @@ KINDS: dict[str, type[Properties]] = {
         Recovery,
     )
 }
-"""Every event name and the class of its properties."""
+"""The class of properties for every event name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of `events.jsonl`: what happened, when, in which session, as part of what."""
+    """One line of `events.jsonl`."""
 
     properties: Properties
     session_id: str
@@ -294,7 +319,7 @@ class Event:
         return self.properties.NAME
 
     def to_json(self) -> dict[str, Any]:
-        """The event as plain values, in the form and order of the contract."""
+        """Return the event as plain JSON values, in the form and order of the contract."""
         return {
             "name": self.name,
             "session_id": self.session_id,
@@ -305,48 +330,72 @@ class Event:
             "started_at": self.started_at,
             "ended_at": self.ended_at,
             "status": self.status,
-            "properties": plain(self.properties),
+            "properties": _to_plain(self.properties),
             "payload": dict(self.payload),
         }
 
 
+def _to_plain(value: Any) -> dict[str, Any]:
+    # Called for every event of every preflight: several times faster than `dataclasses.asdict`.
+    optional: frozenset[str] = getattr(value, "OPTIONAL", frozenset())
+    found = {}
+    for each in fields(value):
+        entry = getattr(value, each.name)
+        if entry is None and each.name in optional:
+            continue
+        found[each.name] = _to_plain(entry) if isinstance(entry, _Record) else entry
+    return found
+
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
-_FIELDS = {
-    "session_id": str,
-    "step": int,
-    "trace_id": str,
-    "span_id": str,
-    "parent_id": str | None,
-    "started_at": str,
-    "ended_at": str,
-    "status": Status,
-    "payload": Mapping,
-}
 
 
 def parse(data: Any) -> Event:
-    """The event that `Event.to_json` wrote. Properties that this version does not know are passed over.
+    """Read back what `Event.to_json` wrote. Properties that this version does not know are ignored.
 
     Raises:
-        ValueError: it is not an event: says which field is missing or wrong.
+        ValueError: it is not an event; the message names the field that is missing or wrong.
     """
+    from pydantic import ValidationError
+
     if not isinstance(data, Mapping):
         raise ValueError(f"an event is an object, got {type(data).__name__}")
     kind = KINDS.get(str(data.get("name")))
     if kind is None:
         raise ValueError(f"unknown event name {data.get('name')!r}; known: {', '.join(KINDS)}")
-    values = {name: checked(data, name, hint, kind.NAME) for name, hint in _FIELDS.items()}
+    try:
+        line = _line_model(kind.NAME).model_validate(data)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{kind.NAME}: {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from None
+    decision = line.properties
+    if (
+        isinstance(decision, TriggerDecision)
+        and decision.triggered
+        and None in (decision.kept, decision.pruned_count)
+    ):
+        raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
     for name in ("started_at", "ended_at"):
-        if not _TIME.fullmatch(values[name]):
+        if not _TIME.fullmatch(getattr(line, name)):
             raise ValueError(f"{kind.NAME}: {name!r} must be UTC like 2026-01-31T12:00:00.000000Z")
-    return Event(properties=build(kind, checked(data, "properties", Mapping, kind.NAME), kind.NAME), **values)
+    return Event(**dict(line))
+
+
+@cache
+def _line_model(name: str) -> Any:
+    """The pydantic model of a line with this event name."""
+    from pydantic import ConfigDict, create_model
+
+    types: dict[str, Any] = {**get_type_hints(Event), "properties": KINDS[name]}
+    required: dict[str, Any] = {field_name: (hint, ...) for field_name, hint in types.items()}
+    return create_model("Line", __config__=ConfigDict(strict=True), **required)
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment in UTC, of fixed width: `2026-01-31T12:00:00.000000Z`.
+    """Format a time in UTC with fixed width: `2026-01-31T12:00:00.000000Z`.
 
     Raises:
-        ValueError: the moment has no timezone.
+        ValueError: the time has no timezone.
     """
     if moment.tzinfo is not UTC:
         if moment.tzinfo is None:
@@ -356,10 +405,10 @@ def timestamp(moment: datetime) -> str:
 
 
 def moment(text: str) -> datetime:
-    """The moment that `timestamp` wrote.
+    """Read back what `timestamp` wrote.
 
     Raises:
-        ValueError: it is not such a time.
+        ValueError: the text has another form.
     """
     if not _TIME.fullmatch(text):
         raise ValueError(f"not a time like 2026-01-31T12:00:00.000000Z: {text!r}")
@@ -367,54 +416,62 @@ def moment(text: str) -> datetime:
 
 
 class Ids:
-    """A sequence of ids that depends on its seed and nothing else. Safe to share between threads."""
+    """A sequence of ids that depends only on its seed. Safe to share between threads."""
 
     def __init__(self, seed: str) -> None:
         self._seed = hashlib.sha256(f"{seed}:".encode())
-        self._numbers = itertools.count(1)  # the next one is given out in one piece, whoever asks
+        self.next_number: Callable[[], int] = itertools.count(1).__next__  # atomic
+        """Draws the number of an id. The id itself can be made later."""
 
     def trace_id(self) -> str:
-        """A new trace id: 32 hex digits."""
-        return self._next(32)
+        """Return a new trace id: 32 hex digits."""
+        return self._name(self.next_number(), 32)
 
-    def span_id(self) -> str:
-        """A new span id: 16 hex digits."""
-        return self._next(16)
+    def span_id(self, number: int | None = None) -> str:
+        """Return the span id with this number, or a new one: 16 hex digits."""
+        return self._name(self.next_number() if number is None else number, 16)
 
-    def _next(self, digits: int) -> str:
+    def _name(self, number: int, digits: int) -> str:
         found = self._seed.copy()
-        found.update(b"%d" % next(self._numbers))
+        found.update(b"%d" % number)
         return found.hexdigest()[:digits]
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where an event belongs: the trace, and the span that caused it."""
+    """The trace that an event belongs to, and its parent span."""
 
     trace_id: str
     parent_id: str | None = None
 
 
 class Span(NamedTuple):
-    """The place of one event that is made later: where it belongs, its own id, and the time that it took."""
+    """The place of an event that is made later. Ids are numbers until then, because making them costs a hash."""
 
-    trace: Trace
-    span_id: str
+    trace_id: str
+    parent: int | None
+    """The number of the span above it."""
+    number: int
     started_at: datetime
     ended_at: datetime
 
 
 def session_trace(session_id: str) -> Trace:
-    """The trace of a session: one for all its processes, made of nothing but its id."""
+    """Return the trace of a session. It depends only on the session id, so all processes share it."""
     return Trace(Ids(f"session:{session_id}").trace_id())
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Makes events: gives each its times and its ids."""
+    """Makes events and gives them their times and ids."""
 
     clock: Clock
     ids: Ids
+
+    def span_now(self, session_id: str) -> Span:
+        """The place of an event that takes no time, directly below its session."""
+        now = self.clock()
+        return Span(session_trace(session_id).trace_id, None, self.ids.next_number(), now, now)
 
     def event(
         self,
@@ -428,24 +485,28 @@ class Recorder:
         span: Span | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> Event:
-        """An event in the place that `span` says; without one it ends now, and took no time unless it says when it began.
+        """Make an event. With a `span`, times and ids come from it.
 
-        Without a `trace` it belongs to the session's, with no span above it.
+        Otherwise the event ends at `ended_at` (default: now), starts at `started_at` (default: its end), and belongs to
+        `trace` (default: the session's trace, without a parent).
         """
-        if span is None:
-            end = ended_at or self.clock()
-            trace = trace or session_trace(session_id)
-            span = Span(trace, self.ids.span_id(), started_at or end, end)
+        if span is not None:
+            parent = None if span.parent is None else self.ids.span_id(span.parent)
+            trace, number = Trace(span.trace_id, parent), span.number
+            started_at, ended_at = span.started_at, span.ended_at
+        else:
+            trace, number = trace or session_trace(session_id), self.ids.next_number()
+            ended_at = ended_at or self.clock()
         return Event(
             properties=properties,
             session_id=session_id,
             step=step,
-            trace_id=span.trace.trace_id,
-            span_id=span.span_id,
-            parent_id=span.trace.parent_id,
-            # A clock may be set back between two readings; an event never ends before it began.
-            started_at=timestamp(min(span.started_at, span.ended_at)),
-            ended_at=timestamp(span.ended_at),
+            trace_id=trace.trace_id,
+            span_id=self.ids.span_id(number),
+            parent_id=trace.parent_id,
+            # The clock may be set back between two readings; an event never ends before it started.
+            started_at=timestamp(min(started_at or ended_at, ended_at)),
+            ended_at=timestamp(ended_at),
             status="error" if isinstance(properties, Failure) else "ok",
             payload=payload or {},
         )

@@ -15,7 +15,7 @@ from compact.archive.stores.spool import SpooledStore
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(params=["fs", "memory", "s3"])
+@pytest.fixture(params=["fs", "memory", pytest.param("s3", marks=pytest.mark.server)])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Opens the same store again and again, as several processes would."""
     opened: list[Store] = []

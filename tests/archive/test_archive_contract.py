@@ -22,19 +22,19 @@ from support.archive import (
 )
 
 from compact.archive import Step, Store, Taken
+from compact.archive.log import LogWatcher
 from compact.archive.stores import owners
-from compact.archive.watching import LogWatcher
 from compact.errors import ArchiveError
 from compact.events import Archival, Started, Warned
 from compact.redaction import Redactor
 
 
 def visible(store: Store, folder: str) -> list[str]:
-    return [e.key.removeprefix(f"{folder}/") for e in store.entries(folder) if "/." not in e.key]
+    return [e.key.removeprefix(f"{folder}/") for e in store.blobs(folder) if "/." not in e.key]
 
 
 def hidden(store: Store, folder: str) -> list[str]:
-    return [e.key for e in store.entries(folder) if "/." in e.key]
+    return [e.key for e in store.blobs(folder) if "/." in e.key]
 
 
 def test_a_committed_step_has_the_names_of_the_contract(store: Store) -> None:
@@ -162,7 +162,7 @@ def test_every_save_is_audited(store: Store) -> None:
 def test_events_come_back_in_order_and_from_any_place(store: Store, reopen: Callable[[], Store]) -> None:
     make = recorder()
     archive = archive_on(store)
-    events = [make.event(Started(reason=f"r{n}", note=None), session_id="s1", step=0) for n in range(6)]
+    events = [make.event(Started(reason="manual", note=f"r{n}"), session_id="s1", step=0) for n in range(6)]
     archive.append_events("s1", events[:2])
     archive.append_events("s1", [])
     archive_on(reopen()).append_events("s1", events[2:5])
@@ -179,7 +179,12 @@ def test_concurrent_appends_do_not_mix(store: Store) -> None:
         make = recorder()
         for n in range(5):
             events = [
-                make.event(Started(reason="x" * 3000, note=f"{worker}.{n}.{i}"), session_id="s1", step=0)
+                make.event(
+                    Started(reason="manual", note=f"{worker}.{n}.{i}"),
+                    session_id="s1",
+                    step=0,
+                    payload={"padding": "x" * 3000},
+                )
                 for i in range(2)
             ]
             archive.append_events("s1", events)
@@ -293,7 +298,7 @@ def test_no_write_escapes_redaction(store: Store) -> None:
         Started(reason="manual", note=SECRET), session_id=session_id, step=1, payload={"deep": [SECRET]}
     )
     archive.append_events(session_id, [event])
-    stored = [e.key for folder in store.folders() for e in store.entries(folder)]
+    stored = [e.key for folder in store.folders() for e in store.blobs(folder)]
     assert len(stored) >= 6
     for key in stored:
         assert SECRET not in key
@@ -332,7 +337,7 @@ def test_verify_sees_damage(store: Store) -> None:
     output = archive.put_output("s1", "text", tool_name="t", tool_call_id="c")
     other = archive_on(store)
     other.put_output("s2", "other", tool_name="t", tool_call_id="c")
-    wrong = next(e.key for e in store.entries("s2", "tool_outputs/"))
+    wrong = next(e.key for e in store.blobs("s2", "tool_outputs/"))
     spoil(store, "s1/transcript-pre-compact-001.jsonl", wrong)
     spoil(store, f"s1{output.path}", wrong)
     store.delete(["s1/summary-002.json", "s1/state-001.json"])
@@ -565,7 +570,7 @@ def test_whoever_watches_the_logs_is_told_what_is_new(store: Store, reopen: Call
     assert (news.session_id, news.first) == ("s1", 0)
     assert news.lines == archive.event_lines("s1")
     assert logs.look() == []
-    started = recorder().event(Started(reason="again", note=None), session_id="s1", step=1)
+    started = recorder().event(Started(reason="manual", note="again"), session_id="s1", step=1)
     archive.append_events("s1", [started])
     (news,) = logs.look()
     assert [json.loads(line) for line in news.lines] == [started.to_json()]
@@ -592,7 +597,7 @@ def test_how_far_an_exporter_came_is_remembered(store: Store, reopen: Callable[[
 def test_a_living_process_keeps_its_own_cursor(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = archive_on(store)
     with monkeypatch.context() as patched:
-        patched.setattr(owners, "current", lambda: owners._owner(os.getppid()))
+        patched.setattr(owners, "current", lambda: owners.owner_of(os.getppid()))
         archive.set_cursor("s1", "ariadne", "a" * 16)
     assert archive.cursor("s1", "ariadne") is None, "that process sends the rest itself"
     with monkeypatch.context() as patched:

@@ -17,7 +17,7 @@ import pytest
 from support.archive import NoRedactor, add_step, commit, conversation, fs_archive, recorder
 
 from compact.archive import Step
-from compact.archive.stores import durable, owners, tree
+from compact.archive.stores import durable, files, owners
 from compact.errors import ArchiveError
 from compact.events import Event, Started
 
@@ -69,7 +69,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
     found = Faulty()
     # Those who look at what a failure left are other processes: for them the one that failed has ended.
     monkeypatch.setattr(owners, "is_gone", lambda attempt: True)
-    for module in (durable, tree):
+    for module in (durable, files):
         monkeypatch.setattr(module, "os", found.module(os))
     monkeypatch.setattr(durable, "fcntl", found.module(fcntl))
     return found
@@ -90,7 +90,7 @@ def scenario(root: Path, done: Acknowledged) -> None:
     make = recorder()
     text = "an output"
     done.outputs.append((archive.put_output("s", text, tool_name="t", tool_call_id="c").path, text))
-    event = make.event(Started(reason="r", note=None), session_id="s", step=0)
+    event = make.event(Started(reason="manual", note=None), session_id="s", step=0)
     archive.append_events("s", [event])
     done.events.append(event)
     after = len(archive.steps("s"))
@@ -156,6 +156,7 @@ def fail_each(tmp_path: Path, faulty: Faulty, before: int, places: Iterator[tupl
     return failed
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_any_error_at_any_system_call_leaves_the_old_state_or_the_new(tmp_path: Path, faulty: Faulty) -> None:
     """Each call fails once, with one of the four errors in turn; `make slow` runs all four at each."""

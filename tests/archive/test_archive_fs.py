@@ -34,7 +34,7 @@ def record(text: str = "content") -> Record:
 
 
 def started(note: str = "n") -> Any:
-    return recorder().event(Started(reason="r", note=note), session_id="s", step=0)
+    return recorder().event(Started(reason="manual", note=note), session_id="s", step=0)
 
 
 # --- the order of system calls ---------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_events_go_out_in_one_write(tmp_path: Path) -> None:
         "from compact.events import Started\n"
         "archive = fs_archive(root, redactor=NoRedactor())\n"
         "make = recorder()\n"
-        "archive.append_events('s', [make.event(Started(reason='x' * 9000, note=None), session_id='s', step=0)] * 9)",
+        "archive.append_events('s', [make.event(Started(reason='manual', note='x' * 9000), session_id='s', step=0)] * 9)",
     )
     assert calls.count("write archive/s/events.jsonl") == 1
     assert calls.count("flock archive/s/events.jsonl") == 1
@@ -199,11 +199,10 @@ def test_a_pipe_in_a_files_place_does_not_hang(tmp_path: Path) -> None:
         archive.read_text("s", "/tool_outputs/pipe.txt")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_write_permission_is_an_archive_error(tmp_path: Path) -> None:
-    (tmp_path / "archive").mkdir(mode=0o500)
+def test_a_folder_without_write_permission_is_an_archive_error(unprivileged_folder: Path) -> None:
+    (unprivileged_folder / "archive").mkdir(mode=0o500)
     with pytest.raises(ArchiveError, match="EACCES"):
-        add_step(fs_archive(tmp_path / "archive"), "s")
+        add_step(fs_archive(unprivileged_folder / "archive"), "s")
 
 
 def test_the_root_stays_where_it_was_when_the_working_folder_changes(
@@ -283,8 +282,7 @@ def test_what_is_already_there_is_made_durable_before_it_counts_as_stored(
 def test_leftovers_of_dead_processes_are_swept_and_those_of_living_ones_stay(tmp_path: Path) -> None:
     root = tmp_path / "s"
     add_step(fs_archive(tmp_path), "s")
-    machine, *_ = owners.current().split("-")
-    living = f"{machine}-{os.getppid()}-{owners._start_of(os.getppid())}-1"
+    living = f"{owners.owner_of(os.getppid())}-1"
     elsewhere = "00000000-1-1-1"
     for owner in (dead_attempt(), living, elsewhere):
         (root / f".tmp-{owner}").write_text("half")
@@ -369,7 +367,7 @@ def test_a_line_that_is_no_event_is_passed_over_and_verify_names_it(tmp_path: Pa
     assert len(archive.events("s")) == 2
     (problem,) = archive.verify()
     assert (problem.key, problem.code) == ("s/events.jsonl", "damaged")
-    assert problem.message.startswith("line 2 is no event")
+    assert problem.message.startswith("line 2 is not an event")
 
 
 def test_a_lock_that_nobody_gives_back_ends_in_an_error(tmp_path: Path) -> None:
@@ -464,7 +462,7 @@ def test_names_that_were_given_already_are_passed_over(tmp_path: Path) -> None:
     os.link(tmp_path / "s" / ".attempt-x-transcript", tmp_path / "s" / "final")
     store.publish([("s/.attempt-x-transcript", "s/final")])
     store.publish([("s/.attempt-x-transcript", "s/final")])
-    assert [entry.key for entry in store.entries("s")] == ["s/final"]
+    assert [blob.key for blob in store.blobs("s")] == ["s/final"]
     with pytest.raises(ArchiveError, match="ENOENT"):
         store.publish([("s/.attempt-y-transcript", "s/other")])
 
@@ -474,7 +472,7 @@ def test_a_folder_that_is_removed_under_a_running_archive_is_made_again(tmp_path
     store.create("s/x", record())
     shutil.rmtree(tmp_path / "archive")
     assert store.read("s/x") is None
-    assert store.entries("s") == []
+    assert store.blobs("s") == []
     assert store.folders() == []
     store.delete(["s/x", "t/y"])
     with pytest.raises(ArchiveError, match="the folder was removed meanwhile"):
@@ -538,9 +536,15 @@ def test_where_the_start_of_a_process_is_unknown_its_number_decides(monkeypatch:
 def test_an_archive_forgets_sessions_it_has_not_seen_lately(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("compact.archive.recent.SESSIONS", 3)
-    archive = fs_archive(tmp_path, redactor=NoRedactor())
-    for number in range(6):
+    monkeypatch.setattr("compact.archive.records._MOST_SESSIONS", 3)
+    redactors: list[str] = []
+
+    def session_redactor(session_id: str) -> NoRedactor:
+        redactors.append(session_id)
+        return NoRedactor()
+
+    archive = fs_archive(tmp_path, redactor=NoRedactor(), session_redactor=session_redactor)
+    for number in (0, 1, 2, 3, 3, 4, 5, 4, 0):
         archive.put_output(f"s{number}", "text", tool_name="t", tool_call_id="c")
-    assert len(archive._entered) == len(archive._outputs) == 3
+    assert redactors == ["s0", "s1", "s2", "s3", "s4", "s5", "s0"], "only the last three are remembered"
     assert not archive.put_output("s0", "text", tool_name="t", tool_call_id="c").new

@@ -72,6 +72,7 @@ def test_an_id_that_holds_a_secret_does_not_become_a_folder_name() -> None:
     assert all(SECRET not in session for session in archive.sessions())
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_different_ids_have_different_folders_that_are_safe_names(one: str, two: str) -> None:

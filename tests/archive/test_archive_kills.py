@@ -40,6 +40,7 @@ def kills(root: Path, count: int, seed: int) -> None:
     print(found["kills"], "kills", found["kinds"], f"{time.monotonic() - began:.0f} s")  # noqa: T201
 
 
+@pytest.mark.sweep
 def test_sixty_kills_lose_nothing_that_was_acknowledged_and_tear_nothing(tmp_path: Path) -> None:
     kills(tmp_path / "archive", 60, seed=1)
 
@@ -63,6 +64,7 @@ def races(root: Path, processes: int, steps: int) -> None:
     print(processes, "processes", total, "steps", found["lost"], "lost races")  # noqa: T201
 
 
+@pytest.mark.sweep
 def test_processes_that_race_for_steps_leave_no_gap_and_overwrite_nothing(tmp_path: Path) -> None:
     races(tmp_path / "archive", 4, 6)
 

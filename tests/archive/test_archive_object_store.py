@@ -74,7 +74,7 @@ def test_keys_lie_under_the_prefix_and_carry_the_kms_key(moto: str, bucket: str)
     )
     archive = archive_on(store)
     add_step(archive, "s")
-    keys = [entry.key for entry in store.entries("s")]
+    keys = [blob.key for blob in store.blobs("s")]
     assert len(keys) == 6
     for key in keys:
         headers = unsigned(moto, f"/{bucket}/team/archive/{key}", "HEAD")
@@ -88,7 +88,7 @@ def test_events_are_numbered_segments(moto: str, bucket: str) -> None:
     store = open_s3(bucket=bucket, endpoint_url=moto)
     for line in ("one\n", "two\n", "three\n"):
         store.append("s/events.jsonl", record(line))
-    assert [entry.key for entry in store.entries("s", "events/")] == [
+    assert [blob.key for blob in store.blobs("s", "events/")] == [
         "s/events/00000001.jsonl",
         "s/events/00000002.jsonl",
         "s/events/00000003.jsonl",
@@ -175,7 +175,7 @@ def test_errors_say_what_to_check(opened: Callable[..., ObjectStore], faults: Fa
         store.create("s/x", record())
     for read in (
         lambda: store.read("s/x"),
-        lambda: store.entries("s"),
+        lambda: store.blobs("s"),
         store.folders,
         lambda: store.delete(["s/x"]),
     ):
@@ -192,7 +192,7 @@ def test_a_bucket_that_does_not_exist_takes_nothing(moto: str) -> None:
     ):
         with pytest.raises(ArchiveError, match="Check that the bucket exists"):
             work()
-    for look in (lambda: store.append("s/events.jsonl", record()), lambda: store.entries("s"), store.folders):
+    for look in (lambda: store.append("s/events.jsonl", record()), lambda: store.blobs("s"), store.folders):
         with pytest.raises(ArchiveError, match="404 Not Found"):
             look()
     assert store.read("s/x") is None
@@ -237,7 +237,7 @@ def test_a_copy_whose_source_is_gone_is_fine_if_the_target_is_there(moto: str, b
     store.publish([("s/.attempt-1-x", "s/final")])
     store.publish([("s/.attempt-1-x", "s/final")])
     assert store.read("s/final") == b"staged"
-    assert [entry.key for entry in store.entries("s")] == ["s/final"]
+    assert [blob.key for blob in store.blobs("s")] == ["s/final"]
     with pytest.raises(ArchiveError, match=r"neither s/\.attempt-2-x nor s/other is there"):
         store.publish([("s/.attempt-2-x", "s/other")])
     store.close()
@@ -250,11 +250,11 @@ def test_a_forked_child_gets_an_error_and_does_not_hang(moto: str, bucket: str) 
         "from compact.archive.stores.objects import open_s3\n"
         "from compact.errors import ArchiveError\n"
         "store = open_s3(bucket=sys.argv[2], endpoint_url=sys.argv[1])\n"
-        "store.entries('s')\n"
+        "store.blobs('s')\n"
         "pid = os.fork()\n"
         "if pid == 0:\n"
         "    try:\n"
-        "        store.entries('s')\n"
+        "        store.blobs('s')\n"
         "    except ArchiveError as problem:\n"
         "        os._exit(0 if problem.reason == 'forked' else 1)\n"
         "    os._exit(2)\n"
@@ -264,6 +264,7 @@ def test_a_forked_child_gets_an_error_and_does_not_hang(moto: str, bucket: str) 
     assert done.returncode == 0
 
 
+@pytest.mark.server
 def test_a_server_with_signatures_takes_puts_and_refuses_wrong_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +311,7 @@ def test_a_profile_that_does_not_exist_is_a_config_error(
         open_s3(bucket="b")
 
 
+@pytest.mark.server
 def test_of_many_puts_of_a_new_key_the_server_takes_one() -> None:
     """What the tests of races rely on: the server itself is as strict as S3 is."""
     with moto_server("0.000001") as address:

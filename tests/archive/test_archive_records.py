@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from support.archive import SECRET, NoRedactor, add_step, archive_on, conversation, recorder
+from support.strategies import examples
 
 import compact.archive
 from compact.archive import MemoryStore, Record, Scribe, Step
@@ -67,12 +68,12 @@ def test_what_json_cannot_hold_is_refused_before_anything_is_written(value: Any,
     store = MemoryStore()
     archive = archive_on(store)
     add_step(archive, "s", conversation(1))
-    before = {entry.key for entry in store.entries("s")}
+    before = {blob.key for blob in store.blobs("s")}
     messages = [{"role": "user", "content": "fine"}, {"role": "user", "content": value}]
     with pytest.raises(ArchiveError, match=complaint) as caught:
         archive.begin("s", messages, dialect="chat", after=1)
     assert caught.value.reason == "unserialisable"
-    assert {entry.key for entry in store.entries("s")} == before
+    assert {blob.key for blob in store.blobs("s")} == before
 
 
 def test_a_value_that_contains_itself_is_refused() -> None:
@@ -117,7 +118,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.dictionaries(st.text(), JSON, max_size=3), max_size=4))
 def test_a_transcript_comes_back_exactly_lone_surrogates_and_all(messages: list[dict[str, Any]]) -> None:
     archive = archive_on(MemoryStore(), redactor=NoRedactor())
@@ -157,7 +158,7 @@ def test_every_message_keeps_its_place_through_redaction() -> None:
         def session(self) -> Dropping:
             return self
 
-    with pytest.raises(ArchiveError, match="gave back 4 of 5 messages"):
+    with pytest.raises(ArchiveError, match="returned 4 of 5 messages"):
         archive_on(MemoryStore(), redactor=Dropping()).begin("s", conversation(1), dialect="chat", after=0)
 
 
@@ -168,7 +169,7 @@ def test_a_session_remembers_what_was_secret_in_it() -> None:
     value = "Kq7vT2mXw9Lr4BzN"
     archive.put_output("s", f"password = {value}", tool_name="t", tool_call_id="1")
     archive.put_output("s", f"then {value} again", tool_name="t", tool_call_id="2")
-    assert all(value.encode() not in (store.read(e.key) or b"") for e in store.entries("s"))
+    assert all(value.encode() not in (store.read(e.key) or b"") for e in store.blobs("s"))
 
 
 def test_the_redactor_of_a_session_can_be_given() -> None:
@@ -198,7 +199,7 @@ def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:
         "abc",
         [
             recorder().event(
-                Started(reason="12345", note=None), session_id="abc", step=1, payload={"n": "999"}
+                Started(reason="manual", note="12345"), session_id="abc", step=1, payload={"n": "999"}
             )
         ],
     )
@@ -207,7 +208,7 @@ def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:
     assert step.fingerprints == {"prefix": "0123456789abcdef"}
     paths = [e.properties.file_path for e in archive.events("abc") if isinstance(e.properties, Archival)]
     assert "memory://abc/state-001.json" in paths
-    assert archive.events("abc")[-1].properties == Started(reason="<REDACTED>", note=None)
+    assert archive.events("abc")[-1].properties == Started(reason="manual", note="<REDACTED>")
     assert archive.verify() == []
 
 
@@ -269,6 +270,6 @@ def test_the_same_run_gives_the_same_bytes() -> None:
         archive = archive_on(store, attempt_ids=lambda: f"attempt{next(numbers)}")
         add_step(archive, "s")
         archive.put_output("s", "out", tool_name="t", tool_call_id="c")
-        return {entry.key: store.read(entry.key) or b"" for entry in store.entries("s")}
+        return {blob.key: store.read(blob.key) or b"" for blob in store.blobs("s")}
 
     assert run() == run()

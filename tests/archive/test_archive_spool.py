@@ -12,8 +12,7 @@ from support.archive import NoRedactor, add_step, archive_on, dead_attempt, make
 from support.s3 import Fault, Faults, faulty_server
 
 from compact.archive import Archive
-from compact.archive.recall.search import SearchIndex
-from compact.archive.recall.tools import recovery_tools
+from compact.archive.recall import SearchIndex, recall_tools
 from compact.archive.records import already_stored
 from compact.archive.stores.objects import open_s3
 from compact.archive.stores.spool import SpooledStore
@@ -55,7 +54,7 @@ def quiet(store: SpooledStore) -> Archive:
 
 
 def started(note: str) -> Event:
-    return recorder().event(Started(reason="r", note=note), session_id="s", step=0)
+    return recorder().event(Started(reason="manual", note=note), session_id="s", step=0)
 
 
 def notes(archive: Archive) -> list[str | None]:
@@ -186,9 +185,9 @@ def test_what_waits_is_seen_by_readers(spooled: Callable[..., SpooledStore], fau
     archive.append_events("s", [started("a")])
     assert notes(archive) == ["a"]
     assert store.folders() == ["s"]
-    assert f"s{output.path}" in [entry.key for entry in store.entries("s")]
+    assert f"s{output.path}" in [blob.key for blob in store.blobs("s")]
     with pytest.raises(ArchiveError, match="failed a moment ago"):
-        store.entries("s", "tool_outputs/")
+        store.blobs("s", "tool_outputs/")
     store.delete([f"s{output.path}"])
     assert store.read(f"s{output.path}") is None
 
@@ -198,7 +197,7 @@ def test_only_one_process_drains_at_a_time(spooled: Callable[..., SpooledStore],
     faults.always("503")
     quiet(store).append_events("s", [started("a")])
     faults.never()
-    with store._turn() as is_ours:
+    with store.drain_lock() as is_ours:
         assert is_ours
         assert other.drain() is False
     assert other.drain()
@@ -220,11 +219,10 @@ def test_closing_does_not_wait_for_a_store_that_is_away(
 def test_closing_sends_what_is_left_if_the_store_is_back(
     spooled: Callable[..., SpooledStore], faults: Faults
 ) -> None:
-    store = spooled()
+    store = spooled(retry_s=0.0)
     faults.always("503")
     quiet(store).append_events("s", [started("a")])
     faults.never()
-    store._resting_until = 0.0
     store.close()
     assert store.waiting() == []
 
@@ -242,7 +240,7 @@ def test_when_the_local_disk_fails_too_the_caller_is_told(
 def test_archives_that_share_a_spool_root_do_not_mix(tmp_path: Path, moto: str) -> None:
     one = SpooledStore(open_s3(bucket="one", endpoint_url=moto), tmp_path)
     two = SpooledStore(open_s3(bucket="two", endpoint_url=moto), tmp_path)
-    assert one._tree.root != two._tree.root
+    assert one.local.root != two.local.root
     one.close()
     two.close()
 
@@ -253,7 +251,7 @@ def test_a_record_that_cannot_be_delivered_stays_readable_and_stops_no_other(
     """Other bytes hold its name in the store."""
     store = spooled()
     other = already_stored(b"other bytes")
-    store._store.create("s/tool_outputs/t_1_000000000000.txt", other)
+    store.remote.create("s/tool_outputs/t_1_000000000000.txt", other)
     faults.always("503")
     mine = already_stored(b"mine")
     assert store.create("s/tool_outputs/t_1_000000000000.txt", mine) == "spooled"
@@ -264,7 +262,7 @@ def test_a_record_that_cannot_be_delivered_stays_readable_and_stops_no_other(
     assert store.drain() is False
     assert store.waiting() == ["s/tool_outputs/t_1_000000000000.txt"]
     assert store.read("s/tool_outputs/t_1_000000000000.txt") == b"mine"
-    assert store._store.read("s/tool_outputs/t_2_000000000000.txt") == b"mine"
+    assert store.remote.read("s/tool_outputs/t_2_000000000000.txt") == b"mine"
 
 
 def test_draining_stops_when_its_time_is_up_or_the_store_fails_again(
@@ -285,11 +283,12 @@ def test_draining_stops_when_its_time_is_up_or_the_store_fails_again(
 def test_an_agent_reads_what_waits_while_the_store_is_away(
     spooled: Callable[..., SpooledStore], faults: Faults
 ) -> None:
-    archive = quiet(spooled())
+    store = spooled()
+    archive = quiet(store)
     sent = archive.put_output("s", "sent before", tool_name="t", tool_call_id="a")
     faults.always("503")
     kept = archive.put_output("s", "the zebra waits", tool_name="t", tool_call_id="b")
-    tools = recovery_tools(archive, "s")
+    tools = recall_tools(archive, "s")
     assert "the zebra waits" in tools["read_file"](path=kept.path)
     for answer in (tools["ls"](), tools["grep"](pattern="zebra"), tools["search"](query="zebra")):
         assert kept.path in answer
@@ -297,7 +296,7 @@ def test_an_agent_reads_what_waits_while_the_store_is_away(
     assert [info.path for info in archive.files("s")] == [kept.path]
     assert "cannot be read now" in tools["read_file"](path=sent.path)
     faults.never()
-    assert archive._store.drain()  # type: ignore[attr-defined]
+    assert store.drain()
     assert [info.path for info in archive.files("s")] == sorted([sent.path, kept.path])
     assert "this machine" not in tools["ls"]()
     assert sent.path in tools["search"](query="before")

@@ -319,7 +319,7 @@ def test_an_object_store_is_searched_and_keeps_no_index(store: Store) -> None:
     archive = archive_on(store)
     path = put(archive, "the zebra")
     assert [hit.path for hit in SearchIndex(archive, "s").search("zebra")] == [path]
-    kept = [entry.key for entry in store.entries("s") if INDEX in entry.key]
+    kept = [blob.key for blob in store.blobs("s") if INDEX in blob.key]
     assert kept == ([f"s/{INDEX}"] if store.adapter in {"fs", "memory"} else [])
 
 
@@ -442,6 +442,7 @@ def test_threads_share_an_index(archive: Archive) -> None:
 # --- large and strange
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_ten_megabytes_in_one_line_are_found_at_their_column(archive: Archive) -> None:
     rows: list[dict[str, Any]] = [{"id": number, "name": f"item {number % 977}"} for number in range(270_000)]

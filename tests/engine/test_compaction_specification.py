@@ -269,6 +269,7 @@ def test_still_over_the_budget_at_one_turn_and_one_pair() -> None:
     assert events(made, name="error")[0]["properties"]["error_type"] == "InsufficientBudget"
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 @pytest.mark.parametrize("runs", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_soak(runs: int) -> None:

@@ -125,6 +125,7 @@ def test_reduced_token_usage_30_to_50_percent() -> None:
     assert sent <= 0.7 * plain
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_process_repeats_as_needed_during_conversation() -> None:
     made = selective(8000)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from support.engine import assert_good, manager, pair, turns, user
 
 from compact import CompactManager
 from compact.checks import violations
-from compact.engine.effects import Begin, Commit, Emit, Load, Need, Store
+from compact.engine.effects import Begin, Commit, Effect, Emit, Load, Store
 from compact.errors import ArchiveError, CompactError
 from compact.summaries.request import SummaryRequest
 from compact.testing import FailingArchive
@@ -42,31 +43,29 @@ class Watched:
 
     def __init__(self, fail_at: int | None = None, problem: type[BaseException] = RuntimeError) -> None:
         self.manager = manager(WINDOW, offload={"large_result_tokens": 2000})
-        self.needs: list[Need] = []
-        serve = self.manager._outside.serve
+        self.needs: list[Effect] = []
+        serve = self.manager.services.serve
 
-        def watched(one_session: Any, need: Need, meter: Any) -> Any:
+        def watched(one_session: Any, need: Effect) -> Any:
             self.needs.append(need)
             if fail_at is not None and len(self.needs) == fail_at + 1:
                 raise problem(f"at {type(need).__name__}")
-            return serve(one_session, need, meter)
+            return serve(one_session, need)
 
-        self.manager._outside.serve = watched  # type: ignore[method-assign, assignment]
+        self.manager.services.serve = watched  # type: ignore[method-assign, assignment]
 
 
-def points() -> list[Need]:
+@cache
+def points() -> tuple[Effect, ...]:
     watched = Watched()
     watched.manager.preflight("s", session())
-    return watched.needs
-
-
-POINTS = points()
+    return tuple(watched.needs)
 
 
 def test_the_pass_asks_for_everything_there_is() -> None:
-    kinds = {type(need) for need in POINTS}
+    kinds = {type(need) for need in points()}
     assert {Load, Store, SummaryRequest, Begin, Commit, Emit} <= kinds
-    assert len(POINTS) > 20
+    assert len(points()) > 20
 
 
 def check_after_failure(
@@ -82,19 +81,7 @@ def check_after_failure(
     assert made.archive.verify("s") == []
 
 
-EVERY_POINT = [
-    (place, problem, runs_async)
-    for place in range(len(POINTS))
-    for problem in (RuntimeError, ArchiveError)
-    for runs_async in (False, True)
-    if not runs_async or place % 5 == 0
-]
-
-
-@pytest.mark.parametrize(("place", "problem", "runs_async"), EVERY_POINT)
-def test_an_error_at_any_point_leaves_the_old_state_or_the_new_one(
-    place: int, problem: type[Exception], runs_async: bool
-) -> None:
+def error_at(place: int, problem: type[Exception], runs_async: bool) -> None:
     watched = Watched(place, problem)
     items, before = session(), session()
     try:
@@ -109,17 +96,39 @@ def test_an_error_at_any_point_leaves_the_old_state_or_the_new_one(
     check_after_failure(watched.manager, items, before)
 
 
-@pytest.mark.parametrize("place", range(0, len(POINTS), 3))
-def test_a_cancel_at_any_point_leaves_the_old_state_or_the_new_one(place: int) -> None:
-    watched = Watched(place, KeyboardInterrupt)
-    items, before = session(), session()
-    with pytest.raises(KeyboardInterrupt):
-        watched.manager.preflight("s", items)
-    check_after_failure(watched.manager, items, before)
+@pytest.mark.parametrize("problem", [RuntimeError, ArchiveError])
+def test_an_error_at_the_first_point_of_each_kind_leaves_the_old_state_or_the_new_one(
+    problem: type[Exception],
+) -> None:
+    kinds = [type(need) for need in points()]
+    for kind in sorted(set(kinds), key=kinds.index):
+        error_at(kinds.index(kind), problem, runs_async=False)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("problem", [RuntimeError, ArchiveError])
+def test_an_error_at_any_point_leaves_the_old_state_or_the_new_one(
+    problem: type[Exception], part: int
+) -> None:
+    for place in range(part, len(points()), 4):
+        error_at(place, problem, runs_async=False)
+        if place % 5 == 0:
+            error_at(place, problem, runs_async=True)
+
+
+@pytest.mark.sweep
+def test_a_cancel_at_any_point_leaves_the_old_state_or_the_new_one() -> None:
+    for place in range(0, len(points()), 3):
+        watched = Watched(place, KeyboardInterrupt)
+        items, before = session(), session()
+        with pytest.raises(KeyboardInterrupt):
+            watched.manager.preflight("s", items)
+        check_after_failure(watched.manager, items, before)
 
 
 def test_if_the_archive_cannot_take_it_it_stays() -> None:
-    recorder = manager()._outside.recorder
+    recorder = manager().services.recorder
     archive = FailingArchive(recorder, lambda operation: operation in ("begin", "put_output"))
     made = CompactManager(manager(100_000).config, archive=archive)
     items = [*turns(3), *pair("big", "x " * 30_000)]

@@ -46,6 +46,7 @@ def replay(messages: list[Item], window: int, keeps_result: bool) -> tuple[list[
     return sent, made
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("window", [6000, 16_000])
 def test_both_kinds_of_host_send_the_same_and_always_legally(window: int) -> None:
     for session in bundled_sessions():

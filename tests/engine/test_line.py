@@ -9,28 +9,28 @@ import pytest
 from support.engine import Item, assert_good, events, manager, of_size, says, turns, user
 
 from compact import CompactManager
-from compact.engine.effects import Begin, Commit, Load, Need
+from compact.engine.effects import Begin, Commit, Effect, Load
 from compact.engine.line import Line
 from compact.errors import ArchiveError, InsufficientBudget
 from compact.tokens import Meter
 
 
-def noting(made: CompactManager, lose_races: int = 0) -> list[Need]:
+def noting(made: CompactManager, lose_races: int = 0) -> list[Effect]:
     """Everything that the line asks for. The first commits are answered: another worker was faster."""
-    needs: list[Need] = []
-    serve = made._outside.serve
+    needs: list[Effect] = []
+    serve = made.services.serve
 
-    def noted(one_session: Any, need: Need, meter: Any) -> Any:
+    def noted(one_session: Any, need: Effect) -> Any:
         needs.append(need)
         if isinstance(need, Commit) and sum(isinstance(n, Commit) for n in needs) <= lose_races:
             return False
-        return serve(one_session, need, meter)
+        return serve(one_session, need)
 
-    made._outside.serve = noted  # type: ignore[method-assign, assignment]
+    made.services.serve = noted  # type: ignore[method-assign, assignment]
     return needs
 
 
-def kinds(needs: list[Need], kind: type[Need]) -> int:
+def kinds(needs: list[Effect], kind: type[Effect]) -> int:
     return sum(isinstance(need, kind) for need in needs)
 
 

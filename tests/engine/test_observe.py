@@ -61,5 +61,5 @@ def test_the_margin_is_that_of_the_model_that_was_called(entry: str, model: str)
     else:
         made.preflight("s", items, model=model)
         made.observe("s", input_tokens=100)
-    assert made._sessions.get("s").correction == pytest.approx(1 / Meter(model).factor)
+    assert made.sessions.get("s").correction == pytest.approx(1 / Meter(model).factor)
     assert Meter("claude-sonnet-4-5").factor > Meter("gpt-4o").factor == 1

@@ -9,7 +9,7 @@ import pytest
 from support.engine import Item, events, manager, pair, says, turns, user
 
 from compact.engine import ladder
-from compact.engine.rows import Row
+from compact.engine.context import Row
 from compact.errors import CompactError, InsufficientBudget
 
 SYSTEM = {"role": "system", "content": "Be careful."}

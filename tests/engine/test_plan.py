@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from support.cuts import built
 
+from compact.engine.context import Desk, Row
 from compact.engine.effects import Begun
 from compact.engine.plan import Folded, Rules, View, bound_to_fold, layered, reducible, selective
-from compact.engine.rows import Desk, Row
 from compact.events import PolicyInForce
 from compact.messages import Text, ToolResult, dialects
 from compact.messages.markers import text_hash

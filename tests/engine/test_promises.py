@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.data import bundled_sessions
 from support.dialects import CONVERTERS
 from support.engine import Clock
-from support.strategies import SESSIONS
+from support.strategies import SESSIONS, examples
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations
@@ -57,7 +57,7 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
         return
     finally:
         made.close()
-    meter = made._meter("gpt-4o")
+    meter = made.meter("gpt-4o")
     total = meter.estimate(after, dialect=dialect, max_tokens=window).total
     assert violations(after, dialect) == [], "illegal"
     assert total <= window - 20, "over budget"
@@ -101,7 +101,7 @@ def run_generated(dialect: str, data: st.DataObject) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_promises_hold_for_any_session(dialect: str, data: st.DataObject) -> None:
     run_generated(dialect, data)
@@ -115,6 +115,7 @@ def test_the_promises_hold_for_a_hundred_thousand_sessions(dialect: str, data: s
     run_generated(dialect, data)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("window", [2500, 6000])
 def test_the_promises_hold_on_real_sessions(dialect: str, window: int) -> None:

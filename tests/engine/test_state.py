@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support.engine import says, user
 
+from compact.engine.context import Row
 from compact.engine.effects import Loaded
-from compact.engine.rows import Row
 from compact.engine.state import SessionState, Working, fingerprint, recalled, remembered, resolve
 from compact.messages import Message, Text
 

@@ -31,9 +31,9 @@ from pydantic_ai.messages import (
 from support.integrations import agent_manager, report
 
 from compact.checks import violations
-from compact.integrations.langchain.messages import View as LangChainView
-from compact.integrations.pydantic_ai.messages import View as PydanticView
-from compact.integrations.shared import parted
+from compact.integrations.calls import separate_roles
+from compact.integrations.langchain.langchain_view import LangChainView
+from compact.integrations.pydantic_ai.pydantic_view import PydanticView
 from compact.messages.dialects import get
 from compact.messages.markers import GAP
 
@@ -190,12 +190,12 @@ def test_a_shortened_result_keeps_its_place_among_the_others_of_its_pydantic_req
 def test_a_summary_is_a_reply_in_both() -> None:
     summary = {"role": "assistant", "content": "<COMPACT-SUMMARY v1>\nall\n</COMPACT-SUMMARY>"}
     view, other = LangChainView(LANGCHAIN), PydanticView(PYDANTIC)
-    assert view.back(parted([summary, *view.items[-2:]]))[:3] == [
+    assert view.back(separate_roles([summary, *view.items[-2:]]))[:3] == [
         HumanMessage(GAP),
         AIMessage(summary["content"]),
         HumanMessage(GAP),
     ]
-    back = other.back(parted([summary, *other.items[-1:]]))
+    back = other.back(separate_roles([summary, *other.items[-1:]]))
     assert [type(message) for message in back] == [ModelRequest, ModelResponse, ModelRequest]
     assert back[1].parts == [TextPart(summary["content"])]
     assert back[2] is PYDANTIC[-1]
@@ -206,10 +206,10 @@ def test_a_user_stands_before_a_summary_and_between_it_and_another_reply() -> No
     system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
     reply, call = {"role": "assistant", "content": "r"}, {"type": "function_call", "call_id": "c"}
     gap = {"role": "user", "content": GAP}
-    assert parted([system, summary, user, reply]) == [system, gap, summary, user, reply]
-    assert parted([summary, call]) == [gap, summary, gap, call]
-    assert parted([user, summary, user]) == [user, summary, user]
-    assert parted([reply, reply]) == [reply, reply], "what the host wrote is the host's"
+    assert separate_roles([system, summary, user, reply]) == [system, gap, summary, user, reply]
+    assert separate_roles([summary, call]) == [gap, summary, gap, call]
+    assert separate_roles([user, summary, user]) == [user, summary, user]
+    assert separate_roles([reply, reply]) == [reply, reply], "what the host wrote is the host's"
 
 
 def test_an_old_style_function_result_and_a_long_history_survive_a_pass() -> None:

@@ -29,7 +29,7 @@ from compact.integrations.openai_agents import (
     CompactModel,
     CompactSession,
     compact_filter,
-    recovery_tools,
+    recall_tools,
 )
 from compact.messages.dialects import get
 
@@ -202,7 +202,7 @@ def test_a_handoff_keeps_the_conversation_and_its_session() -> None:
         return calls_then_text(20)(n)
 
     with serving(script) as provider, manager:
-        writer = Agent("writer", instructions="You write.", model=sdk_model(provider), tools=[sdk_report])
+        writer = Agent("writer", instructions="You write.", model=sdk_model(provider), tools=[sdk_report()])
         reader = sdk_agent(sdk_model(provider), handoffs=[writer])
         result = asyncio.run(Runner.run(reader, TASK, max_turns=50, run_config=filtered(manager)))
     assert result.last_agent.name == "writer"
@@ -342,7 +342,7 @@ def test_the_agent_reads_back_what_left_its_context() -> None:
 
     with serving(script) as provider, manager:
         agent = sdk_agent(sdk_model(provider, "chat"))
-        agent.tools += recovery_tools(manager, "mine")
+        agent.tools += recall_tools(manager, "mine")
         asyncio.run(sdk_run(agent, TASK, run_config=filtered(manager, session_id="mine")))
     read = get("chat").read(provider.requests[-1].messages[-1])
     assert "/conversation_history/" in read.results[0].text or "/tool_outputs/" in read.results[0].text

@@ -13,7 +13,7 @@ import pytest
 from support.middleware import MODEL, Files, of_size, says, user, words, write_file
 
 from compact import ArchiveError, CompactConfig, CompactManager, ConfigError, InsufficientBudget
-from compact.archive.stores.backend import backend_archive
+from compact.archive import backend_archive
 from compact.events import Archival
 from compact.middleware import CompactionResult, ContextConfig, ContextManagementMiddleware
 from compact.tokens.counter import counter_for
@@ -161,7 +161,7 @@ def test_what_must_stay_and_does_not_fit_is_an_error() -> None:
 def test_the_model_that_writes_summaries_is_handed_on() -> None:
     settings = {"model": "gpt-4o-mini", "base_url": "http://127.0.0.1:9/v1"}
     context, _ = tight(summarization_model=settings)
-    summary = context._manager.config.summary
+    summary = context.manager.config.summary
     assert (summary.model, summary.base_url) == ("gpt-4o-mini", "http://127.0.0.1:9/v1")
     context.close()
 

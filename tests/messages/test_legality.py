@@ -202,6 +202,7 @@ def test_any_generated_legal_session_is_legal(dialect: str, data: st.DataObject)
     assert violations(data.draw(SESSIONS[dialect]), dialect, in_flight=False) == []
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 @pytest.mark.parametrize("dialect", CONVERTERS)
 def test_real_sessions_are_legal_in_every_dialect(dialect: str) -> None:

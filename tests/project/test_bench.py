@@ -140,8 +140,12 @@ def test_a_number_below_the_least_is_refused(text: str) -> None:
         (chaos, "--kills 0", "argument --kills: 0 is"),
         (mutation, "--sample -1", "argument --sample: -1 is no whole number from 0 up"),
         (mutation, "--workers 0", "argument --workers: 0 is"),
-        (mutation, "--files cuts,nonsense", "no such file: nonsense; known: triggers.py, cuts.py"),
-        (mutation, "--files=", "no such file: ; known: triggers.py"),
+        (
+            mutation,
+            "--files units,nonsense",
+            "no such file: nonsense; known: engine/triggers.py, messages/units.py",
+        ),
+        (mutation, "--files=", "no such file: ; known: engine/triggers.py"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(

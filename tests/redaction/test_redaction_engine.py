@@ -11,17 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from compact.redaction.rules.candidates import Candidate, Span
+from compact.redaction.rules.locate import HyperscanLocator, KeywordLocator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.redaction import labelled, letters, matching
+from support.strategies import examples
 
 from compact.errors import MissingExtra
 from compact.redaction import MASK, Redactor, Rule
 from compact.redaction import scan as engine_module
 from compact.redaction.fields import surroundings
 from compact.redaction.fields.surroundings import FieldMemory
-from compact.redaction.rules.candidates import Candidate, Span
-from compact.redaction.rules.locate import HyperscanLocator, KeywordLocator
 from compact.redaction.rules.sets import named_sets
 from compact.redaction.scan import Engine
 
@@ -58,14 +59,14 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(max_size=6), max_size=24).map("".join))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_second_pass_changes_nothing(text: str) -> None:
     once = PLAIN.redact(text)
     assert PLAIN.redact(once) == once
 
 
 @given(st.lists(PIECES, max_size=20).map("".join))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_locators_agree_on_anything(text: str) -> None:
     pytest.importorskip("hyperscan", reason="the extra `fast` is not installed")
     assert Redactor(EVERYTHING, locator="hyperscan").redact(text) == PLAIN.redact(text)

@@ -45,6 +45,7 @@ def test_personal_data_of_the_samples_is_found() -> None:
     assert mistaken / len(clean) <= 0.08
 
 
+@pytest.mark.sweep
 def test_real_transcripts_are_hardly_touched() -> None:
     """Fewer than two masks in a megabyte of agent sessions full of code that speaks of tokens and passwords."""
     size = count = 0

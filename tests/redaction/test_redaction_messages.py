@@ -153,6 +153,7 @@ def test_deep_message_does_not_overflow() -> None:
     assert masked == f"password={MASK}"
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_real_sessions_keep_their_shape_and_mostly_their_objects() -> None:
     """On real transcripts a clean message is the same object, and a masked one differs in strings only."""

@@ -88,6 +88,7 @@ def test_broken_json_is_masked_as_text(text: str) -> None:
     assert "hunter2" not in REDACTOR.redact(text)
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_nesting_of_100_000_levels_is_no_problem(opening: str) -> None:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from compact.runtime.breaker import Breaker
 from support.engine import events, summary_of
 from support.running import GOOD, long_session
 
 from compact import CompactConfig, CompactManager
-from compact.runtime.breaker import Breaker
 from compact.summaries.request import SummaryRequest
 
 WINDOW = 8000

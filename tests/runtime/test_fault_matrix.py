@@ -1,7 +1,7 @@
 """{timeout, cancel, archive error, summarizer error, kill} at every point of the line: the old state or the new one.
 
-The points are the needs that the engine yields in a real pass, found by running it. The first and the last of each kind
-are in the suite; all of them, with every fault, in the slow tests.
+The points are the needs that the engine yields in a real pass, found by running it. The first of each kind is in the
+suite; all of them, with every fault, in a slow test.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,32 +41,30 @@ KINDS = {
 }
 
 
-def points() -> list[str]:
+POINTS = [f"{kind}-1" for kind in sorted(KINDS)]
+
+
+@cache
+def all_points() -> tuple[str, ...]:
     made = manager_at(None)
     watched = Watched(made)
     made.preflight("s", hard_session())
     made.close()
-    return points_of(watched)
-
-
-ALL_POINTS = points()
-_BY_KIND = {name.rpartition("-")[0]: name for name in ALL_POINTS}
-POINTS = [name for name in ALL_POINTS if name.endswith("-1") or name == _BY_KIND["Store"]]
-SLOW = [pytest.param(name, marks=() if name in POINTS else pytest.mark.slow, id=name) for name in ALL_POINTS]
+    return tuple(points_of(watched))
 
 
 def test_the_points_are_all_that_the_engine_asks_for() -> None:
-    assert _BY_KIND.keys() >= KINDS
+    assert {name.rpartition("-")[0] for name in all_points()} >= KINDS
 
 
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("point", SLOW)
+@pytest.mark.parametrize("point", POINTS)
 def test_out_of_time_at_any_point(point: str, late: bool, tmp_path: Path) -> None:
     """The run is fenced at a need, and goes on as one does that does not know it yet; or right after the need."""
     made = manager_at(tmp_path)
 
     def out_of_time(work: Any, need: Any) -> None:
-        made._conductor._out_of_time(work)
+        made.conductor.end_by_timeout(work)
 
     watched = Watched(made, point, **{"after" if late else "before": out_of_time})
     items, before = hard_session(), hard_session()
@@ -79,7 +78,7 @@ def test_out_of_time_at_any_point(point: str, late: bool, tmp_path: Path) -> Non
     assert_whole(tmp_path, items)
 
 
-@pytest.mark.parametrize("point", SLOW)
+@pytest.mark.parametrize("point", POINTS)
 def test_a_cancel_at_any_point(point: str, tmp_path: Path) -> None:
     made = manager_at(tmp_path)
     items, before = hard_session(), hard_session()
@@ -105,7 +104,7 @@ def test_a_cancel_at_any_point(point: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("problem", [ArchiveError, pytest.param(RuntimeError, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("point", SLOW)
+@pytest.mark.parametrize("point", POINTS)
 def test_an_error_at_any_point(point: str, problem: type[Exception], tmp_path: Path) -> None:
     """An archive that fails, a summarizer that fails, an exporter or a disk that fails under an event."""
     made = manager_at(tmp_path)
@@ -128,6 +127,17 @@ def test_an_error_at_any_point(point: str, problem: type[Exception], tmp_path: P
     assert_whole(tmp_path, items)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_fault_at_every_point(tmp_path: Path) -> None:
+    for point in all_points():
+        test_out_of_time_at_any_point(point, False, tmp_path / f"{point}-time")
+        test_out_of_time_at_any_point(point, True, tmp_path / f"{point}-late")
+        test_a_cancel_at_any_point(point, tmp_path / f"{point}-cancel")
+        for problem in (ArchiveError, RuntimeError):
+            test_an_error_at_any_point(point, problem, tmp_path / f"{point}-{problem.__name__}")
+
+
 def killed(root: Path, *names: str) -> dict[str, Any]:
     tests = Path(__file__).resolve().parents[1]
     done = subprocess.run(
@@ -143,6 +153,7 @@ def killed(root: Path, *names: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sweep
 def test_a_process_killed_at_the_points_that_write(tmp_path: Path) -> None:
     found = killed(
         tmp_path, "Store-1", "Begin-1", "SummaryRequest-1", "Commit-1", "compact.pruned_messages-1"
@@ -153,5 +164,5 @@ def test_a_process_killed_at_the_points_that_write(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_process_killed_at_every_point(tmp_path: Path) -> None:
-    found = killed(tmp_path, *ALL_POINTS)
-    assert found == {"killed": 2 * len(ALL_POINTS), "wrong": []}
+    found = killed(tmp_path, *all_points())
+    assert found == {"killed": 2 * len(all_points()), "wrong": []}

@@ -18,7 +18,7 @@ from support.engine import manager
 
 made = manager(8000)
 begun = []
-redact = made._outside.redactor("s").redact_messages
+redact = made.services.redactor("s").redact_messages
 
 def redacted(messages):
     begun.append(True)
@@ -26,7 +26,7 @@ def redacted(messages):
         found = redact(messages)
     return found
 
-made._outside.redactor("s").redact_messages = redacted
+made.services.redactor("s").redact_messages = redacted
 
 async def host():
     task = asyncio.create_task(made.apreflight("s", long_session(100)))
@@ -42,7 +42,7 @@ from pathlib import Path
 from support.faults import hard_session, manager_at
 
 made = manager_at(Path(sys.argv[1]))
-made._outside._journal._start = lambda: None  # the host is quicker than its journal
+made.services.journal._start = lambda: None  # the host is quicker than its journal
 if sys.argv[2] == "async":
     asyncio.run(made.apreflight("s", hard_session()))
 else:

@@ -88,11 +88,11 @@ def test_what_a_session_learned_to_be_secret_outlives_it_and_nothing_else_does()
     made = manager(4_000, policy={"sessions_in_memory": 1})
     for n in range(20):
         made.preflight(f"plain {n}", [user("hello")])
-        made._outside.redactor(f"plain {n}")
-    made._outside.redactor("told").redact(f"password: {KEY}x9Zq")
+        made.services.redactor(f"plain {n}")
+    made.services.redactor("told").redact(f"password: {KEY}x9Zq")
     made.preflight("told", [user("hello")])
     made.preflight("last", [user("hello")])
-    assert "told" in made._outside._session_redactors
-    assert len(made._outside._session_redactors) <= 2
-    assert len(made._sessions) == 1
+    assert "told" in made.services._session_redactors
+    assert len(made.services._session_redactors) <= 2
+    assert len(made.sessions) == 1
     assert made.last_outcome("plain 3") is None

@@ -188,16 +188,16 @@ def test_messages_added_to_the_very_list_that_is_compacted_are_in_the_result() -
 def test_a_list_that_grew_while_nothing_had_to_be_done_is_still_the_same_list() -> None:
     made = manager(100_000)
     items = [user("hi")]
-    serve = made._outside.serve
+    serve = made.services.serve
 
-    def growing(work: Any, need: Any, meter: Any) -> Any:
+    def growing(work: Any, need: Any) -> Any:
         if len(items) == 1:
             items.append(says("hello"))
-        return serve(work, need, meter)
+        return serve(work, need)
 
-    made._outside.serve = growing  # type: ignore[method-assign]
+    made.services.serve = growing  # type: ignore[method-assign]
     assert made.preflight("s", items) is items
-    made._outside.serve = serve  # type: ignore[method-assign]
+    made.services.serve = serve  # type: ignore[method-assign]
     last = events(made, name="token_estimate")[-1]
     assert last["properties"]["t_est"] == made.estimate(items).total, "what arrived was counted too"
 

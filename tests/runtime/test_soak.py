@@ -13,6 +13,7 @@ from compact.errors import ContextOverflow
 pytestmark = pytest.mark.no_cover
 
 
+@pytest.mark.sweep
 def test_a_few_long_sessions_in_one_process_lose_nothing_and_leak_nothing(tmp_path: Path) -> None:
     done = Soak(6, 45, tmp_path).run()
     assert (done.refused, done.illegal, done.lost, done.left_behind) == (0, 0, 0, 0)

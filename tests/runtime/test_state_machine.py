@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.engine import Clock, pair, says, user
 from support.running import GOOD
+from support.strategies import examples
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
@@ -172,6 +173,6 @@ class Callers(RuleBasedStateMachine):
 
 
 Callers.TestCase.settings = settings(
-    max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(15), stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestCallers = Callers.TestCase

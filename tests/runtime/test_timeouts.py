@@ -49,7 +49,7 @@ def test_a_pass_out_of_time_gives_the_snapshot_and_its_late_result_is_discarded(
     until(lambda: idle(made))
     assert made.archive.steps("s") == []
     assert made.archive.verify() == []
-    assert not [e for e in made.archive._store.entries("s") if "attempt" in e.key], "the attempt was removed"
+    assert not [e for e in made.archive.store.blobs("s") if "attempt" in e.key], "the attempt was removed"
     out = run(made, items, runs_async)
     assert summary_of(out)
     assert len(gate.requests) == 2

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.data import bundled_sessions
 from support.engine import pair, says, user
+from support.strategies import examples
 from support.summaries import count, neutral, session, summary, under
 
 from compact.messages import dialects
@@ -39,7 +40,7 @@ def test_never_over_its_limit_and_well_filled(strategy: str, tokens: int) -> Non
 
 
 @given(st.lists(st.text(max_size=300), max_size=12), st.integers(0, 300), st.text(max_size=400))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_words_at_all_stay_within_the_limit(said: list[str], tokens: int, previous: str) -> None:
     messages = neutral([says(text) for text in said])
     assert count(summary(messages, "task_state", tokens, previous)) <= tokens

@@ -8,12 +8,12 @@ import threading
 from typing import Any
 
 import pytest
+from compact.engine.driver import drive
 from support.engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
 from support.llm import good_summary, llm_manager, serving, work
 
 from compact import CompactManager
-from compact.engine.driver import drive
-from compact.engine.rows import Row
+from compact.engine.context import Row
 from compact.engine.stages.summarize import fold
 from compact.errors import ConfigError
 from compact.messages.dialects import get

@@ -18,8 +18,7 @@ from compact.summaries.llm import Endpoint, summarize
 from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
 
-# Long, and covered by short tests: tracing would double its time.
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.model
 
 COUNT = Meter("gpt-4o").count_text
 

@@ -45,7 +45,10 @@ def work(root: Path, session: str, worker: int, acknowledge: int) -> None:
         stored = archive.put_output(session, text, tool_name="tool", tool_call_id=str(number))
         say(output=stored.path, sha256=hashlib.sha256(text.encode()).hexdigest())
         event = make.event(
-            Started(reason="r", note="y" * 500), session_id=session, step=0, trace=Trace(make.ids.trace_id())
+            Started(reason="manual", note="y" * 500),
+            session_id=session,
+            step=0,
+            trace=Trace(make.ids.trace_id()),
         )
         archive.append_events(session, [event])
         say(event=event.span_id)

@@ -12,23 +12,32 @@ from typing import Any
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Names that end in .example lead to this machine, as a rebound name would.
+ARGUMENTS = ["--host-resolver-rules=MAP *.example 127.0.0.1"]
 
 
 @contextmanager
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     """Headless Chromium; the test is skipped where it, or playwright, is missing."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup")
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        pytest.skip("there is no Chromium on this machine")
+        pytest.skip("Chromium is not installed: apt-get install chromium")
     # Chromium refuses to run as root inside its own sandbox.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with api.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=arguments)
+    arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else ARGUMENTS
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=arguments)
         try:
-            yield found
+            yield started
         finally:
-            found.close()
+            started.close()
+
+
+def expect(locator: Any) -> Any:
+    """Playwright's assertions on a part of a page, which wait until they hold."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
 
 
 def open_page(found: Any, file: Path, scheme: str = "light", width: int = 1180) -> tuple[Any, list[str]]:

@@ -31,7 +31,7 @@ EXAMPLES: list[Properties] = [
         usage_pct=0.1,
         breakdown=Breakdown(system=1, developer=2, tools_schema=3, messages=4),
     ),
-    TriggerDecision(triggered=False, reason="below threshold", note=None, policy=POLICY),
+    TriggerDecision(triggered=False, reason="below_threshold", note=None, policy=POLICY),
     TriggerDecision(
         triggered=True,
         reason="manual",
@@ -51,9 +51,9 @@ EXAMPLES: list[Properties] = [
     PrunedMessages(
         layers=Layers(pinned=1, summary=1, recent=5), pruned_count=7, tokens_before=9, tokens_after=3
     ),
-    Started(reason="threshold", note=None),
+    Started(reason="trigger_pct", note=None),
     Finished(
-        reason="threshold", note=None, outcome="compacted", duration_ms=1.5, tokens_before=9, tokens_after=3
+        reason="trigger_pct", note=None, outcome="compacted", duration_ms=1.5, tokens_before=9, tokens_after=3
     ),
     Failure(error_type="InsufficientBudget", message="too large", fallback="snapshot"),
     Warned(code="unknown_model", severity="low", message="no window is known for x"),

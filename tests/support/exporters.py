@@ -31,7 +31,7 @@ def event_maker(clock: Any) -> Callable[..., Event]:
     recorder = Recorder(clock, Ids("test"))
 
     def make(properties: Properties | None = None, session_id: str = "s", **more: Any) -> Event:
-        given = properties or Started(reason="r", note=None)
+        given = properties or Started(reason="manual", note=None)
         return recorder.event(given, session_id=session_id, step=1, trace=session_trace(session_id), **more)
 
     return make

@@ -11,7 +11,7 @@ from support.engine import assert_good, pair, turns, user
 from support.running import GOOD, until
 
 from compact import CompactConfig, CompactManager
-from compact.engine.effects import Emit, Need
+from compact.engine.effects import Effect, Emit
 
 WINDOW = 8_000
 Item = dict[str, Any]
@@ -47,7 +47,7 @@ def manager_at(root: str | os.PathLike[str] | None) -> CompactManager:
     return CompactManager(config, summarizer=summarize)
 
 
-Act = Callable[[Any, Need], None]
+Act = Callable[[Any, Effect], None]
 """What is done to a run at a need."""
 
 
@@ -59,22 +59,22 @@ class Watched:
     ) -> None:
         self.points: list[str] = []
         self.struck = False
-        serve = made._outside.serve
+        serve = made.services.serve
 
-        def watched(work: Any, need: Need, meter: Any) -> Any:
+        def watched(work: Any, need: Effect) -> Any:
             name = self._named(need)
             hit = name == point and not self.struck
             self.struck = self.struck or hit
             if hit and before is not None:
                 before(work, need)
-            answer = serve(work, need, meter)
+            answer = serve(work, need)
             if hit and after is not None:
                 after(work, need)
             return answer
 
-        made._outside.serve = watched  # type: ignore[method-assign]
+        made.services.serve = watched  # type: ignore[method-assign]
 
-    def _named(self, need: Need) -> str:
+    def _named(self, need: Effect) -> str:
         kind = need.properties.NAME if isinstance(need, Emit) else type(need).__name__
         self.points.append(kind)
         return f"{kind}-{self.points.count(kind)}"

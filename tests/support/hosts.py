@@ -1,6 +1,7 @@
 """The same task in every host: an agent that reads reports with a tool until its model says that it is done.
 
 Each host is the real package with its real client; only the address is that of the provider in `support.integrations`.
+A package is imported when its host runs: together they take ten seconds to import.
 """
 
 from __future__ import annotations
@@ -8,39 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import litellm
-import openai
-from agents import (
-    Agent,
-    Model,
-    OpenAIChatCompletionsModel,
-    OpenAIResponsesModel,
-    RunConfig,
-    Runner,
-    function_tool,
-)
-from agents.extensions.models.litellm_model import LitellmModel
-from deepagents import create_deep_agent
-from langchain.agents import create_agent
-from langchain_anthropic import ChatAnthropic
-from langchain_openai import ChatOpenAI
-from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai import UsageLimits
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.models.openai import OpenAIResponsesModel as PydanticResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
 from support.integrations import Provider, report
 
 from compact import CompactManager
-from compact.integrations.langchain import CompactMiddleware
-from compact.integrations.litellm import CompactHook
-from compact.integrations.openai_agents import CompactHooks, CompactModel, compact_filter
-from compact.integrations.pydantic_ai import CompactHistory
+
+if TYPE_CHECKING:
+    from agents import Agent, Model, Tool
+    from pydantic_ai import Agent as PydanticAgent
+
+    from compact.integrations.pydantic_ai import CompactHistory
 
 TASK = "Read all reports and never change the units. " * 3
 SYSTEM = "You read reports."
@@ -57,11 +36,15 @@ Host = Callable[[Provider, CompactManager], str]
 
 
 def openai_client(provider: Provider, asynchronous: bool = False) -> Any:
+    import openai
+
     kind = openai.AsyncOpenAI if asynchronous else openai.OpenAI
     return kind(base_url=f"{provider.url}/v1", api_key="none", max_retries=0)
 
 
 def anthropic_client(provider: Provider, asynchronous: bool = False) -> Any:
+    import anthropic
+
     kind = anthropic.AsyncAnthropic if asynchronous else anthropic.Anthropic
     return kind(base_url=provider.url, api_key="none", max_retries=0)
 
@@ -213,13 +196,18 @@ def streamed_async(kind: type[ChatLoop]) -> Host:
 # --- OpenAI Agents SDK
 
 
-@function_tool(name_override="get_report", description_override=DESCRIPTION)
-def sdk_report(number: int) -> str:
-    return report(number)
+def sdk_report() -> Tool:
+    from agents import function_tool
+
+    return function_tool(get_report, description_override=DESCRIPTION)
 
 
 def sdk_model(provider: Provider, kind: str = "responses") -> Model:
+    from agents import OpenAIChatCompletionsModel, OpenAIResponsesModel
+
     if kind == "litellm":
+        from agents.extensions.models.litellm_model import LitellmModel
+
         return LitellmModel("anthropic/claude-3-5-sonnet-20241022", base_url=provider.url, api_key="none")
     client = openai_client(provider, True)
     if kind == "chat":
@@ -228,10 +216,14 @@ def sdk_model(provider: Provider, kind: str = "responses") -> Model:
 
 
 def sdk_agent(model: Model, **settings: Any) -> Agent[Any]:
-    return Agent("reader", instructions=SYSTEM, model=model, tools=[sdk_report], **settings)
+    from agents import Agent
+
+    return Agent("reader", instructions=SYSTEM, model=model, tools=[sdk_report()], **settings)
 
 
 async def sdk_run(agent: Agent[Any], text: Any, *, stream: bool = False, **settings: Any) -> str:
+    from agents import Runner
+
     if not stream:
         return str((await Runner.run(agent, text, max_turns=100, **settings)).final_output)
     result = Runner.run_streamed(agent, text, max_turns=100, **settings)
@@ -242,6 +234,10 @@ async def sdk_run(agent: Agent[Any], text: Any, *, stream: bool = False, **setti
 
 def sdk(*parts: str, kind: str = "responses", stream: bool = False) -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
+        from agents import RunConfig
+
+        from compact.integrations.openai_agents import CompactHooks, CompactModel, compact_filter
+
         model = sdk_model(provider, kind)
         settings: dict[str, Any] = {}
         if "model" in parts:
@@ -263,14 +259,23 @@ def get_report(number: int) -> str:
 
 
 def langchain_model(provider: Provider, kind: str) -> Any:
+    from langchain_anthropic import ChatAnthropic
+    from langchain_openai import ChatOpenAI
+
     if kind == "anthropic":
         return ChatAnthropic(model_name="claude-x", base_url=provider.url, api_key="none", max_retries=0)  # type: ignore[call-arg, arg-type]
     where = {"base_url": f"{provider.url}/v1", "api_key": "none", "max_retries": 0}
     return ChatOpenAI(model="gpt-4o", use_responses_api=kind == "responses", **where)  # type: ignore[arg-type]
 
 
-def langchain(kind: str, asynchronous: bool = False, make: Any = create_agent) -> Host:
+def langchain(kind: str, asynchronous: bool = False, deep: bool = False) -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
+        from deepagents import create_deep_agent
+        from langchain.agents import create_agent
+
+        from compact.integrations.langchain import CompactMiddleware
+
+        make: Any = create_deep_agent if deep else create_agent
         agent = make(
             langchain_model(provider, kind),
             [get_report],
@@ -289,11 +294,16 @@ def langchain(kind: str, asynchronous: bool = False, make: Any = create_agent) -
 
 
 def pydantic_model(provider: Provider, kind: str) -> Any:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+
     if kind == "anthropic":
         client = anthropic_client(provider, True)
         return AnthropicModel("claude-x", provider=AnthropicProvider(anthropic_client=client))
     made = OpenAIProvider(openai_client=openai_client(provider, True))
-    return (PydanticResponsesModel if kind == "responses" else OpenAIChatModel)("gpt-4o", provider=made)
+    return (OpenAIResponsesModel if kind == "responses" else OpenAIChatModel)("gpt-4o", provider=made)
 
 
 async def pydantic_run(
@@ -303,12 +313,16 @@ async def pydantic_run(
         async for _event in events:
             pass
 
+    from pydantic_ai import UsageLimits
+
     limits = UsageLimits(request_limit=100)
     handler = watching if stream else None
     return await agent.run(text, usage_limits=limits, event_stream_handler=handler, **more)
 
 
 def pydantic_agent(provider: Provider, kind: str, capability: CompactHistory) -> PydanticAgent[Any, str]:
+    from pydantic_ai import Agent as PydanticAgent
+
     model = pydantic_model(provider, kind)
     agent: PydanticAgent[Any, str] = PydanticAgent(model, instructions=SYSTEM, capabilities=[capability])
     agent.tool_plain(get_report)
@@ -317,6 +331,8 @@ def pydantic_agent(provider: Provider, kind: str, capability: CompactHistory) ->
 
 def pydantic(kind: str, stream: bool = False) -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
+        from compact.integrations.pydantic_ai import CompactHistory
+
         agent = pydantic_agent(provider, kind, CompactHistory(manager))
         return str(asyncio.run(pydantic_run(agent, TASK, stream=stream)).output)
 
@@ -340,6 +356,10 @@ def litellm_request(provider: Provider, kind: str, messages: list[Any]) -> dict[
 
 def via_litellm(kind: str, way: str = "whole") -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
+        import litellm
+
+        from compact.integrations.litellm import CompactHook
+
         loop, hook = ChatLoop(), CompactHook(manager)
 
         async def awaited() -> str:
@@ -393,7 +413,7 @@ HOSTS: dict[str, Host] = {
     "langchain-chat-async": langchain("chat", True),
     "langchain-responses": langchain("responses"),
     "langchain-anthropic": langchain("anthropic"),
-    "deepagents-chat": langchain("chat", make=create_deep_agent),
+    "deepagents-chat": langchain("chat", deep=True),
     "pydantic-chat": pydantic("chat"),
     "pydantic-chat-streamed": pydantic("chat", stream=True),
     "pydantic-responses": pydantic("responses"),

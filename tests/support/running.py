@@ -55,13 +55,13 @@ async def auntil(true: Callable[[], bool]) -> None:
 
 def waits_for_a_summary(made: CompactManager, session: str = "s") -> bool:
     """Whether a summarizer was asked and has not answered."""
-    run = made._sessions.get(session).lane._run
+    run = made.sessions.get(session).lane.run
     return run is not None and run._answer is not None
 
 
 def watchers_of(made: CompactManager, session: str = "s") -> int:
     """How many callers wait for the run that is under way."""
-    run = made._sessions.get(session).lane._run
+    run = made.sessions.get(session).lane.run
     return 0 if run is None else run._watchers
 
 

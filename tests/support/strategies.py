@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 Item = dict[str, Any]
+
+
+def examples(full: int) -> int:
+    """How many examples a test draws that wants `full` of them: fewer in `make test`, by the profile in use."""
+    return max(10, full * settings().max_examples // 100)
+
 
 words = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=60

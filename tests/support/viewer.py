@@ -1,11 +1,9 @@
-"""Real archives for the viewer's tests, a server on a free port, and Debian's Chromium."""
+"""Real archives for the viewer's tests, and a server on a free port."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-import pytest
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, open_archive
@@ -26,20 +22,6 @@ from compact.tools.viewer.serving import ViewerServer
 WINDOW = 32_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 BREAKOUT = "</pre></textarea></script><svg/onload=window.hacked=1>"
-
-
-def chromium() -> str:
-    """The browser's path; the test is skipped where it is not installed."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    return found
-
-
-def browser_arguments() -> list[str]:
-    """Names that end in .example lead to this machine, as a rebound name would. Root may not use Chromium's sandbox."""
-    rebound = ["--host-resolver-rules=MAP *.example 127.0.0.1"]
-    return [*rebound, "--no-sandbox"] if os.geteuid() == 0 else rebound
 
 
 def manager_on(root: Path, window: int = WINDOW, **settings: Any) -> CompactManager:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.strategies import examples
 from support.tokens import NAMES, generated, published_encoding, transcripts
 
 import compact.tokens.counter as module
@@ -38,7 +39,7 @@ def test_counts_equal_tiktoken_on_generated_strings(name: str, fast: bool) -> No
 
 @pytest.mark.parametrize("fast", BOTH)
 @given(text=st.text(st.characters(codec=None, exclude_categories=()), max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_counts_equal_tiktoken_on_any_string(text: str, fast: bool) -> None:
     assert counter_for("o200k_base", fast).count(text) == len(
         published_encoding("o200k_base").encode_ordinary(text)
@@ -129,7 +130,7 @@ def test_a_counter_that_always_panics_counts_bytes(monkeypatch: pytest.MonkeyPat
     def panic(_: str) -> list[int]:
         raise PanicException
 
-    monkeypatch.setattr(counter, "_encode", panic)
+    monkeypatch.setattr(counter, "encode", panic)
     assert counter.count("é" * 500) == 1000
 
 
@@ -139,7 +140,7 @@ def test_splintr_that_panics_on_a_text_leaves_it_to_tiktoken(monkeypatch: pytest
     def panic(_: str) -> bytes:
         raise PanicException
 
-    monkeypatch.setattr(counter, "_encode", panic)
+    monkeypatch.setattr(counter, "encode", panic)
     assert counter.count("hello world") == 2
 
 
@@ -150,7 +151,7 @@ def test_other_exceptions_are_not_swallowed(kind: str, monkeypatch: pytest.Monke
     def interrupt(_: str) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(counter, "_encode", interrupt)
+    monkeypatch.setattr(counter, "encode", interrupt)
     with pytest.raises(KeyboardInterrupt):
         counter.count("x")
 

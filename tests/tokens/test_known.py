@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compact.tokens.known import Known, snapshot
+from compact.tokens.memo import Known, snapshot
 
 
 def messages(count: int) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from support.strategies import examples
 from support.tokens import generated, published_encoding, transcripts
 
 import compact.tokens.meter as module
@@ -375,7 +376,7 @@ MESSAGES = st.lists(
 
 
 @given(messages=MESSAGES, model=st.sampled_from(["gpt-4o", "gpt-4", "claude-opus-5", "qwen3"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_estimates_are_sums_and_do_not_depend_on_what_was_counted_before(
     messages: list[dict[str, Any]], model: str
 ) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
-from compact.tokens.models import PROFILES, UNKNOWN, profile_of
+from compact.tokens.models import UNKNOWN, model_table, profile_of
 
 CHAT_PREFIXES = [
     name for name in MODEL_PREFIX_TO_ENCODING if not name.startswith(("ft:davinci", "ft:babbage"))
@@ -91,5 +91,5 @@ def test_unknown_names_get_the_stated_profile() -> None:
 
 
 def test_only_exact_profiles_have_no_margin() -> None:
-    for name, profile in PROFILES.items():
+    for name, profile in model_table().profiles.items():
         assert (profile.percent == 100) == profile.exact, name

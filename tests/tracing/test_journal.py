@@ -30,7 +30,7 @@ class Hanging:
     def append(self, session_id: str, batch: Sequence[Event]) -> None:
         self.hangs.set()
         assert self.let_go.wait(WAIT_S)
-        self.written += [event.to_json()["properties"]["reason"] for event in batch]
+        self.written += [event.to_json()["properties"]["note"] for event in batch]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def told(number: int) -> Event:
-    return make(Started(reason=str(number), note=None))
+    return make(Started(reason="manual", note=str(number)))
 
 
 def test_nobody_waits_for_an_archive_that_hangs_and_the_oldest_events_give_way(
@@ -72,7 +72,7 @@ def test_a_burst_is_written_whole_by_an_archive_that_is_only_slow() -> None:
 
     def slow(_: str, batch: Sequence[Event]) -> None:
         time.sleep(0.05)
-        written.extend(event.to_json()["properties"]["reason"] for event in batch)
+        written.extend(event.to_json()["properties"]["note"] for event in batch)
 
     journal = Journal(slow, (), lambda *_: None)
     for n in range(2 * LIMIT):
@@ -106,15 +106,15 @@ def test_drops_are_in_the_log_of_each_session_when_the_archive_takes_events_agai
         append(session_id, batch)
 
     made.archive.append_events = hanging  # type: ignore[method-assign,assignment]
-    sessions = [made._sessions.get(name) for name in ("s", "t")]
-    made._outside.emit(sessions[0], Started(reason="0", note=None))
+    sessions = [made.sessions.get(name) for name in ("s", "t")]
+    made.services.emit(sessions[0], Started(reason="manual", note="0"))
     assert log.hangs.wait(WAIT_S)
     for n in range(limit + 29):
-        made._outside.emit(sessions[n < 30 and n % 3 == 0], Started(reason=str(n), note=None))
-    until(made._outside._journal._hangs)
-    made._outside.emit(sessions[0], Started(reason="last", note=None))
+        made.services.emit(sessions[n < 30 and n % 3 == 0], Started(reason="manual", note=str(n)))
+    until(made.services.journal._hangs)
+    made.services.emit(sessions[0], Started(reason="manual", note="last"))
     log.let_go.set()
-    until(lambda: not made._outside._journal._waiting)
+    until(lambda: not made.services.journal._waiting)
     for name, count in (("s", 20), ("t", 10)):
         (warning,) = events(made, name, "warning")
         assert warning["properties"]["code"] == "events_dropped"

@@ -152,14 +152,14 @@ def test_a_pass_that_fails_tells_no_changes() -> None:
 
 def test_a_commit_that_fails_tells_no_changes_and_counts_none() -> None:
     made = busy_manager()
-    serve = made._outside.serve
+    serve = made.services.serve
 
-    def failing(work: Any, need: Any, meter: Any) -> Any:
+    def failing(work: Any, need: Any) -> Any:
         if type(need).__name__ == "Commit":
             raise ArchiveError("the disk is full")
-        return serve(work, need, meter)
+        return serve(work, need)
 
-    made._outside.serve = failing  # type: ignore[method-assign]
+    made.services.serve = failing  # type: ignore[method-assign]
     with pytest.raises(ArchiveError):
         made.preflight("s", busy_session())
     names = {event["name"].removeprefix("compact.") for event in events(made)}
@@ -201,17 +201,17 @@ def test_a_result_that_is_offloaded_by_itself_is_a_run_of_its_own() -> None:
 def test_a_lost_race_nests_the_second_try_below_the_first() -> None:
     made = busy_manager()
     items = busy_session()
-    serve = made._outside.serve
+    serve = made.services.serve
     rival = CompactManager(made.config, archive=made.archive, clock=Clock())
     raced: list[bool] = []
 
-    def overtaken(work: Any, need: Any, meter: Any) -> Any:
+    def overtaken(work: Any, need: Any) -> Any:
         if type(need).__name__ == "Commit" and not raced:
             raced.append(True)
             rival.preflight("s", busy_session())
-        return serve(work, need, meter)
+        return serve(work, need)
 
-    made._outside.serve = overtaken  # type: ignore[method-assign]
+    made.services.serve = overtaken  # type: ignore[method-assign]
     made.preflight("s", items)
     outcomes = [e for e in events(made) if e["name"] == "compact.finished"]
     assert {e["properties"]["outcome"] for e in outcomes} >= {"compacted", "adopted"}

@@ -1,121 +1,45 @@
-"""The archive: where everything taken out of a context lies, redacted and restorable.
+"""The archive: keeps everything that was taken out of a context, redacted and restorable.
 
-`open_archive` gives the archive that the settings describe. `Archive` on a `MemoryStore` is the one for tests.
+`open_archive` opens the archive that the settings describe. For tests, use `Archive` on a `MemoryStore`.
 """
 
-from __future__ import annotations
-
-import os
-from collections.abc import Callable
-
-from compact.archive.archive import Archive
-from compact.archive.log import Listener
-from compact.archive.protocol import (
-    Entry,
-    FileInfo,
-    FileRef,
-    Listing,
-    Problem,
-    Redactor,
-    Removed,
-    Restored,
-    Step,
-    Store,
-    StoredOutput,
-    Taken,
-)
-from compact.archive.records import Record, Scribe
-from compact.archive.steps import Attempt
+from compact.archive.adapters import backend_archive, open_archive
+from compact.archive.archive import Archive, StoredOutput
+from compact.archive.keys import history_path
+from compact.archive.log import Listener, LogWatcher, News
+from compact.archive.reading import FileInfo, Listing, Reader, Restored
+from compact.archive.records import ArchiveRedactor, FileRef, Record, Scribe, Step, to_line
+from compact.archive.steps import Attempt, Taken
+from compact.archive.stores.backend import Backend
 from compact.archive.stores.memory import MemoryStore
-from compact.errors import ConfigError
-from compact.events import Recorder
+from compact.archive.stores.port import Blob, Store
+from compact.archive.upkeep import Defect, Pruned
 
 __all__ = [
-    "ADAPTERS",
     "Archive",
+    "ArchiveRedactor",
     "Attempt",
-    "Entry",
+    "Backend",
+    "Blob",
+    "Defect",
     "FileInfo",
     "FileRef",
     "Listener",
     "Listing",
+    "LogWatcher",
     "MemoryStore",
-    "Problem",
+    "News",
+    "Pruned",
+    "Reader",
     "Record",
-    "Redactor",
-    "Removed",
     "Restored",
     "Scribe",
     "Step",
     "Store",
     "StoredOutput",
     "Taken",
+    "backend_archive",
+    "history_path",
     "open_archive",
+    "to_line",
 ]
-
-ADAPTERS = ("fs", "s3", "object_store", "memory")
-
-
-def open_archive(
-    redactor: Redactor,
-    recorder: Recorder,
-    *,
-    adapter: str = "fs",
-    root: str | os.PathLike[str] = ".compact/archive",
-    bucket: str | None = None,
-    prefix: str | None = None,
-    kms_key_id: str | None = None,
-    endpoint_url: str | None = None,
-    timeout_s: float = 5.0,
-    step_timeout_s: float = 60.0,
-    retries: int = 2,
-    spool_root: str | os.PathLike[str] = ".compact/spool",
-    spool_retry_s: float = 30.0,
-    lock_timeout_s: float = 5.0,
-    attempt_ttl_s: float = 86_400.0,
-    session_redactor: Callable[[str], Redactor] | None = None,
-    listener: Listener | None = None,
-) -> Archive:
-    """The archive that these settings describe (`archive:` in the configuration).
-
-    Raises:
-        ConfigError: the adapter is unknown, or a setting that it needs is missing.
-        MissingExtra: the adapter needs a package that is not installed.
-    """
-    store: Store
-    if adapter == "fs":
-        # Imported here, as it needs a POSIX system; the other adapters do not.
-        from compact.archive.stores.files import FsStore
-
-        store = FsStore(root, lock_timeout_s=lock_timeout_s)
-    elif adapter == "memory":
-        store = MemoryStore()
-    elif adapter in {"s3", "object_store"}:
-        if not bucket:
-            raise ConfigError("archive.bucket must be set for the adapter 's3'", path="archive.bucket")
-        from compact.archive.stores.objects import open_s3
-        from compact.archive.stores.spool import SpooledStore
-
-        remote = open_s3(
-            bucket=bucket,
-            prefix=prefix,
-            kms_key_id=kms_key_id,
-            endpoint_url=endpoint_url,
-            timeout_s=timeout_s,
-            step_timeout_s=step_timeout_s,
-            retries=retries,
-        )
-        store = SpooledStore(remote, spool_root, retry_s=spool_retry_s)
-    else:
-        raise ConfigError(
-            f"archive.adapter must be one of {', '.join(ADAPTERS)}, got {adapter!r:.40}",
-            path="archive.adapter",
-        )
-    return Archive(
-        store,
-        redactor,
-        recorder,
-        session_redactor=session_redactor,
-        attempt_ttl_s=attempt_ttl_s,
-        listener=listener,
-    )

@@ -1,4 +1,4 @@
-"""A transcript as Markdown: for people who read it, and for agents who grep it."""
+"""A transcript as Markdown, for people who read it and agents who grep it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,14 @@ _FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 
 
 def render(messages: Sequence[Any], dialect: str, title: str) -> str:
-    """The whole conversation, message by message, nothing shortened but pictures.
+    """Render the whole conversation, message by message. Nothing is shortened except images.
 
-    Messages that cannot be read in their dialect are shown as JSON: a page for people must not stop a step.
+    Messages that cannot be read in their dialect are shown as JSON, because a page for people must not stop a step.
     """
     try:
         _, neutral = dialects.read(messages, dialect)
     except CompactError:
-        shown = [
-            f"## {number}\n\n{_fenced(to_json(item), 'json')}" for number, item in enumerate(messages, 1)
-        ]
+        shown = [f"## {number}\n\n{_fence(to_json(item), 'json')}" for number, item in enumerate(messages, 1)]
     else:
         shown = [_message(number, message) for number, message in enumerate(neutral, 1)]
     return "\n\n".join([f"# {title}", *shown]) + "\n"
@@ -53,12 +51,12 @@ def _part(part: Part) -> Iterator[str]:
             yield text
         case ToolCall():
             yield f"**calls `{part.name}`** ({part.id})"
-            yield _fenced(part.arguments_text, "" if part.free_form else "json")
+            yield _fence(part.arguments_text, "" if part.free_form else "json")
         case ToolResult():
             yield f"**{'error' if part.is_error else 'result'} of** {part.call_id}"
             for inner in part.content:
                 if isinstance(inner, Text):
-                    yield _fenced(inner.text, "")
+                    yield _fence(inner.text, "")
                 else:
                     yield from _part(inner)
         case Reasoning(text=text):
@@ -70,10 +68,10 @@ def _part(part: Part) -> Iterator[str]:
                 else f"[image, {len(source)} characters inline]"
             )
         case Opaque(type=kind):
-            yield f"**{kind}**\n\n{_fenced(to_json(part.origin), 'json')}"
+            yield f"**{kind}**\n\n{_fence(to_json(part.origin), 'json')}"
 
 
-def _fenced(text: str, language: str) -> str:
+def _fence(text: str, language: str) -> str:
     longest = max(map(len, _FENCES.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

@@ -1,13 +1,14 @@
-"""Names: which folder a session gets, which files a step has, how an output is called.
+"""Keys: which folder a session gets, which files a step has, what an output is called.
 
-A key is a path relative to the archive's root, always `{folder}/{name}` with a folder and a name made here. Nothing that
-a host or a model wrote gets into a key before it is cut down to letters that no filesystem interprets.
+A key is a path relative to the archive's root, always `{folder}/{name}`, and both parts are made here. What a host or a
+model wrote gets into a key only after it is reduced to characters that no filesystem interprets.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from compact.errors import ArchiveError
 
@@ -16,13 +17,13 @@ SESSION = "session.json"
 OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
 CACHES = ".index"
-"""What is derived from the records and may be removed at any time."""
+"""The folder for data that is derived from the records and may be removed at any time."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")
-"""The folders that an agent's recovery tools see."""
+"""The folders that an agent's recall tools see."""
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", re.ASCII)
 _HASHED = re.compile(r"h-[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
-# Windows opens a device for these, whatever follows the first dot; an archive should survive a copy to one.
+# Windows opens a device for these names, whatever follows the first dot. An archive should survive a copy to Windows.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
 _HISTORY_PAGE = re.compile(rf"{HISTORY}/step-(?P<step>\d{{3,}})\.md", re.ASCII)
@@ -35,10 +36,10 @@ _PART_CHARS = 48
 
 
 def check_session_id(session_id: str) -> None:
-    """Lets text pass.
+    """Check that a session id is text.
 
     Raises:
-        ArchiveError: it is none.
+        ArchiveError: it is not.
     """
     if not isinstance(session_id, str):
         raise ArchiveError(
@@ -49,9 +50,9 @@ def check_session_id(session_id: str) -> None:
 
 
 def folder_for(session_id: str, cleaned_id: str) -> str:
-    """The folder of a session: its id, or a hash of it where the id is no safe file name or holds a secret.
+    """Return the folder of a session: its id, or a hash of it if the id is not a safe file name or holds a secret.
 
-    `cleaned_id` is the id after redaction. An id that looks like a hashed name is hashed too, so the two never meet.
+    `cleaned_id` is the id after redaction. An id that looks like a hashed name is hashed too, so that the two never clash.
     """
     plain = (
         _PLAIN_ID.fullmatch(session_id)
@@ -66,17 +67,17 @@ def folder_for(session_id: str, cleaned_id: str) -> str:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a session's folder can have this name."""
+    """Return whether a session's folder can have this name."""
     return bool(_HASHED.fullmatch(name)) or folder_for(name, name) == name
 
 
 def state_name(step: int) -> str:
-    """The file whose existence makes a step."""
+    """Return the name of the file whose existence makes a step."""
     return f"state-{step:03d}.json"
 
 
 def file_names(step: int) -> dict[str, str]:
-    """The other files of a step, by kind."""
+    """Return the names of a step's other files by kind."""
     return {
         "transcript": f"transcript-pre-compact-{step:03d}.jsonl",
         "summary": f"summary-{step:03d}.json",
@@ -84,47 +85,58 @@ def file_names(step: int) -> dict[str, str]:
     }
 
 
+def history_path(step: int) -> str:
+    """Return the virtual path of the conversation before a step."""
+    return f"/{file_names(step)['history']}"
+
+
 def staged_name(attempt: str, kind: str) -> str:
-    """Where an attempt keeps a file until its step is committed: beside the final name, hidden."""
+    """Return the hidden name, beside the final one, under which an attempt keeps a file until its step is committed."""
     name = f".attempt-{attempt}-{kind}"
     return f"{HISTORY}/{name}" if kind == "history" else name
 
 
 def step_of(name: str) -> tuple[str, int] | None:
-    """The kind ("state", "summary", "transcript-pre-compact") and the step of a step's file."""
+    """Return the kind ("state", "summary", "transcript-pre-compact") and the step number of a step's file."""
     match = _STEP_FILE.fullmatch(name)
     return (match["kind"], int(match["step"])) if match else None
 
 
+def state_steps(folder: str, blob_keys: Iterable[str]) -> list[int]:
+    """Return the steps whose state files are among the keys of a folder, sorted."""
+    found = (step_of(key.removeprefix(f"{folder}/")) for key in blob_keys)
+    return sorted(step for kind, step in filter(None, found) if kind == "state")
+
+
 def history_step(name: str) -> int | None:
-    """The step whose conversation a page holds; None for other names."""
+    """Return the step whose conversation a page holds; None for other names."""
     match = _HISTORY_PAGE.fullmatch(name)
     return int(match["step"]) if match else None
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is an attempt's or a temporary file's: never shown, never counted."""
+    """Return whether a name belongs to an attempt or a temporary file, which are never shown and never counted."""
     return name.rpartition("/")[2].startswith(".")
 
 
 def output_name(tool: str, call: str, sha256: str, digits: int = 12) -> str:
-    """The name of a stored output: `tool_outputs/{tool}_{call}_{sha12}.txt`."""
+    """Return the name of a stored output: `tool_outputs/{tool}_{call}_{sha12}.txt`."""
     return f"{OUTPUTS}/{_part(tool, 'tool')}_{_part(call, 'call')}_{sha256[:digits]}.txt"
 
 
 def removed_name(sha256: str, digits: int = 12) -> str:
-    """The name of stored messages that left the context outside of a step: `conversation_history/removed_{sha12}.jsonl`."""
+    """Return the name of messages that left the context outside of a step: `conversation_history/removed_{sha12}.jsonl`."""
     return f"{HISTORY}/removed_{sha256[:digits]}.jsonl"
 
 
 def content_hash(name: str) -> str | None:
-    """The piece of the content's hash in the name of an output or of removed messages; None for other names."""
+    """Return the part of the content's hash in the name of an output or of removed messages; None for other names."""
     match = _BY_CONTENT.fullmatch(name)
     return match["sha12"] if match else None
 
 
 def virtual_name(path: str, shown: str | None = None) -> str:
-    """The name, relative to the session's folder, of a path that an agent may read. Errors show it as `shown`.
+    """Return the name in the session's folder for a path that an agent may read. Errors show the path as `shown`.
 
     Raises:
         ArchiveError: the path is outside `/tool_outputs/` and `/conversation_history/`.
@@ -135,13 +147,13 @@ def virtual_name(path: str, shown: str | None = None) -> str:
         return f"{folder[1:]}/{name}"
     raise ArchiveError(
         f"there is no file {shown!r:.200}",
-        hint=f"Readable are the files directly in {' and '.join(VIRTUAL_FOLDERS)}",
+        hint=f"Only the files directly in {' and '.join(VIRTUAL_FOLDERS)} can be read",
         key=shown,
         reason="outside",
     )
 
 
 def _part(text: str, instead: str) -> str:
-    # Markers like <REDACTED> lose their brackets here, but stay readable.
+    # Markers like <REDACTED> lose their brackets here but stay readable.
     cleaned = _UNSAFE.sub("-", text[: 4 * _PART_CHARS]).strip("-.")[:_PART_CHARS].strip("-.")
     return cleaned or instead

@@ -1,40 +1,50 @@
-"""The session's event log, as the archive writes it: audit records for every save, warnings about itself."""
+"""A session's event log: the archive's own entries in it, how far each exporter has read it, and what is new in it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from compact.archive import keys
-from compact.archive.protocol import Store
-from compact.archive.records import Session
+from compact.archive.reading import Reader
+from compact.archive.records import OpenSession
+from compact.archive.stores import owners
+from compact.archive.stores.port import Store
+from compact.errors import ArchiveError
 from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode
 
 Listener: TypeAlias = Callable[[str, bytes], None]
-"""Gets the lines that were just written to the log of a session, redacted. Must not raise or wait."""
+"""Receives a session's id and the redacted lines that were just written to its log. Must not raise or wait."""
 
 Period: TypeAlias = tuple[datetime, datetime]
 
+_MANY = 50
+"""In an archive of more sessions than this, sessions that have been quiet for a while are checked less often."""
+_QUIET_LOOKS = 300
+SELDOM = 10
+
 
 class EventLog:
-    """Appends events. They are on disk after `sync`, which every step does; until then they survive a killed process."""
+    """Appends events. They survive a killed process at once, and power loss after `sync`, which every step calls."""
 
     def __init__(self, store: Store, recorder: Recorder, listener: Listener | None) -> None:
         self._store = store
         self._recorder = recorder
         self._listeners = [] if listener is None else [listener]
-        self._spooling: set[str] = set()
 
     def listen(self, listener: Listener) -> None:
-        """Lets another one hear what is written from now on."""
+        """Call another listener for everything written from now on."""
         self._listeners.append(listener)
 
-    def append(self, session: Session, events: Iterable[Event]) -> None:
-        """Adds events to the session's log, in order, in one piece.
+    def append(self, session: OpenSession, events: Iterable[Event]) -> None:
+        """Add events to the session's log, in order and in one write.
 
         Raises:
-            ArchiveError: the log cannot be written; none of the events is in it.
+            ArchiveError: the log cannot be written. None of the events is in it.
         """
         batch = list(events)
         if not batch:
@@ -51,14 +61,14 @@ class EventLog:
                 "a half-written last line was cut from the event log: its writer was killed or the disk was full",
             )
         elif outcome == "spooled":
-            self.spooled(session)
+            self.warn_spooled(session)
         else:
-            self._spooling.discard(session.folder)
+            session.spooling = False
 
     def archived(
-        self, session: Session, step: int, saved: Mapping[str, Period | None], trace: Trace | None
+        self, session: OpenSession, step: int, saved: Mapping[str, Period | None], trace: Trace | None
     ) -> None:
-        """Records that files were saved, and how long each took where that is known."""
+        """Record that files were saved, and how long each took where that is known."""
         now = self._recorder.clock()
         self.append(
             session,
@@ -80,10 +90,10 @@ class EventLog:
             ],
         )
 
-    def spooled(self, session: Session) -> None:
-        """Warns, once for each outage, that records wait in the local spool."""
-        if session.folder not in self._spooling:
-            self._spooling.add(session.folder)
+    def warn_spooled(self, session: OpenSession) -> None:
+        """Warn, once for each outage, that records wait in the local spool."""
+        if not session.spooling:
+            session.spooling = True
             self.warn(
                 session,
                 "spooled",
@@ -92,12 +102,109 @@ class EventLog:
             )
 
     def warn(
-        self, session: Session, code: WarningCode, severity: Severity, message: str, step: int = 0
+        self, session: OpenSession, code: WarningCode, severity: Severity, message: str, step: int = 0
     ) -> None:
-        """Records a warning."""
+        """Record a warning."""
         warning = Warned(code=code, severity=severity, message=message)
         self.append(session, [self._recorder.event(warning, session_id=session.id, step=step)])
 
-    def sync(self, session: Session) -> None:
-        """Makes the session's log durable."""
+    def sync(self, session: OpenSession) -> None:
+        """Make the session's log durable."""
         self._store.sync(f"{session.folder}/{keys.EVENTS}")
+
+
+def read_cursor(store: Store, folder: str, exporter: str) -> str | None:
+    """Return the span of the last event that an exporter received.
+
+    None if there is no cursor, or if it belongs to another process that still runs.
+    """
+    data = store.read(_cursor_key(folder, exporter))
+    try:
+        note = json.loads(data or b"")
+        span_id, owner = str(note["span_id"]), str(note["owner"])
+        own = owner.rpartition("-")[0] == owners.current()
+        return span_id if own or owners.is_gone(owner) else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def write_cursor(store: Store, session: OpenSession, exporter: str, span_id: str) -> None:
+    """Remember the last event that an exporter received, so that the next process continues there."""
+    note = {"span_id": span_id, "owner": owners.unique_id()}
+    store.replace(_cursor_key(session.folder, exporter), session.scribe.note(note))
+
+
+def _cursor_key(folder: str, exporter: str) -> str:
+    return f"{folder}/.exports/{exporter}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """New lines in a session's log. `first` is the number of the first one, counted from 0."""
+
+    folder: str
+    session_id: str
+    first: int
+    lines: list[bytes]
+
+
+@dataclass(slots=True)
+class _LogState:
+    session_id: str
+    size: int = -1
+    """-1 before the first look, so that even an empty log is news once."""
+    lines: int = 0
+    quiet: int = 0
+    """Consecutive looks that found nothing new."""
+
+
+class LogWatcher:
+    """Polls the event logs of an archive and reports what is new. Use it from one thread."""
+
+    def __init__(self, archive: Reader, folders: Iterable[str] | None = None) -> None:
+        self._archive = archive
+        self._only = None if folders is None else list(folders)
+        self._known: dict[str, _LogState] = {}
+        self._looks = 0
+
+    def look(self) -> list[News]:
+        """Return what is new since the last look, by folder. A log that cannot be read now is retried next time.
+
+        Raises:
+            ArchiveError: the archive cannot be listed.
+        """
+        folders = self._archive.folders() if self._only is None else self._only
+        found = []
+        self._looks += 1
+        for place, folder in enumerate(folders):
+            if len(folders) > _MANY and self._may_wait(folder, place):
+                continue
+            with suppress(ArchiveError):
+                found.append(self._news(folder))
+        return [news for news in found if news is not None]
+
+    def _may_wait(self, folder: str, place: int) -> bool:
+        known = self._known.get(folder)
+        return known is not None and known.quiet > _QUIET_LOOKS and (self._looks + place) % SELDOM != 0
+
+    def _news(self, folder: str) -> News | None:
+        known = self._known.get(folder)
+        if known is None:
+            session_id = self._archive.session_in(folder)
+            if session_id is None:
+                return None
+            known = self._known[folder] = _LogState(session_id)
+        size = self._archive.log_size(folder)
+        if size == known.size:
+            known.quiet += 1
+            return None
+        known.quiet = 0
+        lines = self._archive.event_lines(folder)
+        # Fewer lines than before: the folder was removed and made anew, so it is another log.
+        first = known.lines if len(lines) >= known.lines else 0
+        is_first_look = known.size < 0
+        known.size, known.lines = size, len(lines)
+        # The first look reports a session even if it has no event yet.
+        return (
+            News(folder, known.session_id, first, lines[first:]) if is_first_look or lines[first:] else None
+        )

@@ -1,7 +1,7 @@
-"""The only door into the archive: what is written passes through a `Scribe`, and a `Scribe` redacts.
+"""The only way into the archive: everything that is written passes through a `Scribe`, and a `Scribe` redacts.
 
-Stores take nothing but a `Record`, and only this file can make one. What a record holds besides redacted content is
-what compact itself made: step numbers, hashes, times, the fixed words of the contract.
+Stores take only a `Record`, and only this file can make one. Besides redacted content, a record holds what compact itself
+made: step numbers, hashes, times, and the fixed words of the contract.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from compact.archive.history import render
-from compact.archive.protocol import FileRef, Redactor, Step
 from compact.errors import ArchiveError
 from compact.events import Archival, Event
-from compact.messages.dialects.wire import dumped
+from compact.messages.dialects.wire import dump_plain
 
 FORMAT = 1
 """The version of the session and state records."""
@@ -26,13 +27,69 @@ FORMAT = 1
 _SEAL = object()
 _HEX = re.compile(r"[0-9a-f]{8,128}", re.ASCII)
 _OWN_ID = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}", re.ASCII)
-_INT_BITS = 13_000  # Python refuses to read or write longer ones as text
+_INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+_MOST_SESSIONS = 1024
+V = TypeVar("V")
+
+
+class ArchiveRedactor(Protocol):
+    """Masks secrets. Never raises because of what it finds, and never changes its argument."""
+
+    @property
+    def enabled(self) -> bool:
+        """False if it lets everything through."""
+
+    def redact(self, text: str) -> str:
+        """Return the text with every secret masked."""
+
+    def redact_value(self, value: Any) -> Any:
+        """Return a copy of a JSON value with every secret in it masked."""
+
+    def redact_messages(self, items: Sequence[Any]) -> list[Any]:
+        """Return copies of wire messages, one for one, with every secret in them masked."""
+
+    def session(self) -> ArchiveRedactor:
+        """Return a redactor for one session. It may remember what it masked, to mask it again wherever it occurs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file of a step: its name in the session's folder, its hash, its size in bytes and in lines."""
+
+    name: str
+    sha256: str
+    bytes: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One committed compaction of a session."""
+
+    session_id: str
+    step: int
+    committed_at: str
+    dialect: str
+    attempt: str
+    files: Mapping[str, FileRef]
+    """By kind: "transcript", "summary", "history"."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What the engine asked to remember, redacted."""
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    """Hashes that the engine asked to remember, stored as they are."""
+    pruned_at: str | None = None
+    """When its records were removed. A pruned step keeps its number and its hashes."""
+    unfinished: str | None = None
+    """Why a step that was just committed lacks some of its file names. The next writer tries again."""
+
+
+_STEP = TypeAdapter(Step)
 
 
 class Record:
-    """Bytes that went through the redactor, and their hash."""
+    """Redacted bytes and their hash."""
 
     __slots__ = ("data", "sha256")
 
@@ -43,17 +100,17 @@ class Record:
         self.sha256 = digest(data)
 
     def ref(self, name: str) -> FileRef:
-        """How a state file refers to this record."""
+        """Return how a state file refers to this record."""
         return FileRef(name, self.sha256, len(self.data), self.data.count(b"\n"))
 
 
 def already_stored(data: bytes) -> Record:
-    """The record of bytes that a store holds, to be moved to another store. They were redacted when first written."""
+    """Return the record of bytes that came out of a store: they were redacted when first written."""
     return Record(data, _SEAL)
 
 
 class CleanMessages:
-    """Wire messages that went through the redactor."""
+    """Redacted wire messages."""
 
     __slots__ = ("items",)
 
@@ -64,71 +121,71 @@ class CleanMessages:
 
 
 class Scribe:
-    """Makes the records of one session, redacted. `session_label` is the session's id as records show it."""
+    """Makes the redacted records of one session. `session_label` is the session's id as records show it."""
 
-    def __init__(self, redactor: Redactor, session_label: str) -> None:
+    def __init__(self, redactor: ArchiveRedactor, session_label: str) -> None:
         self._redactor = redactor
         self.session_label = session_label
 
     @property
     def redacts(self) -> bool:
-        """False when redaction was switched off."""
+        """False if redaction is switched off."""
         return self._redactor.enabled
 
     def label(self, text: str) -> str:
-        """Redacted text, for names and messages."""
+        """Redact a text for use in names and messages."""
         return self._redactor.redact(text)
 
     def messages(self, messages: Sequence[Any]) -> CleanMessages:
-        """Wire messages, redacted, one for one.
+        """Redact wire messages, one for one.
 
         Raises:
-            ArchiveError: a message holds something that JSON cannot; says where.
+            ArchiveError: a message contains something that JSON cannot hold. Says where.
         """
         wire = [to_wire(message, f"messages[{index}]") for index, message in enumerate(messages)]
         redacted = self._redactor.redact_messages(wire)
         if len(redacted) != len(wire):
             raise ArchiveError(
-                f"the redactor gave back {len(redacted)} of {len(wire)} messages",
+                f"the redactor returned {len(redacted)} of {len(wire)} messages",
                 hint="redact_messages must return one message for each",
                 reason="redactor",
             )
         return CleanMessages(redacted, _SEAL)
 
     def transcript(self, messages: CleanMessages) -> Record:
-        """One JSON line for each message."""
+        """Make the transcript: one JSON line for each message."""
         return Record(b"".join(map(to_line, messages.items)), _SEAL)
 
     def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
-        """The same as a page for people. It is made of clean messages, so it is not redacted once more."""
+        """Make the transcript's page for people. The messages are clean already, so it is not redacted again."""
         title = f"{self.session_label}: the conversation before step {step}"
         return _text_record(render(messages.items, dialect, title))
 
     def text(self, text: str) -> Record:
-        """A text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
+        """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
         return _text_record(self._redactor.redact(text))
 
     def value(self, value: Mapping[str, Any], what: str) -> Record:
-        """A JSON object as a file of one line."""
+        """Make a file of one line from a JSON object."""
         return Record(to_line(self._redactor.redact_value(to_wire(value, what))), _SEAL)
 
     def note(self, note: Mapping[str, str]) -> Record:
-        """Something that compact made itself, for its own use: ids, nothing that a host or a model wrote."""
+        """Make a note of ids that compact made for its own use. It must hold nothing that a host or a model wrote."""
         return Record(to_line(dict(note)), _SEAL)
 
     def session(self) -> Record:
-        """The record that says whose folder it is in."""
+        """Make the record that says whose folder it is in."""
         return Record(to_line({"format": FORMAT, "session_id": self.session_label}), _SEAL)
 
     def events(self, events: Iterable[Event]) -> Record:
-        """One line for each event."""
+        """Make one line for each event."""
         return Record(b"".join(to_line(self._event(event)) for event in events), _SEAL)
 
     def state(self, step: Step) -> Record:
-        """The state file of a step: the commit record. It carries its own hash.
+        """Make the state file of a step, which is its commit record and carries its own hash.
 
         Raises:
-            ArchiveError: the dialect is no name, or a fingerprint no hash.
+            ArchiveError: the dialect is not a name, or a fingerprint is not a hash.
         """
         if not _WORD.fullmatch(step.dialect):
             raise ArchiveError(f"not the name of a dialect: {step.dialect!r:.40}", reason="unserialisable")
@@ -146,10 +203,7 @@ class Scribe:
             "committed_at": step.committed_at,
             "dialect": step.dialect,
             "attempt": step.attempt,
-            "files": {
-                kind: {"name": ref.name, "sha256": ref.sha256, "bytes": ref.bytes, "lines": ref.lines}
-                for kind, ref in step.files.items()
-            },
+            "files": {kind: asdict(ref) for kind, ref in step.files.items()},
             "fingerprints": dict(step.fingerprints),
             "state": self._redactor.redact_value(to_wire(step.state, "state")),
             "pruned_at": step.pruned_at,
@@ -164,7 +218,7 @@ class Scribe:
             and self._redactor.redact_value(to_wire(plain["payload"], f"{event.name}.payload")),
         }
         if isinstance(event.properties, Archival):
-            # Made of the operator's root and of names that are clean already; a masked path would be no audit.
+            # The path consists of the operator's root and of clean names; a masked path would be useless for an audit.
             path = plain["properties"]["file_path"]
             redacted["properties"] = {
                 **redacted["properties"],
@@ -175,7 +229,7 @@ class Scribe:
         return {**plain, "session_id": self.session_label, **ids, **redacted}
 
     def _own_words(self, value: Any) -> Any:
-        """Properties of an event: their names are ours, their numbers are counts; what they say is masked."""
+        """Mask the texts in an event's properties. Their names are ours and their numbers are counts."""
         if isinstance(value, str):
             return self._redactor.redact(value)
         if isinstance(value, dict):
@@ -192,20 +246,48 @@ def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session that is being written to."""
+@dataclass(slots=True)
+class OpenSession:
+    """A session that is being written to, and what is remembered about it."""
 
     id: str
     folder: str
     scribe: Scribe
+    tidy_at: int | None = None
+    """All steps up to this one are known to be finished."""
+    outputs: dict[str, str] | None = None
+    """The names of stored outputs by the hash in them; None until they were listed."""
+    spooling: bool = False
+    """Whether a warning about the current outage was logged."""
+
+
+class Recent(dict[str, V]):
+    """A dict that forgets its oldest entry when it gets too large, because a server sees many sessions.
+
+    What the store knows is looked up again. What only the entry knew is lost: an archive that makes the sessions'
+    redactors itself gives a forgotten session a fresh one, which has yet to learn the values that the old one had seen as
+    secrets. A host that needs them for longer keeps the redactors and passes `session_redactor`.
+    """
+
+    def __setitem__(self, key: str, value: V) -> None:
+        super().__setitem__(key, value)
+        for oldest in list(self)[: max(0, len(self) - _MOST_SESSIONS)]:
+            self.pop(oldest, None)  # another thread may have been quicker
+
+
+def session_id_in(data: bytes | None) -> str | None:
+    """Return the session id in the bytes of a `session.json`; None if it cannot be read."""
+    try:
+        return str(json.loads(data or b"")["session_id"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def read_state(data: bytes) -> Step:
-    """The step that `Scribe.state` wrote.
+    """Read back the step that `Scribe.state` wrote.
 
     Raises:
-        ValueError: it is not such a record, or not the one that was written.
+        ValueError: the bytes are not such a record, or not the one that was written.
     """
     body = json.loads(data)
     if not isinstance(body, dict) or "sha256" not in body:
@@ -215,26 +297,20 @@ def read_state(data: bytes) -> Step:
         raise ValueError("its content does not match its own hash")
     if body.get("format") != FORMAT:
         raise ValueError(f"its format is {body.get('format')!r}, this version reads {FORMAT}")
-    return Step(
-        session_id=body["session_id"],
-        step=body["step"],
-        committed_at=body["committed_at"],
-        dialect=body["dialect"],
-        attempt=body["attempt"],
-        files={kind: FileRef(**ref) for kind, ref in body["files"].items()},
-        state=body["state"],
-        fingerprints=body["fingerprints"],
-        pruned_at=body["pruned_at"],
-    )
+    try:
+        return _STEP.validate_python(body)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 in hexadecimal."""
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def to_line(value: Any) -> bytes:
-    """A JSON value as one line: UTF-8, or escaped where a lone surrogate makes that impossible."""
+    """Write a JSON value as one line: UTF-8, or escaped ASCII if it contains a lone surrogate."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode() + b"\n"
@@ -243,10 +319,10 @@ def to_line(value: Any) -> bytes:
 
 
 def to_wire(value: Any, where: str) -> Any:
-    """A JSON value as it goes over the wire: SDK objects by their `model_dump`, tuples as lists.
+    """Turn a value into JSON values as they go over the wire: SDK objects by `model_dump`, tuples as lists.
 
     Raises:
-        ArchiveError: it holds something that JSON cannot give back as it was; says where.
+        ArchiveError: it contains something that JSON cannot give back unchanged. Says where.
     """
     try:
         return _wire(value, where)
@@ -275,7 +351,7 @@ def _wire(value: Any, where: str) -> Any:
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         try:
-            data = dumped(dump)
+            data = dump_plain(dump)
         except ValueError as problem:
             raise _refused(where, str(problem)) from problem
         return _wire(data, where)
@@ -283,14 +359,14 @@ def _wire(value: Any, where: str) -> Any:
 
 
 def _named(key: str) -> str:
-    # Errors are an exit too: a key that could hold something secret is not shown.
+    # An error text can leak too, so a key that could hold a secret is not shown.
     return key if _PATH_KEY.fullmatch(key) else "..."
 
 
 def _refused(where: str, why: str) -> ArchiveError:
     return ArchiveError(
         f"{where:.200} {why}",
-        hint="The archive holds JSON only: turn the value into text, numbers, lists or objects before it is a message",
+        hint="The archive holds JSON only: turn the value into text, numbers, lists or objects first",
         key=where,
         reason="unserialisable",
     )

@@ -1,8 +1,8 @@
-"""Typed settings: file, environment, keyword arguments, and where each value came from."""
+"""Typed settings from a file, the environment and keyword arguments, each with its origin."""
 
 from __future__ import annotations
 
-from compact.config.root import CompactConfig, Setting, Settings, share_of
+from compact.config.root import CompactConfig, ConfigArguments, Setting, share_of, yaml_text
 from compact.config.sections import (
     ArchiveConfig,
     GuardConfig,
@@ -18,6 +18,7 @@ from compact.config.sections import (
 __all__ = [
     "ArchiveConfig",
     "CompactConfig",
+    "ConfigArguments",
     "GuardConfig",
     "MeterConfig",
     "OffloadConfig",
@@ -25,8 +26,8 @@ __all__ = [
     "RecoveryConfig",
     "RedactionConfig",
     "Setting",
-    "Settings",
     "SummaryConfig",
     "TracingConfig",
     "share_of",
+    "yaml_text",
 ]

@@ -1,62 +1,104 @@
-"""What is wrong with a configuration, in sentences, all at once."""
+"""Wrong settings, in sentences: what a field allows, what it got, and which name was probably meant."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
+from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from compact.config.kinds import kind_of
 from compact.errors import ConfigError
+from compact.messages import to_json
+
+_SHOWN_CHARS = 60
+"""A rejected value is echoed up to this length."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One wrong setting: its dotted path, and the sentence about it."""
+class WrongSetting:
+    """One wrong setting: its dotted path and a sentence about it."""
 
     path: str
     text: str
     involves: tuple[str, ...] = ()
-    """Paths of other settings that it disagrees with."""
+    """Paths of other settings that it conflicts with."""
 
 
-def config_error(problems: Sequence[Problem]) -> ConfigError:
-    """The error for one problem is its sentence; several are listed below each other."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What one field accepts, read from its JSON schema."""
+
+    types: frozenset[str]
+    """JSON types: boolean, integer, number, string, array, object, null."""
+    allowed: str
+    """The end of the sentence "x must be ..."."""
+    is_secret: bool
+    """A rejected value is not echoed. An address may carry a password."""
+    has_plain_items: bool
+    """The field accepts a list of plain names, which an environment variable separates by commas."""
+
+
+@cache
+def kind_of(owner: type[BaseModel], name: str) -> Kind:
+    """Return what a field of `owner` accepts."""
+    schema = owner.model_json_schema()["properties"][name]
+    choices = schema.get("anyOf", [schema])
+    main = next(choice for choice in choices if choice["type"] != "null")
+    types = frozenset(choice["type"] for choice in choices)
+    allowed = schema.get("description") or _describe(main)
+    return Kind(
+        types=types,
+        allowed=f"{allowed} or null" if "null" in types else allowed,
+        is_secret=main.get("writeOnly", False),
+        has_plain_items=any(choice.get("items", {}).get("type") == "string" for choice in choices),
+    )
+
+
+def _describe(schema: Mapping[str, Any]) -> str:
+    if "description" in schema:
+        return str(schema["description"])
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema["type"] == "array":
+        return "a list, each " + _describe(schema["items"])
+    return {"boolean": "true or false"}[schema["type"]]
+
+
+def config_error(problems: Sequence[WrongSetting]) -> ConfigError:
+    """Return one error for all problems: a single sentence, or a list of them."""
     if len(problems) == 1:
         message = problems[0].text
     else:
-        message = f"{len(problems)} settings are wrong:" + "".join(
-            f"\n  {problem.text}" for problem in problems
-        )
+        message = f"{len(problems)} settings are wrong:" + "".join(f"\n  {each.text}" for each in problems)
     return ConfigError(message, path=problems[0].path, problems=tuple(problems))
 
 
 def field_problems(
     owner: type[BaseModel], section: str, error: ValidationError, values: Mapping[str, Any]
-) -> list[Problem]:
-    """One problem per field that pydantic refused, however many parts of its value are wrong."""
-    names = dict.fromkeys(
-        str(detail["loc"][0]) for detail in error.errors(include_url=False, include_context=False)
-    )
+) -> list[WrongSetting]:
+    """Return one problem per rejected field, however many parts of its value are wrong."""
     prefix = f"{section}." if section else ""
     problems = []
-    for name in names:
+    for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors(include_url=False)):
         path = prefix + name
         if name in owner.model_fields:
-            text = kind_of(owner, name).refuse(path, values[name])
+            kind = kind_of(owner, name)
+            text = f"{path} must be {kind.allowed}, got {show(values[name], is_secret=kind.is_secret)}"
         else:
-            text = unknown(path, [prefix + field for field in owner.model_fields])
-        problems.append(Problem(path, text))
+            text = unknown_setting(path, [prefix + field for field in owner.model_fields])
+        problems.append(WrongSetting(path, text))
     return problems
 
 
-def unknown(path: str, known: Iterable[str]) -> str:
-    """The sentence about a name that is no setting, with the nearest one that is.
+def unknown_setting(path: str, known: Iterable[str]) -> str:
+    """Return the sentence about an unknown name, with the nearest known one.
 
-    A neighbour in the same section is preferred; a right name in the wrong section is found too.
+    A name of the same section is preferred. A right name in the wrong section is found too.
     """
     known = list(known)
     section, _, leaf = path.rpartition(".")
@@ -68,3 +110,19 @@ def unknown(path: str, known: Iterable[str]) -> str:
             return f"{path} is not a setting; did you mean {candidates[near[0]]}?"
     where = f"{section} has" if section else "there are"
     return f"{path} is not a setting; {where} {', '.join(same) or 'none of that kind'}"
+
+
+def show(value: Any, *, is_secret: bool = False) -> str:
+    """Return a value as a file would hold it, shortened. A secret value is described by type and length only."""
+    if is_secret and value is not None:
+        return f"a text of {len(value)} characters" if isinstance(value, str) else f"a {type(value).__name__}"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    if isinstance(value, str | int | list | tuple | Mapping | NoneType):
+        try:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+        except (TypeError, ValueError, RecursionError):  # YAML allows dates as keys and recursive lists
+            text = to_json(value)
+    else:
+        text = f"{value} ({type(value).__name__})"
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."

@@ -6,39 +6,44 @@ import os
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, TypedDict, Unpack
+from operator import ge, le
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
-from pydantic import BaseModel, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from compact.config import sources
-from compact.config.kinds import Allowed, Count, Words, shown
-from compact.config.problems import Problem, config_error, field_problems, unknown
+from compact.config.problems import WrongSetting, config_error, field_problems, show, unknown_setting
 from compact.config.sections import (
     SECTIONS,
+    SETTINGS,
+    AllSettings,
     ArchiveConfig,
+    ConfigSection,
     GuardConfig,
     MeterConfig,
     OffloadConfig,
     PolicyConfig,
     RecoveryConfig,
     RedactionConfig,
-    Section,
     SummaryConfig,
     TracingConfig,
 )
-from compact.config.sources import FieldPath, Given
+from compact.config.sources import Given
 from compact.errors import ConfigError
 
 _ARGUMENT = "argument"
 _DEFAULT = "default"
+_RESERVES = ("policy.hard_cap_buffer", "policy.reserve_output_tokens")
+_HOLDS = {"<=": le, ">=": ge}
+_ORDER = (
+    ("policy.target_pct", "<=", "policy.trigger_pct"),
+    ("policy.summarize_pct", ">=", "policy.trigger_pct"),
+    ("guard.warn_context_tokens", ">=", "guard.min_context_tokens"),
+)
+"""How settings must compare: if the first one was chosen, it must stand in this relation to the second."""
 
 
-Windows: TypeAlias = Annotated[
-    dict[str, Count], Allowed("a mapping of model names to tokens, each a whole number >= 1")
-]
-
-
-class Settings(TypedDict, total=False):
+class ConfigArguments(TypedDict, total=False):
     """The keyword arguments of `CompactConfig`. A section is a section object or a mapping of its fields."""
 
     model: str
@@ -57,135 +62,128 @@ class Settings(TypedDict, total=False):
 
 
 class Setting(NamedTuple):
-    """One setting: its dotted path, its effective value, and where that came from."""
+    """One setting: its dotted path, its effective value, and its origin."""
 
     path: str
     value: Any
     source: str
 
 
-class CompactConfig(Section):
-    """All settings. Keyword arguments win over environment variables, and those over the defaults.
+class CompactConfig(AllSettings):
+    """All settings. Keyword arguments win over environment variables, which win over the defaults.
 
-    `CompactConfig.load` reads a file too; `CompactConfig.preset` starts from one of three known behaviours.
+    `CompactConfig.load` also reads a file; `CompactConfig.preset` starts from one of three named behaviours.
 
     Raises:
-        ConfigError: a name is no setting, or a value is not allowed. Lists everything that is wrong.
+        ConfigError: a name is not a setting, or a value is not allowed. Lists all problems at once.
     """
-
-    NAME: ClassVar[str] = ""
-
-    model: Words = "gpt-4o"
-    """The agent's model. It decides the tokenizer and the window."""
-    max_context_tokens: Count | None = None
-    """The window; null: from the window table. An unknown model has 128000, and a warning."""
-    windows: Windows = Field(default_factory=dict)
-    """Windows by model, over the built-in table."""
-    policy: PolicyConfig = PolicyConfig()
-    summary: SummaryConfig = SummaryConfig()
-    offload: OffloadConfig = OffloadConfig()
-    archive: ArchiveConfig = ArchiveConfig()
-    redaction: RedactionConfig = RedactionConfig()
-    tracing: TracingConfig = TracingConfig()
-    guard: GuardConfig = GuardConfig()
-    recovery: RecoveryConfig = RecoveryConfig()
-    meter: MeterConfig = MeterConfig()
 
     _sources: dict[str, str] = PrivateAttr(default_factory=dict)
 
-    def __init__(self, **settings: Unpack[Settings]) -> None:
-        self._fill(_environment() | sources.from_settings(settings, _ARGUMENT))
+    def __init__(self, **settings: Unpack[ConfigArguments]) -> None:
+        self._fill({}, settings)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | None = None, **overrides: Unpack[Settings]) -> Self:
-        """A file, over it the environment, over that keyword arguments.
+    def load(cls, path: str | os.PathLike[str] | None = None, **overrides: Unpack[ConfigArguments]) -> Self:
+        """Read a file, then the environment, then keyword arguments; later ones win.
 
         Without a path, compact.yaml, compact.yml or compact.json of the current directory is read if there is one.
 
         Raises:
-            ConfigError: the file cannot be read, or a setting is wrong; names the file and the field.
+            ConfigError: the file cannot be read, or a setting is wrong. Names the file and the field.
         """
         file = sources.find_file() if path is None else path
-        given = {} if file is None else sources.read_file(file)
-        return cls._from(given | _environment() | sources.from_settings(overrides, _ARGUMENT))
+        return cls._over({} if file is None else sources.read_file(file), overrides)
 
     @classmethod
-    def preset(cls, name: str, **overrides: Unpack[Settings]) -> Self:
-        """A known behaviour in one word, over it the environment, over that keyword arguments.
+    def preset(cls, name: str, **overrides: Unpack[ConfigArguments]) -> Self:
+        """Start from a named behaviour, then apply the environment, then keyword arguments.
 
-        `layered` is the compaction specification's, `selective` the context compaction PRD's, `progressive` the
-        progressive compaction addendum's.
+        `layered` follows the compaction specification, `selective` the context compaction PRD, and `progressive` the
+        progressive compaction addendum.
 
         Raises:
             ConfigError: there is no such preset, or a setting is wrong.
         """
-        given = sources.from_preset(name)
-        return cls._from(given | _environment() | sources.from_settings(overrides, _ARGUMENT))
+        return cls._over(sources.from_preset(name), overrides)
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Where each setting came from, by dotted path.
+        """The origin of each setting, by dotted path.
 
-        One of "default", "file PATH", "environment NAME", "argument", "preset NAME"; a value out of the `compact:`
-        block names its key too.
+        One of "default", "file PATH", "environment NAME", "argument", "preset NAME". For a value from the `compact:`
+        block, the origin also names the key.
         """
-        return {path: self._sources.get(path, _DEFAULT) for path in sources.known_paths(CompactConfig)}
+        return {path: self._sources.get(path, _DEFAULT) for path in SETTINGS}
 
     def explain(self) -> list[Setting]:
-        """Every setting with its value and source, in the order of the reference."""
+        """Return every setting with its value and origin, in the order of the reference."""
         return [Setting(path, self._value(path), source) for path, source in self.sources.items()]
 
     @staticmethod
     def ignored_variables() -> list[str]:
-        """Environment variables named COMPACT_... that set nothing."""
-        return sources.ignored_variables(os.environ, CompactConfig)
+        """Return the environment variables named COMPACT_... that set nothing."""
+        return sources.ignored_variables(os.environ)
 
     def budget(self, window: int) -> int:
-        """What a request may take of a window. Not positive when the window is smaller than what is kept free."""
+        """Return how many tokens of a window a request may take. Not positive if the reserves exceed the window."""
         return window - self.policy.hard_cap_buffer - self.policy.reserve_output_tokens
 
     def trigger_tokens(self, window: int) -> int:
-        """The number of tokens at which compaction starts: never above the budget."""
+        """Return the number of tokens at which compaction starts. Never above the budget."""
         limits = [share_of(window, self.policy.trigger_pct), self.budget(window)]
         if self.policy.token_threshold is not None:
             limits.append(self.policy.token_threshold)
         return min(limits)
 
     def summarize_tokens(self, window: int) -> int | None:
-        """The number of tokens from which history may be summarized; None: whenever the other stages are not enough."""
+        """Return the number of tokens from which history may be summarized. None: whenever other stages do not suffice."""
         if self.policy.summarize_pct is None:
             return None
         return min(share_of(window, self.policy.summarize_pct), self.budget(window))
 
     def __eq__(self, other: object) -> bool:
-        """Equal settings are equal, wherever they came from."""
+        """Compare settings only, not their origins."""
         return isinstance(other, CompactConfig) and self.__dict__ == other.__dict__
 
-    __hash__ = None  # type: ignore[assignment]  # lists and mappings inside
+    __hash__ = None  # type: ignore[assignment]  # contains lists and mappings
 
     @classmethod
-    def _from(cls, given: Mapping[FieldPath, Given]) -> Self:
+    def _over(cls, base: Mapping[str, Given], arguments: ConfigArguments) -> Self:
         config = cls.__new__(cls)
-        config._fill(given)
+        config._fill(base, arguments)
         return config
 
-    def _fill(self, given: Mapping[FieldPath, Given]) -> None:
-        origins = {".".join(path): item.origin for path, item in given.items()}
-        top, by_section, problems = _sorted_out(given)
-        built: dict[str, Section] = {}
-        for name, values in by_section.items():
+    def _fill(self, base: Mapping[str, Given], arguments: ConfigArguments) -> None:
+        """Layer the environment and the arguments over `base`, then build and check all sections."""
+        given = {
+            **base,
+            **sources.from_environment(os.environ),
+            **sources.from_settings(arguments, _ARGUMENT),
+        }
+        problems: list[WrongSetting] = []
+        values: dict[str, dict[str, Any]] = {}
+        for path, item in given.items():
+            section, _, field = path.rpartition(".")
+            if path in SETTINGS:
+                values.setdefault(section, {})[field] = item.value
+            else:
+                problems.append(_stray(path, item.value))
+        top = values.pop("", {})
+        built: dict[str, ConfigSection] = {}
+        for name, fields in values.items():
             try:
-                built[name] = SECTIONS[name](**values)
+                built[name] = SECTIONS[name](**fields)
             except ConfigError as error:
                 problems.extend(error.problems)
         try:
             BaseModel.__init__(self, **top, **built)
         except ValidationError as error:
-            problems.extend(field_problems(CompactConfig, "", error, top))
-        self._sources = origins
+            problems.extend(field_problems(AllSettings, "", error, top))
+        self._sources = {path: item.origin for path, item in given.items()}
         problems = problems or _conflicts(self)
         if problems:
-            raise config_error([_with_origin(problem, origins) for problem in problems])
+            raise config_error([_add_origin(problem, self._sources) for problem in problems])
 
     def _value(self, path: str) -> Any:
         section, _, field = path.rpartition(".")
@@ -193,71 +191,50 @@ class CompactConfig(Section):
 
 
 def share_of(window: int, share: float) -> int:
-    """A share of a window in tokens, rounded up. Exact: 0.07 of 100 is 7, whatever binary fractions say."""
+    """Return a share of a window in tokens, rounded up. Exact: 0.07 of 100 is 7, despite binary fractions."""
     return ceil(Fraction(str(share)) * window)
 
 
-def _environment() -> dict[FieldPath, Given]:
-    return sources.from_environment(os.environ, CompactConfig)
+def yaml_text(value: Any) -> str:
+    """Return a setting's value as a YAML file would hold it."""
+    import yaml  # slow to import
+
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**9
+    )
+    return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _sorted_out(
-    given: Mapping[FieldPath, Given],
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[Problem]]:
-    """The top fields, the fields of each section, and a problem for every name that is neither."""
-    known = sources.known_paths(CompactConfig)
-    top: dict[str, Any] = {}
-    by_section: dict[str, dict[str, Any]] = {}
-    problems = []
-    for path, item in given.items():
-        dotted = ".".join(path)
-        if len(path) == 1 and dotted in SECTIONS:
-            text = f"{dotted} must be a mapping of settings, got {shown(item.value)}"
-            problems.append(Problem(dotted, text))
-        elif dotted not in known:
-            problems.append(Problem(dotted, unknown(dotted, [*known, *SECTIONS])))
-        elif len(path) == 1:
-            top[dotted] = item.value
-        else:
-            by_section.setdefault(path[0], {})[path[1]] = item.value
-    return top, by_section, problems
+def _stray(path: str, value: Any) -> WrongSetting:
+    if path in SECTIONS or path == sources.BLOCK:
+        return WrongSetting(path, f"{path} must be a mapping of settings, got {show(value)}")
+    known = [*SETTINGS, *SECTIONS, *(f"{sources.BLOCK}.{name}" for name in sources.BLOCK_FIELDS)]
+    return WrongSetting(path, unknown_setting(path, known))
 
 
-def _conflicts(config: CompactConfig) -> list[Problem]:
-    """Settings that are fine alone and cannot stand together. A default gives way to what was chosen."""
-    policy, guard = config.policy, config.guard
-    chosen = config._sources
-    found = [_no_room(config)]
-    if "policy.target_pct" in chosen and policy.target_pct > policy.trigger_pct:
-        found.append(_disagree(config, "policy.target_pct", "<=", "policy.trigger_pct"))
-    if policy.summarize_pct is not None and policy.summarize_pct < policy.trigger_pct:
-        found.append(_disagree(config, "policy.summarize_pct", ">=", "policy.trigger_pct"))
-    if "guard.warn_context_tokens" in chosen and guard.warn_context_tokens < guard.min_context_tokens:
-        found.append(_disagree(config, "guard.warn_context_tokens", ">=", "guard.min_context_tokens"))
+def _conflicts(config: CompactConfig) -> list[WrongSetting]:
+    """Return settings that are right alone but conflict with each other. A default never conflicts with a choice."""
+    chosen, window = config._sources, config.max_context_tokens
+    found = []
+    # Without chosen reserves, a window below the guard's minimum is left to the guard, which explains more.
+    is_checked = not chosen.keys().isdisjoint(_RESERVES)
+    if window and config.budget(window) <= 0 and (is_checked or window >= config.guard.min_context_tokens):
+        values = " + ".join(show(config._value(path)) for path in _RESERVES)
+        text = f"{' + '.join(_RESERVES)} must be smaller than max_context_tokens ({window}), got {values}"
+        found.append(WrongSetting(_RESERVES[0], text, (_RESERVES[1], "max_context_tokens")))
+    for path, relation, other in _ORDER:
+        value, limit = config._value(path), config._value(other)
+        if path in chosen and value is not None and not _HOLDS[relation](value, limit):
+            text = f"{path} must be {relation} {other} ({show(limit)}), got {show(value)}"
+            found.append(WrongSetting(path, text, (other,)))
     if config.archive.adapter == "s3" and config.archive.bucket is None:
         text = "archive.bucket must be set when archive.adapter is s3, got null"
-        found.append(Problem("archive.bucket", text, ("archive.adapter",)))
-    return [problem for problem in found if problem is not None]
+        found.append(WrongSetting("archive.bucket", text, ("archive.adapter",)))
+    return found
 
 
-def _disagree(config: CompactConfig, path: str, relation: str, other: str) -> Problem:
-    limit, value = shown(config._value(other)), shown(config._value(path))
-    return Problem(path, f"{path} must be {relation} {other} ({limit}), got {value}", (other,))
-
-
-def _no_room(config: CompactConfig) -> Problem | None:
-    window = config.max_context_tokens
-    if window is None or config.budget(window) > 0:
-        return None
-    parts = ("policy.hard_cap_buffer", "policy.reserve_output_tokens")
-    if window < config.guard.min_context_tokens and not config._sources.keys() & set(parts):
-        return None  # the guard refuses such a window, in its own words
-    values = " + ".join(shown(config._value(part)) for part in parts)
-    text = f"{' + '.join(parts)} must be smaller than max_context_tokens ({window}), got {values}"
-    return Problem(parts[0], text, (parts[1], "max_context_tokens"))
-
-
-def _with_origin(problem: Problem, origins: Mapping[str, str]) -> Problem:
-    named = dict.fromkeys(origins.get(path, _ARGUMENT) for path in (problem.path, *problem.involves))
+def _add_origin(problem: WrongSetting, origins: Mapping[str, str]) -> WrongSetting:
+    paths = (problem.path, *problem.involves)
+    named = dict.fromkeys(origins.get(path, _ARGUMENT) for path in paths)
     where = ", ".join(origin for origin in named if origin != _ARGUMENT)
-    return Problem(problem.path, f"{problem.text} ({where})") if where else problem
+    return WrongSetting(problem.path, f"{problem.text} ({where})") if where else problem

@@ -1,30 +1,73 @@
-"""The settings, section by section. Defaults are those of the compaction specification.
+"""All settings, section by section. The defaults are those of the compaction specification.
 
-Every field has a docstring; the reference in docs/CONFIG.md is made from them.
+Every field has a docstring. The reference in docs/CONFIG.md is generated from them.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+import os
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from compact.config.kinds import (
-    Address,
-    Allowed,
-    Amount,
-    Count,
-    Folder,
-    Identifier,
-    Integer,
-    Names,
-    Number,
-    Seconds,
-    Share,
-    Token,
-    Words,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
 )
+
 from compact.config.problems import config_error, field_problems
+
+# The types of settings. A description completes the sentence "x must be ..." in errors and in the reference.
+
+
+def _to_text(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _require_visible(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not text or not all("!" <= character <= "~" for character in text):
+        raise ValueError("not a token")  # an HTTP client would reject the header, and show it in its error
+    return value
+
+
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, description="0.0-1.0")]
+Count: TypeAlias = Annotated[int, Field(ge=1, description="a whole number >= 1")]
+Amount: TypeAlias = Annotated[int, Field(ge=0, description="a whole number >= 0")]
+Integer: TypeAlias = Annotated[int, Field(description="a whole number")]
+Number: TypeAlias = Annotated[float, Field(ge=0, description="a number >= 0")]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, description="a number of seconds > 0")]
+Words: TypeAlias = Annotated[str, Field(min_length=1, description="a text that is not empty")]
+Identifier: TypeAlias = Annotated[
+    str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", description="a name of letters, digits, _ and -")
+]
+Folder: TypeAlias = Annotated[str, BeforeValidator(_to_text), Field(min_length=1, description="a path")]
+Address: TypeAlias = Annotated[
+    str,
+    # Write-only, so that errors do not repeat it: an address may carry a password.
+    Field(
+        pattern=r"^https?://\S+$",
+        description="an http:// or https:// address",
+        json_schema_extra={"writeOnly": True},
+    ),
+]
+Token: TypeAlias = Annotated[
+    SecretStr,
+    AfterValidator(_require_visible),
+    Field(description="a text of visible ASCII without spaces"),
+]
+Names: TypeAlias = Annotated[list[str], Field(description="a list of names")]
+Windows: TypeAlias = Annotated[
+    dict[str, Count], Field(description="a mapping of model names to tokens, each a whole number >= 1")
+]
+RuleNames: TypeAlias = Annotated[str | list[str], Field(description="a name or a list of names")]
+Rules: TypeAlias = Annotated[
+    list[str | dict[str, Any]], Field(description="a list of patterns, or of mappings with id and pattern")
+]
+ExporterName: TypeAlias = Literal["jsonl", "console", "ariadne", "agents_sdk", "otlp"]
 
 WRITE_TOOLS = (
     "write_file",
@@ -49,232 +92,231 @@ WRITE_TOOLS = (
 """Tools of common agents whose arguments repeat what they have just written to a file."""
 
 
-Exporter: TypeAlias = Literal["jsonl", "console", "ariadne", "agents_sdk", "otlp"]
-Rules: TypeAlias = Annotated[
-    list[str | dict[str, Any]], Allowed("a list of patterns, or of mappings with id and pattern")
-]
+class ConfigSection(BaseModel):
+    """Base of all sections: frozen, strict about types and names.
 
-
-class Section(BaseModel):
-    """What all sections share: frozen, strict about types and names, and a `ConfigError` that names the field."""
+    Raises:
+        ConfigError: a name is not a setting, or a value is not allowed. Lists all problems of the section.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    NAME: ClassVar[str] = ""
-    """The section's name, the first part of its fields' paths."""
 
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise config_error(field_problems(type(self), self.NAME, error, values)) from None
+            raise config_error(field_problems(type(self), self.section_name(), error, values)) from None
+
+    @classmethod
+    def section_name(cls) -> str:
+        """Return the first part of the fields' paths: `policy` for `PolicyConfig`."""
+        return cls.__name__.removesuffix("Config").lower()
 
 
-class PolicyConfig(Section):
-    """When to act, what stays, and how far down to go."""
-
-    NAME: ClassVar[str] = "policy"
+class PolicyConfig(ConfigSection):
+    """When compaction starts, what it keeps, and how far down it goes."""
 
     trigger_pct: Share = 0.85
-    """Share of the window at which compaction starts; reaching it is enough."""
+    """Share of the window at which compaction starts. Reaching it is enough."""
     hard_cap_buffer: Amount = 1500
     """Tokens kept free for the next user input and tool results."""
     keep_recent_turns: Count = 6
-    """Newest turns whose words stay verbatim; the tool traffic in them follows keep_tool_io_pairs."""
+    """Newest turns whose words stay verbatim. Their tool traffic follows keep_tool_io_pairs."""
     keep_tool_io_pairs: Amount = 4
-    """Newest tool calls with their results that stay verbatim; 0: pairs have no claim beside their turn's."""
+    """Newest tool calls that stay verbatim with their results. 0: pairs have no claim of their own."""
     roles_never_prune: Names = ["system", "developer"]
     """Roles whose messages always stay."""
     strategy: Identifier = "task_state"
-    """What a summary is made of: task_state, brief, decision_log, code_delta, or one that the host registered."""
+    """What a summary contains: task_state, brief, decision_log, code_delta, or a strategy that the host registered."""
     layout: Literal["layered", "selective"] = "layered"
-    """layered: pinned, summary, recent. selective: user messages stay where they are, runs between them are folded."""
+    """layered: pinned, summary, recent. selective: user messages stay in place, and the runs between them are folded."""
     token_threshold: Count | None = None
-    """Also act at this many tokens."""
+    """Also start at this many tokens."""
     message_threshold: Count | None = None
-    """Also act at this many messages."""
+    """Also start at this many messages."""
     turn_threshold: Count | None = None
-    """Also act at this many turns."""
+    """Also start at this many turns."""
     summarize_pct: Share | None = None
-    """Share of the window from which history may be summarized; null: as soon as the reversible stages are not enough."""
+    """Share of the window from which history may be summarized. null: as soon as the reversible stages are not enough."""
     target_pct: Share = 0.5
-    """How far down a pass goes, as a share of the window, so that it does not act again on the next turn."""
+    """How far down a pass goes, as a share of the window. A low target keeps the next turns from compacting again."""
     retention_window: Amount = 6
-    """Layout selective: this many newest messages are never touched."""
+    """Layout selective: the newest messages that are never touched."""
     recent_share: Share | None = None
-    """Share of the window that the recent part may take; null: as many turns and pairs as fit."""
+    """Share of the window that the recent part may take. null: as many turns and pairs as fit."""
     max_turns: Count | None = None
-    """Hygiene keeps at most this many turns; null: no limit."""
+    """Turns that hygiene keeps at most. null: no limit."""
     reserve_output_tokens: Amount = 0
-    """The request's max output tokens, subtracted from the window everywhere."""
+    """The request's max output tokens. They are subtracted from the window everywhere."""
     timeout_s: Seconds = 120
-    """Time for one whole pass; past it the caller gets the messages as they were before."""
+    """Time limit of one pass. After it, the caller gets the messages unchanged."""
     rescue_timeout_s: Seconds = 15
-    """Time for the stages that need no model, when a pass was out of time and the messages do not fit as they are."""
+    """Time limit of the stages without a model, used when a pass timed out and its messages do not fit unchanged."""
     sessions_in_memory: Count = 256
-    """Sessions that a manager keeps at hand; one beyond it is read from the archive again when it comes back."""
+    """Sessions that a manager keeps in memory. Others are read from the archive when they are used again."""
 
 
-class SummaryConfig(Section):
+class SummaryConfig(ConfigSection):
     """Who writes summaries, and how long they may be."""
 
-    NAME: ClassVar[str] = "summary"
-
     max_tokens: Count = 2000
-    """Upper limit of one summary; its frame alone takes about 48, so that is the least."""
+    """Upper limit of one summary. At least 48, because the frame around a summary takes that many."""
     model: Words | None = None
-    """The model that writes summaries; `agent`: the agent's own; null: extractive, without a model."""
+    """The model that writes summaries. `agent`: the agent's own. null: extractive, without a model."""
     base_url: Address | None = None
-    """Address of an OpenAI-compatible endpoint; null: the client's default."""
+    """Address of an OpenAI-compatible endpoint. null: the client's default."""
     prompt: Words | None = None
-    """A prompt template of your own; null: the strategy's."""
+    """A custom prompt template. null: the strategy's."""
     summary_tag: Identifier = "summary"
     """The tag around the summary in the model's reply."""
     seed: Integer | None = 42
-    """Sent with the request, for repeatable summaries; null: not sent."""
+    """Sent with the request, for repeatable summaries. null: not sent."""
     temperature: Number = 0
     """Sent with the request."""
     timeout_s: Seconds = 60
-    """Time for one request."""
+    """Time limit of one request."""
     fallback: Literal["extractive", "pruning-only"] = "extractive"
-    """What happens when the model fails: a summary without a model, or none at all."""
+    """What happens when the model fails: a summary without a model, or no summary."""
 
 
-class OffloadConfig(Section):
+class OffloadConfig(ConfigSection):
     """Large tool results and repeated file contents, which move to the archive and leave a pointer."""
-
-    NAME: ClassVar[str] = "offload"
 
     large_result_tokens: Count = 20_000
     """A tool result above this moves to the archive as soon as it is seen."""
     preview_lines: Amount = 10
     """Lines of it that stay in the context."""
     preview_tokens: Amount = 400
-    """Upper limit of those lines, for results with very long lines."""
+    """Upper limit of the preview, for results with very long lines."""
     excerpt_share: Share = 0.25
-    """How much of an old output may stay beside its pointer: its most telling lines. 0: pointers alone, which is faster."""
+    """Share of an old output that may stay beside its pointer, as its most telling lines. 0: pointers only, which is faster."""
     write_tools: Names = list(WRITE_TOOLS)
-    """Tools whose arguments only repeat what now lies in a file."""
+    """Tools whose arguments only repeat the contents of a file."""
 
 
-class ArchiveConfig(Section):
-    """Where everything lies that was taken out of a context."""
-
-    NAME: ClassVar[str] = "archive"
+class ArchiveConfig(ConfigSection):
+    """Where everything that leaves a context is stored."""
 
     adapter: Literal["fs", "object_store", "s3", "memory"] = "fs"
-    """fs: a folder. object_store and s3: a bucket. memory: gone when the process ends, for tests."""
+    """fs: a folder. object_store and s3: a bucket. memory: lost when the process ends, for tests."""
     root: Folder = ".compact/archive"
     """The folder of adapter fs."""
     bucket: Words | None = None
     """The bucket of adapter s3 or object_store."""
     prefix: Words | None = None
-    """Keys in the bucket start with it."""
+    """Prefix of all keys in the bucket."""
     kms_key_id: Words | None = None
-    """The key that the bucket encrypts with; null: the bucket's default."""
+    """The key that the bucket encrypts with. null: the bucket's default."""
     endpoint_url: Address | None = None
-    """Address of an S3-compatible server; null: AWS."""
+    """Address of an S3-compatible server. null: AWS."""
     timeout_s: Seconds = 5
-    """The longest an agent waits for the bucket with outputs and events; past it they go to the spool."""
+    """Longest time an agent waits for the bucket to take outputs and events. After it, they go to the spool."""
     step_timeout_s: Seconds = 60
-    """The longest a step may take to be confirmed by the bucket; past it the pass is given up."""
+    """Longest time the bucket may take to confirm a step. After it, the pass is abandoned."""
     retries: Amount = 2
-    """How often a request to the bucket is tried again, within those times."""
+    """How often a request to the bucket is retried within these times."""
     spool_root: Folder = ".compact/spool"
     """Where outputs and events wait while the bucket does not answer."""
     spool_retry_s: Seconds = 30
-    """How often the spool tries again, and how long an archive that did not answer is left alone by compaction."""
+    """Seconds between attempts to empty the spool. Compaction leaves an archive alone for as long after a failure."""
     lock_timeout_s: Seconds = 5
-    """The longest a process waits for another that appends to the same event log."""
+    """Longest time a process waits for another one that appends to the same event log."""
     attempt_ttl_s: Seconds = 86400
-    """After this long, what an abandoned pass left behind is removed."""
+    """Age at which the remains of an abandoned pass are removed."""
 
 
-class RedactionConfig(Section):
-    """What is masked wherever something leaves the process."""
-
-    NAME: ClassVar[str] = "redaction"
+class RedactionConfig(ConfigSection):
+    """What is masked wherever data leaves the process."""
 
     enabled: bool = True
-    """Switching it off is reported as a warning of high severity."""
-    rules: str | list[str] = "default"
-    """A set of rules (default, pii, digits), or a list of sets and names."""
+    """Turning it off is reported as a warning of high severity."""
+    rules: RuleNames = "default"
+    """A set of rules (default, pii, digits), or a list of sets and rule names."""
     extra: Rules = []
-    """Rules of your own: patterns, or mappings with an id and a pattern."""
+    """Custom rules: patterns, or mappings with an id and a pattern."""
 
 
-class TracingConfig(Section):
+class TracingConfig(ConfigSection):
     """Where events go, besides the archive."""
 
-    NAME: ClassVar[str] = "tracing"
-
-    exporters: list[Exporter] = ["jsonl"]
-    """Who gets the events. jsonl is the archive's own events file."""
+    exporters: list[ExporterName] = ["jsonl"]
+    """Exporters that receive the events. jsonl is the archive's own events file."""
     ariadne_url: Address | None = None
-    """Address of the Ariadne trace viewer; null: its default on this machine."""
+    """Address of the Ariadne trace viewer. null: its default on this machine."""
     ariadne_token: Token | None = None
-    """Sent to it as a bearer token, as `compact view` with a token asks for; better in the variable. Never shown."""
+    """Bearer token for Ariadne, or for `compact view` if it asks for one. Never shown. Prefer the environment variable."""
     otlp_endpoint: Address | None = None
-    """Address of an OpenTelemetry collector; null: as OpenTelemetry's own variables say."""
+    """Address of an OpenTelemetry collector. null: as OpenTelemetry's own variables say."""
     queue_events: Count = 10_000
-    """Events that may wait for one exporter. Ariadne and OTLP read what is beyond it from the log; others drop it."""
+    """Events that may wait for one exporter. Ariadne and OTLP read the rest from the log later; others drop it."""
     flush_timeout_s: Seconds = 5
-    """How long `close` waits for the archive and the exporters, all together."""
+    """Longest time `close` waits for the archive and all exporters together."""
 
 
-class GuardConfig(Section):
+class GuardConfig(ConfigSection):
     """Windows that are too small to work in."""
-
-    NAME: ClassVar[str] = "guard"
 
     min_context_tokens: Amount = 4000
     """A smaller window is refused before anything is spent."""
     warn_context_tokens: Amount = 8000
     """A smaller window is reported."""
     min_room_share: Share = 0.02
-    """What system, developer, tools and protected messages must leave of the window, as a share of it; 0: nothing."""
+    """Share of the window that system, developer, tools and protected messages must leave free. 0: no minimum."""
 
 
-class RecoveryConfig(Section):
-    """What happens when a provider still says that the request is too long, and when compaction does not help."""
-
-    NAME: ClassVar[str] = "recovery"
+class RecoveryConfig(ConfigSection):
+    """What happens when a provider still refuses a request as too long, and when compaction does not help."""
 
     max_compactions: Amount = 3
-    """Compactions per model call after an overflow; 0: the overflow is raised."""
+    """Compactions per model call after an overflow. 0: the overflow is raised."""
     shrink_share: Share = 0.7
-    """How large the next request may be after an overflow, as a share of the refused one."""
+    """Size of the next request after an overflow, as a share of the refused one."""
     breaker_failures: Count = 3
-    """Failures in a row after which the summarizer is left alone."""
+    """Consecutive failures after which the summarizer is paused."""
     breaker_pause_s: Seconds = 60
-    """How long it is left alone before it is tried again."""
+    """How long it is paused before it is tried again."""
     ineffective_passes: Count = 2
-    """Passes in a row that do not help, after which no other is tried until something changed."""
+    """Consecutive passes without effect after which no further pass is tried until the session has changed."""
     regrow_share: Share = 0.1
-    """How much a session must have grown, as a share of the window, to count as changed."""
+    """How much a session must grow to count as changed, as a share of the window."""
 
 
-class MeterConfig(Section):
+class MeterConfig(ConfigSection):
     """Token counting."""
-
-    NAME: ClassVar[str] = "meter"
 
     memo_bytes: Amount = 64_000_000
     """Memory for remembered counts."""
 
 
-SECTIONS: dict[str, type[Section]] = {
-    section.NAME: section
-    for section in (
-        PolicyConfig,
-        SummaryConfig,
-        OffloadConfig,
-        ArchiveConfig,
-        RedactionConfig,
-        TracingConfig,
-        GuardConfig,
-        RecoveryConfig,
-        MeterConfig,
-    )
+class AllSettings(ConfigSection):
+    """The fields of `CompactConfig`."""
+
+    model: Words = "gpt-4o"
+    """The agent's model. It decides the tokenizer and the window."""
+    max_context_tokens: Count | None = None
+    """The window. null: from the window table. An unknown model gets 128000 and a warning."""
+    windows: Windows = Field(default_factory=dict)
+    """Windows by model. They override the built-in table."""
+    policy: PolicyConfig = PolicyConfig()
+    summary: SummaryConfig = SummaryConfig()
+    offload: OffloadConfig = OffloadConfig()
+    archive: ArchiveConfig = ArchiveConfig()
+    redaction: RedactionConfig = RedactionConfig()
+    tracing: TracingConfig = TracingConfig()
+    guard: GuardConfig = GuardConfig()
+    recovery: RecoveryConfig = RecoveryConfig()
+    meter: MeterConfig = MeterConfig()
+
+
+SECTIONS: dict[str, type[ConfigSection]] = {
+    name: type(field.default)
+    for name, field in AllSettings.model_fields.items()
+    if isinstance(field.default, ConfigSection)
 }
 """All sections by name, in the order of the reference."""
+
+SETTINGS: dict[str, type[ConfigSection]] = {
+    **{name: AllSettings for name in AllSettings.model_fields if name not in SECTIONS},
+    **{f"{name}.{field}": section for name, section in SECTIONS.items() for field in section.model_fields},
+}
+"""The dotted path of every setting and the class that defines it, in the order of the reference."""

@@ -1,263 +1,227 @@
 """Where settings come from: a file, the environment, keyword arguments, a preset.
 
-Each source is read into one flat mapping, path to `Given`. Laying one source over another is then a dict update, and
-every value remembers who gave it.
+Every source is read into a flat mapping from dotted path to `Given`. Layering sources is then a dict union, and every
+value keeps its origin. pydantic-settings does not serve here: it stops at the first malformed variable, ignores
+misspelled sections, has no second spelling for nested fields, and does not record where a value came from.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from compact.config.kinds import from_text, kind_of, shown
-from compact.config.problems import Problem, config_error, unknown
-from compact.config.sections import SECTIONS, Section
+from pydantic import TypeAdapter
+
+from compact.config.problems import Kind, kind_of
+from compact.config.sections import SECTIONS, SETTINGS, ConfigSection, PolicyConfig
 from compact.errors import ConfigError
 
-FieldPath: TypeAlias = tuple[str, ...]
-"""A setting's place: ("model",) or ("policy", "trigger_pct")."""
-
 FILE_NAMES = ("compact.yaml", "compact.yml", "compact.json")
-"""Looked for in the current directory, in this order."""
+"""File names that are looked for in the current directory, in this order."""
 
 PREFIX = "COMPACT_"
-"""How the name of every environment variable of ours starts."""
 
-SHORT_SECTION = "policy"
-"""The section whose fields have a variable of their own name, too: COMPACT_TRIGGER_PCT."""
+VARIABLES: dict[str, str] = {
+    **{PREFIX + path.replace(".", "__").upper(): path for path in SETTINGS},
+    **{PREFIX + field.upper(): f"policy.{field}" for field in PolicyConfig.model_fields},
+}
+"""Environment variables and the settings that they set. The fields of `policy` also have a short name."""
 
 BLOCK = "compact"
 """The key of the context compaction PRD's block."""
 
-BLOCK_FIELDS: dict[str, FieldPath] = {
-    "max_tokens": ("summary", "max_tokens"),
-    "token_threshold": ("policy", "token_threshold"),
-    "message_threshold": ("policy", "message_threshold"),
-    "turn_threshold": ("policy", "turn_threshold"),
-    "retention_window": ("policy", "retention_window"),
-    "model": ("summary", "model"),
-    "prompt": ("summary", "prompt"),
-    "summary_tag": ("summary", "summary_tag"),
+BLOCK_FIELDS: dict[str, str] = {
+    "max_tokens": "summary.max_tokens",
+    "token_threshold": "policy.token_threshold",
+    "message_threshold": "policy.message_threshold",
+    "turn_threshold": "policy.turn_threshold",
+    "retention_window": "policy.retention_window",
+    "model": "summary.model",
+    "prompt": "summary.prompt",
+    "summary_tag": "summary.summary_tag",
 }
-"""The block's parameters and the settings that they mean. Its model is the one that writes summaries."""
+"""The block's parameters and the settings that they set. Its model is the one that writes summaries."""
 
-BLOCK_MEANS: dict[FieldPath, Any] = {("policy", "layout"): "selective", ("policy", "token_threshold"): 60_000}
-"""What the block means by merely being there."""
+BLOCK_DEFAULTS: dict[str, Any] = {"policy.layout": "selective", "policy.token_threshold": 60_000}
+"""What the block sets by being present."""
 
-PRESETS: dict[str, dict[FieldPath, Any]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "layered": {},
-    "selective": {
-        **BLOCK_MEANS,
-        ("policy", "retention_window"): 6,
-        ("summary", "max_tokens"): 2000,
-    },
+    "selective": {**BLOCK_DEFAULTS, "policy.retention_window": 6, "summary.max_tokens": 2000},
     "progressive": {
-        ("policy", "trigger_pct"): 0.85,
-        ("policy", "summarize_pct"): 0.95,
-        ("policy", "recent_share"): 0.2,
-        ("offload", "large_result_tokens"): 20_000,
-        ("offload", "preview_lines"): 10,
+        "policy.trigger_pct": 0.85,
+        "policy.summarize_pct": 0.95,
+        "policy.recent_share": 0.2,
+        "offload.large_result_tokens": 20_000,
+        "offload.preview_lines": 10,
     },
 }
-"""The compaction specification's behaviour, the context compaction PRD's, and the progressive compaction addendum's."""
+"""The behaviours of the compaction specification, the context compaction PRD and the progressive compaction addendum."""
 
 
 class Given(NamedTuple):
-    """A value and where it came from: "file PATH", "environment NAME", "argument", "preset NAME"."""
+    """A value and its origin: "file PATH", "environment NAME", "argument" or "preset NAME"."""
 
     value: Any
     origin: str
 
 
-def from_settings(settings: Mapping[Any, Any], origin: str) -> dict[FieldPath, Given]:
-    """A nested mapping, as files and callers give it. Sections may be mappings or section objects; a key may be a path.
+def from_settings(settings: Mapping[Any, Any], origin: str) -> dict[str, Given]:
+    """Flatten a nested mapping. A section is a mapping or a section object; a key may be a dotted path.
 
-    An empty section (`policy:` with everything below it commented out) gives nothing.
+    An empty section (`policy:` with only comments below it) sets nothing.
     """
-    block: dict[FieldPath, Given] = {}
-    own: dict[FieldPath, Given] = {}
+    block: dict[str, Given] = {}
+    own: dict[str, Given] = {}
     for key, value in settings.items():
         name = str(key)
-        if name == BLOCK:
-            block = _from_block(value, origin)
-        elif name not in SECTIONS:
-            own[tuple(name.split(".", 1))] = Given(value, origin)
-        elif isinstance(value, Section):
-            own |= {
-                (name, field): Given(getattr(value, field), origin)
-                for field in type(value).model_fields
-                if field in value.model_fields_set
-            }
-        elif isinstance(value, Mapping):
-            own |= {(name, str(field)): Given(entry, origin) for field, entry in value.items()}
-        elif value is not None:
-            own[(name,)] = Given(value, origin)
+        section = value.model_dump(exclude_unset=True) if isinstance(value, ConfigSection) else value
+        if name == BLOCK and isinstance(section, Mapping | None):
+            block = _from_block(section or {}, origin)
+        elif name in SECTIONS and isinstance(section, Mapping | None):
+            own |= {f"{name}.{field}": Given(entry, origin) for field, entry in (section or {}).items()}
+        else:
+            own[name] = Given(value, origin)
     return block | own
 
 
-def _from_block(block: Any, origin: str) -> dict[FieldPath, Given]:
-    if block is None:
-        block = {}
-    if not isinstance(block, Mapping):
-        text = f"{BLOCK} must be a mapping of settings, got {shown(block)} ({origin})"
-        raise config_error([Problem(BLOCK, text)])
-    wrong = [str(name) for name in block if name not in BLOCK_FIELDS]
-    if wrong:
-        known = [f"{BLOCK}.{name}" for name in BLOCK_FIELDS]
-        raise config_error(
-            [Problem(f"{BLOCK}.{name}", unknown(f"{BLOCK}.{name}", known) + f" ({origin})") for name in wrong]
-        )
-    found = {path: Given(value, f"{origin}, {BLOCK}") for path, value in BLOCK_MEANS.items()}
+def _from_block(block: Mapping[Any, Any], origin: str) -> dict[str, Given]:
+    found = {path: Given(value, f"{origin}, {BLOCK}") for path, value in BLOCK_DEFAULTS.items()}
     for name, value in block.items():
-        found[BLOCK_FIELDS[name]] = Given(value, f"{origin}, {BLOCK}.{name}")
+        if name in BLOCK_FIELDS:
+            found[BLOCK_FIELDS[name]] = Given(value, f"{origin}, {BLOCK}.{name}")
+        else:
+            found[f"{BLOCK}.{name}"] = Given(value, origin)
     return found
 
 
-def from_preset(name: str) -> dict[FieldPath, Given]:
-    """A preset's values.
+def from_preset(name: str) -> dict[str, Given]:
+    """Return a preset's values.
 
     Raises:
-        ConfigError: there is no preset of that name; the error lists them.
+        ConfigError: there is no preset of that name. Lists the presets.
     """
     if name not in PRESETS:
         raise ConfigError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}", path="preset")
     return {path: Given(value, f"preset {name}") for path, value in PRESETS[name].items()}
 
 
-def from_environment(environment: Mapping[str, str], top: type[Section]) -> dict[FieldPath, Given]:
-    """The settings that variables give. A name by path wins over a short one; an empty variable counts as not set.
-
-    Raises:
-        ConfigError: COMPACT_SECTION__NAME names no setting.
-    """
-    short: dict[FieldPath, Given] = {}
-    by_path: dict[FieldPath, Given] = {}
-    problems: list[Problem] = []
-    for variable in sorted(environment):
-        text = environment[variable]
-        if not variable.startswith(PREFIX) or not text.strip():
+def from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
+    """Return what variables set. A long name wins over a short one; an empty variable counts as not set."""
+    found: dict[str, Given] = {}
+    for variable in sorted(environment, key=lambda name: ("__" in name, name)):
+        text = environment[variable].strip()
+        if not variable.startswith(PREFIX) or not text:
             continue
-        name = variable.removeprefix(PREFIX).lower()
-        section, separator, field = name.partition("__")
-        if not separator:
-            path = _short_path(name, top)
-            if path is not None:
-                short[path] = _given(variable, text, path, top)
-        elif section in SECTIONS and field in SECTIONS[section].model_fields:
-            by_path[section, field] = _given(variable, text, (section, field), top)
-        else:
-            problems.append(_unknown_variable(variable, section, field, top))
-    if problems:
-        raise config_error(problems)
-    return short | by_path
+        origin = f"environment {variable}"
+        path = VARIABLES.get(variable.upper())
+        if path is not None:
+            kind = kind_of(SETTINGS[path], path.rpartition(".")[2])
+            found[path] = Given(_parse(text, kind), origin)
+        elif "__" in variable:
+            section, _, field = variable.removeprefix(PREFIX).lower().partition("__")
+            found[f"{section}.{field}" if section in SECTIONS else section] = Given(text, origin)
+    return found
 
 
-def ignored_variables(environment: Mapping[str, str], top: type[Section]) -> list[str]:
-    """Variables that start with COMPACT_ and set nothing: another program's, or a slip."""
+def ignored_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables that start with COMPACT_ and set nothing: another program's, or a typo."""
     return [
-        variable
-        for variable in sorted(environment)
-        if variable.startswith(PREFIX)
-        and "__" not in variable
-        and _short_path(variable.removeprefix(PREFIX).lower(), top) is None
+        name
+        for name in sorted(environment)
+        if name.startswith(PREFIX) and "__" not in name and name.upper() not in VARIABLES
     ]
 
 
-def variables_of(path: FieldPath) -> list[str]:
-    """The names of the variables that set a field, the one that wins first."""
-    names = [PREFIX + "__".join(path).upper()]
-    if path[0] == SHORT_SECTION:
-        names.append(PREFIX + path[-1].upper())
-    return names
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    "boolean": TypeAdapter(bool).validate_python,
+    "integer": int,
+    "number": float,
+}
 
 
-def _short_path(name: str, top: type[Section]) -> FieldPath | None:
-    if name in SECTIONS[SHORT_SECTION].model_fields:
-        return (SHORT_SECTION, name)
-    return (name,) if name in top.model_fields and name not in SECTIONS else None
-
-
-def _given(variable: str, text: str, path: FieldPath, top: type[Section]) -> Given:
-    owner = SECTIONS[path[0]] if len(path) == 2 else top
-    return Given(from_text(text, kind_of(owner, path[-1])), f"environment {variable}")
-
-
-def _unknown_variable(variable: str, section: str, field: str, top: type[Section]) -> Problem:
-    path = f"{section}.{field}"
-    if section in SECTIONS:
-        return Problem(path, unknown(path, known_paths(top)) + f" (environment {variable})")
-    return Problem(path, unknown(section, SECTIONS) + f" (environment {variable})")
-
-
-def known_paths(top: type[Section]) -> list[str]:
-    """The dotted path of every setting, in the order of the reference."""
-    fields = [name for name in top.model_fields if name not in SECTIONS]
-    return fields + [
-        f"{name}.{field}" for name, section in SECTIONS.items() for field in section.model_fields
-    ]
+def _parse(text: str, kind: Kind) -> Any:
+    """Read a variable as its field expects it. Unreadable text is returned unchanged, and rejected later."""
+    if "null" in kind.types and text.lower() in ("null", "none", "~"):
+        return None
+    try:
+        for name, read in _SCALARS.items():
+            if name in kind.types:
+                return read(text)
+        if "object" in kind.types or ("array" in kind.types and text.startswith("[")):
+            return _load_yaml(text)
+    except ValueError:
+        return text
+    if "array" in kind.types and ("," in text or "string" not in kind.types):
+        # A pattern may contain commas, a name does not.
+        return [item.strip() for item in text.split(",") if item.strip()] if kind.has_plain_items else [text]
+    return text
 
 
 def find_file() -> Path | None:
-    """The configuration file of the current directory, if there is one."""
+    """Return the configuration file of the current directory, if there is one."""
     return next((path for path in map(Path, FILE_NAMES) if path.is_file()), None)
 
 
-def read_file(path: str | os.PathLike[str]) -> dict[FieldPath, Given]:
-    """A YAML or JSON file's settings.
+def read_file(path: str | os.PathLike[str]) -> dict[str, Given]:
+    """Return the settings of a YAML or JSON file.
 
     Raises:
-        ConfigError: it is missing, no file, not UTF-8, not YAML or JSON, or no mapping; says which line.
+        ConfigError: the file is missing, unreadable, not UTF-8, not YAML or JSON, or not a mapping. Names the line.
     """
     file = Path(path)
+
+    def refuse(what: str) -> ConfigError:
+        return ConfigError(f"config file {file} {what}", path=str(file))
+
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _file_error(
-            file, f"is not UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}"
-        ) from None
+        byte = error.object[error.start]
+        raise refuse(f"is not UTF-8 text: byte {error.start} is 0x{byte:02x}") from None
     except FileNotFoundError:
-        raise _file_error(file, "does not exist") from None
+        raise refuse("does not exist") from None
     except IsADirectoryError:
-        raise _file_error(file, "is a directory, not a file") from None
+        raise refuse("is a directory, not a file") from None
     except OSError as error:
-        raise _file_error(file, f"cannot be read: {error.strerror or error}") from None
-    content = _parse_json(file, text) if file.suffix == ".json" else _parse_yaml(file, text)
-    if content is None:
-        content = {}
-    if not isinstance(content, Mapping):
-        raise _file_error(file, f"must hold a mapping of settings, got a {type(content).__name__}")
-    return from_settings(content, f"file {file}")
+        raise refuse(f"cannot be read: {error.strerror or error}") from None
+    name, load = ("JSON", _load_json) if file.suffix == ".json" else ("YAML", _load_yaml)
+    try:
+        content = load(text)
+    except _SyntaxProblem as problem:
+        raise refuse(f"is not {name}: {problem}") from None
+    except (ValueError, RecursionError) as error:
+        raise refuse(f"is not {name} that can be read: {error}") from None
+    if not isinstance(content, Mapping | None):
+        raise refuse(f"must hold a mapping of settings, got a {type(content).__name__}")
+    return from_settings(content or {}, f"file {file}")
 
 
-def _parse_json(file: Path, text: str) -> Any:
+class _SyntaxProblem(ValueError):
+    """Text that is not JSON or YAML. The message names the line."""
+
+
+def _load_json(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise _file_error(
-            file, f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise _file_error(file, f"is not JSON that can be read: {error}") from None
+        raise _SyntaxProblem(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
 
 
-def _parse_yaml(file: Path, text: str) -> Any:
-    import yaml  # slow to import, and only files need it
+def _load_yaml(text: str) -> Any:
+    import yaml  # slow to import, and only files and structured variables need it
 
     try:
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise _file_error(file, f"is not YAML: {where}{error.problem or error.context}") from None
+        raise _SyntaxProblem(f"{where}{error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise _file_error(file, f"is not YAML: line {line}: {error.reason}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _file_error(file, f"is not YAML that can be read: {error}") from None
-
-
-def _file_error(file: Path, what: str) -> ConfigError:
-    return ConfigError(f"config file {file} {what}", path=str(file))
+        raise _SyntaxProblem(f"line {line}: {error.reason}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error

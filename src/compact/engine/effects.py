@@ -1,8 +1,13 @@
-"""What the engine may ask of the outside. It yields one of these, and the answer is sent in."""
+"""What the engine asks of the outside, and the loop that serves it.
+
+The engine does no I/O. It is a generator that yields effects and is sent their answers. `drive` runs such a generator on
+the caller's thread, `adrive` on an event loop. Tracing, fault injection, statistics and the processor lock wrap the
+`serve` function that they are given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -10,32 +15,36 @@ from compact.events import Properties, Span, Trace
 from compact.summaries.request import SummaryRequest
 
 T = TypeVar("T")
+Asking: TypeAlias = Generator[Any, Any, T]
+"""Work that yields effects, is sent their answers, and returns a T."""
+Serve: TypeAlias = Callable[[Any], Any]
+"""Answers one effect. What it raises is raised at the effect's `yield`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Wanted: this text in the archive, durable. The answer is its virtual path."""
+    """Make a text durable in the archive. The answer is its virtual path."""
 
     text: str
     tool_name: str
     tool_call_id: str
     trace: Trace | None = None
-    """Where what the archive tells of it belongs; set by `compact.engine.spans`."""
+    """The span that the archive's own event belongs to; set by `tracing.spans`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Wanted: the whole transcript in the archive, durable, as an attempt at the next step. The answer is a `Begun`."""
+    """Make the whole transcript durable, as an attempt at the next step. The answer is a `Begun`."""
 
     items: Sequence[Any]
     dialect: str
     after: int
-    """The step whose state the pass works from; 0: none yet."""
+    """The step whose state the pass works from; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An attempt at a step: its number if it succeeds, and where the readable transcript will lie."""
+    """An attempt at a step: its number if it succeeds, and where people can read the transcript."""
 
     step: int
     history_path: str
@@ -45,7 +54,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Wanted: the step, made whole or not at all. The answer is True, or False when another worker was first."""
+    """Commit the step, whole or not at all. The answer is True, or False if another worker committed it first."""
 
     summary: Mapping[str, Any]
     state: Mapping[str, Any]
@@ -55,20 +64,8 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Emit:
-    """Something happened that others should see."""
-
-    properties: Properties
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    span: Span | None = None
-    """Its place among the others; set by `compact.engine.spans`."""
-    is_last: bool = False
-    """It ends its run, which has no other event for that."""
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
-    """Wanted: what was remembered with the session's newest step. The answer is a `Loaded`, or None before the first."""
+    """Read the state of the session's newest step. The answer is a `Loaded`, or None before the first step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class KeepRemoved:
-    """Wanted: messages that hygiene took out, durable in the archive."""
+    """Make messages durable that hygiene removed."""
 
     items: Sequence[Any]
     reasons: Sequence[str]
@@ -90,6 +87,72 @@ class KeepRemoved:
     """As in `Store`."""
 
 
-Need: TypeAlias = Store | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved
-Asking: TypeAlias = Generator[Need, Any, T]
-"""A piece of work that asks for what it needs and returns a T."""
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Record an event."""
+
+    properties: Properties
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    span: Span | None = None
+    """Its place among the other events; set by `tracing.spans`."""
+    is_last: bool = False
+    """It ends its run, which has no other event for that."""
+
+
+Effect: TypeAlias = Store | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved
+"""Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
+
+
+class Paused(BaseException):
+    """Carries the effect that `drive` did not serve. Not an error, so nothing on the way may handle it as one."""
+
+    def __init__(self, effect: Any) -> None:
+        self.effect = effect
+
+
+def drive(
+    asking: Asking[T], serve: Serve, *, resume: Any = None, pause: Callable[[Any], bool] | None = None
+) -> T:
+    """Run a generator to its end on this thread and return its result.
+
+    `resume` is the effect of an earlier `Paused`.
+
+    Raises:
+        Paused: `pause` is true for an effect. The generator waits for its answer.
+        Exception: what the generator raises. It sees what `serve` raises first.
+    """
+    try:
+        effect = next(asking) if resume is None else resume
+        while pause is None or not pause(effect):
+            try:
+                answer = serve(effect)
+            except Exception as problem:
+                effect = asking.throw(problem)
+            else:
+                effect = asking.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    except BaseException:
+        asking.close()
+        raise
+    raise Paused(effect)
+
+
+async def adrive(asking: Asking[T], serve: Callable[[Any], Awaitable[Any]]) -> T:
+    """Run a generator to its end on the event loop. See `drive`."""
+    try:
+        effect = next(asking)
+        while True:
+            try:
+                answer = await serve(effect)
+            except Exception as problem:
+                effect = asking.throw(problem)
+            else:
+                effect = asking.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    except BaseException:
+        asking.close()
+        raise

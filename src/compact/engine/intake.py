@@ -1,50 +1,132 @@
-"""What happens to messages when they are first seen: they are read, made legal, and huge results go to the archive."""
+"""The first look at a host's messages: which are new, are they legal, and is one of them huge.
+
+Only what is new is looked at. A session that was legal a moment ago is checked from its newest reply on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compact.engine.context import Desk, Row
 from compact.engine.effects import Asking, Emit, KeepRemoved
-from compact.engine.rows import Desk, Row
-from compact.engine.stages.offload import is_large, offload
-from compact.engine.state import Working
+from compact.engine.stages.offload import is_large, offload_row
 from compact.errors import ArchiveError
 from compact.events import Failure
 from compact.messages import Message, dialects, hygiene
 from compact.messages.dialects import Dialect
-from compact.messages.dialects.wire import is_plain, plain
-from compact.messages.hygiene.verified import Verified
+from compact.messages.dialects.wire import begins_with, is_plain, plain
+from compact.messages.legality import violations_in
 from compact.tokens import Meter
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """The messages of one call, held against what was seen of the session before."""
+class Working:
+    """The context of a session: its messages, and the index of each in the host's list."""
+
+    items: Sequence[Any]
+    sources: Sequence[int | None]
+    """None: compact wrote the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the intake works with in one call."""
 
     meter: Meter
     desk: Callable[[Dialect], Desk]
-    verified: Verified
-    moved: dict[int, tuple[Any, Any]]
-    """Results that went to the archive, by their place in the host's list, and what stands for them."""
     max_turns: int | None
 
-    def dialect(self, named: str | None, items: Sequence[Any]) -> tuple[int, Dialect]:
+
+class Intake:
+    """What a session remembers of the messages that it has seen. Only the run that holds the session's lane uses it."""
+
+    def __init__(self, moved: Mapping[int, tuple[Any, Any]] | None = None) -> None:
+        self._items: list[Any] = []
+        """The newest list that was found legal."""
+        self._dialect: Dialect | None = None
+        self._calls: set[str] = set()
+        """Call ids in it: an id must not be used twice."""
+        self._resume = 0
+        """Where its newest reply begins, with the message before it."""
+        self._moved = dict(moved or {})
+        """Results that are in the archive, by their index in the host's list, and the pointers that stand for them."""
+
+    def renew(self) -> Intake:
+        """The intake for the next run, when a run that lost the lane may still be using this one."""
+        return Intake(self._moved)
+
+    def take(self, working: Working, named: str | None, tools: Tools) -> Asking[tuple[Working, Dialect]]:
+        """Return a legal context without huge results, and its dialect.
+
+        What hygiene removes and what is offloaded is durable first. What the archive does not take stays as it is.
+
+        Raises:
+            MessageError: an entry is not a message, or not of the dialect that was named.
+        """
+        items = working.items
+        seen = len(self._items) if self._items and begins_with(items, self._items) else 0
+        if seen and tools.max_turns is None and self._is_plain_since_reply(items, seen, named):
+            assert self._dialect is not None
+            return working, self._dialect
+        seen, dialect = self._recognise(items, seen, named)
+        working = yield from self._clean(working, dialect, seen, tools)
+        working = yield from self._offload(working, dialect, seen, tools)
+        return working, dialect
+
+    def is_legal(self, items: Sequence[Any], dialect: Dialect) -> bool:
+        """Whether `violations` would find nothing in a list. What was legal before is not looked at again.
+
+        Raises:
+            MessageError: an entry is not a message.
+        """
+        seen = len(self._items) if self._items and begins_with(items, self._items) else 0
+        return self._is_legal(items, dialect, seen)
+
+    # --- what is new
+
+    def _is_plain_since_reply(self, items: Sequence[Any], seen: int, named: str | None) -> bool:
+        """Whether only plain texts follow the message before the newest reply, so that no rule can object.
+
+        This is the common case of a conversation. It saves reading and checking what a glance shows to be legal.
+        """
+        dialect, first = self._dialect, self._resume + 1 if self._resume else 0
+        if dialect is None or self._moved or first >= seen or named not in (None, dialect.NAME):
+            return False
+        role_before = None
+        for place in range(first, len(items)):
+            item = items[place]
+            if not is_plain(item) or item["role"] not in ("user", "assistant"):
+                return False
+            text, role = item["content"], item["role"]
+            if not text.isascii() or not text.strip() or "\x00" in text:
+                return False
+            if place >= seen and role == role_before and dialect.RESULTS_IN_USER:
+                return False
+            if role == "assistant" and role_before == "user":
+                self._resume = place - 1
+            role_before = role
+        self._items[seen:] = items[seen:]
+        return True
+
+    def _recognise(self, items: Sequence[Any], seen: int, named: str | None) -> tuple[int, Dialect]:
         """How many of the messages were looked at before, and the dialect of all."""
-        seen, known = self.verified.seen(items)
+        known = self._dialect if seen else None
         if named is not None:
             wanted = dialects.get(named)
             return seen if wanted is known else 0, wanted
-        if known is None or not all(_fits(item, known) for item in items[seen:]):
+        if known is None or not all(_may_be(item, known) for item in items[seen:]):
             return 0, dialects.detect(items)
         return seen, known
 
-    def cleaned(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
-        """A legal list. What is removed lies in the archive first; if it cannot, the list stays as it is."""
-        if self.max_turns is None and self.verified.is_legal(working.items, dialect, seen):
+    # --- legal
+
+    def _clean(self, working: Working, dialect: Dialect, seen: int, tools: Tools) -> Asking[Working]:
+        """A legal list. What is removed is durable first; if the archive does not take it, the list stays as it is."""
+        if tools.max_turns is None and self._is_legal(working.items, dialect, seen):
             return working
-        report = hygiene.clean_report(working.items, self.max_turns, dialect.NAME)
+        report = hygiene.clean_report(working.items, tools.max_turns, dialect.NAME)
         if report.messages is working.items:
             return working
         try:
@@ -57,26 +139,46 @@ class Arrivals:
             return working
         places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
         sources = [places.get(id(item)) for item in report.messages]
-        desk = self.desk(dialect)
-        # What was mended is compact's own writing: masked, so that it is the same after a restart.
+        desk = tools.desk(dialect)
+        # What hygiene mends is compact's own writing. It is masked, so that it is the same after a restart.
         items = [
             item if id(item) in places else dialect.write(desk.rewrite(dialect.read(item)))
             for item in report.messages
         ]
         return Working(items, sources)
 
-    def offloaded(self, working: Working, dialect: Dialect, seen: int) -> Asking[Working]:
+    def _is_legal(self, items: Sequence[Any], dialect: Dialect, seen: int) -> bool:
+        """Whether `violations` would find nothing. The first `seen` messages are not looked at again."""
+        if not seen or dialect is not self._dialect:
+            self._items, self._calls, self._resume, seen = [], set(), 0, 0
+        start = self._resume
+        _, fresh = dialects.read(items[start:], dialect)
+        found = violations_in(fresh, dialect)
+        new_calls = [call.id for message in fresh[seen - start :] for call in message.calls if call.id]
+        # The message before the reply is legal where it stands. Alone at the beginning it may not look so.
+        if any(violation.index or not start for violation in found) or not self._calls.isdisjoint(new_calls):
+            self._items = []
+            return False
+        self._calls.update(new_calls)
+        self._items[seen:] = items[seen:]
+        self._dialect = dialect
+        self._resume = start + _newest_reply(fresh)
+        return True
+
+    # --- huge
+
+    def _offload(self, working: Working, dialect: Dialect, seen: int, tools: Tools) -> Asking[Working]:
         """A huge result goes to the archive when it is first seen, whatever the total."""
-        desk = self.desk(dialect)
+        desk = tools.desk(dialect)
         large = [
             n
             for n in range(seen, len(working.items))
-            if self.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
+            if tools.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
         ]
-        if not large and not self.moved:
+        if not large and not self._moved:
             return working
         items, sources = list(working.items), list(working.sources)
-        changed = self._moved_before(items, sources)
+        changed = self._move_again(items, sources)
         for n in large:
             message = dialect.read(items[n])
             if message.protected or not any(is_large(result.text, desk) for result in message.results):
@@ -87,29 +189,39 @@ class Arrivals:
             names = {call.id: call.name for caller in callers for call in caller.calls}
             row = Row(message, desk.large_result_tokens + 1, sources[n])
             try:
-                (moved,) = yield from offload([row], desk, names=names)
+                moved = yield from offload_row(row, desk, names)
             except ArchiveError as problem:
                 yield Emit(Failure.of(problem, "none"))
                 continue
             if moved is not row:
                 pointer, source = dialect.write(moved.message), sources[n]
                 if source is not None:
-                    self.moved[source] = (items[n], pointer)
+                    self._moved[source] = (items[n], pointer)
                 items[n], sources[n], changed = pointer, None, True
         return Working(items, sources) if changed else working
 
-    def _moved_before(self, items: list[Any], sources: list[int | None]) -> bool:
-        """A host that passes its full history shows us a moved result again: the same pointer takes its place."""
+    def _move_again(self, items: list[Any], sources: list[int | None]) -> bool:
+        """Put the same pointers in place again for a host that passes its full history. Whether there were any."""
         changed = False
         for n, source in enumerate(sources):
-            before = self.moved.get(source) if source is not None else None
+            before = self._moved.get(source) if source is not None else None
             if before is not None and items[n] == before[0]:
                 items[n], sources[n], changed = before[1], None, True
         return changed
 
 
+def _newest_reply(messages: Sequence[Message]) -> int:
+    """Where the newest reply begins, with the message before it."""
+    index = len(messages)
+    while index and messages[index - 1].role != "assistant":
+        index -= 1
+    while index and messages[index - 1].role == "assistant":
+        index -= 1
+    return max(0, index - 1)
+
+
 def _callers(items: Sequence[Any], dialect: Dialect, message: Message) -> list[Message]:
-    """The messages with the calls that a message answers, found from the end."""
+    """The messages with the calls that a message answers, searched from the end."""
     wanted = {result.call_id for result in message.results}
     found: list[Message] = []
     for item in reversed(items):
@@ -122,7 +234,7 @@ def _callers(items: Sequence[Any], dialect: Dialect, message: Message) -> list[M
     return found
 
 
-def _fits(item: Any, dialect: Dialect) -> bool:
+def _may_be(item: Any, dialect: Dialect) -> bool:
     try:
         return is_plain(item) or bool(dialect.claim(plain(item)))
     except ValueError:

@@ -1,54 +1,149 @@
-"""The numbers of a call, and the refusal of a request whose fixed part leaves nothing to work in."""
+"""The settings of a call as numbers, and the decisions that follow from them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from compact.engine.triggers import Thresholds
 from compact.errors import InsufficientBudget
+from compact.events import PolicyInForce, Reason
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate, Meter
 
+Layout: TypeAlias = Literal["layered", "selective"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The numbers of a call, in the model's own tokens."""
+class Rules:
+    """What a call may take and what a pass must keep.
+
+    Tokens are the model's own. A pass works with `for_messages`, where they are raw tokens of messages alone.
+    """
 
     window: int
     budget: int
-    goal: int
+    """The most that a request may take."""
+    trigger: int
+    """A pass is due at this size."""
+    target: int
+    """A pass goes down to this size."""
     summarize_above: int | None
+    """Nothing is summarized up to this size. None: summarize as soon as the reversible stages are not enough."""
     recent_tokens: int | None
-    thresholds: Thresholds
+    """The share of the recent part. None: turns and pairs decide what is recent."""
+    has_thresholds: bool
+    """Whether any of the next three is set."""
+    token_threshold: int | None
+    message_threshold: int | None
+    turn_threshold: int | None
     regrow: int
-    """How much a session must have grown before a pass is tried again that did not help."""
-    least_room: int = 0
+    """How much a session must grow before a pass that did not help is tried again."""
+    least_room: int
     """What system, developer, tools and protected messages must leave of the budget."""
+    keep_turns: int
+    keep_pairs: int
+    never_prune: frozenset[str]
+    layout: Layout
+    retention_window: int
+    max_turns: int | None
+    strategy: str
+    summary_tokens: int
+    ineffective_passes: int
+    in_force: PolicyInForce
+    fixed: int = 0
+    """What tools and a system prompt outside the list take; known once a pass begins."""
+    fold_all: bool = False
+    """Fold everything that may go, not only what must."""
 
-    def fitting(self, tokens: int) -> Limits:
-        """The limits for a request that may take so many tokens and no more, whatever is kept free otherwise."""
-        thresholds = self.thresholds
+    def fit(self, tokens: int) -> Rules:
+        """The rules for a request that may take `tokens` and no more, whatever is kept free otherwise."""
         above = self.summarize_above
         return replace(
             self,
             budget=tokens,
-            goal=min(self.goal, tokens),
+            trigger=min(self.trigger, tokens),
+            target=min(self.target, tokens),
             summarize_above=None if above is None else min(above, tokens),
             least_room=0,
-            thresholds=replace(
-                thresholds,
-                budget=tokens,
-                window_share=min(thresholds.window_share, tokens),
-            ),
+        )
+
+    def correct(self, factor: float) -> Rules:
+        """The rules for a provider that counts `factor` times what the meter counts."""
+
+        def less(tokens: int) -> int:
+            return int(tokens / factor)
+
+        above, recent, threshold = self.summarize_above, self.recent_tokens, self.token_threshold
+        return replace(
+            self,
+            budget=less(self.budget),
+            trigger=less(self.trigger),
+            target=less(self.target),
+            summarize_above=None if above is None else less(above),
+            recent_tokens=None if recent is None else less(recent),
+            token_threshold=None if threshold is None else less(threshold),
+        )
+
+    def without_budget(self) -> Rules:
+        """The rules of a call that only climbs the reversible stages: whatever is left over is fine."""
+        return replace(self, budget=_UNBOUNDED, summarize_above=_UNBOUNDED)
+
+    def for_messages(self, fixed: int, factor: float, *, fold_all: bool) -> Rules:
+        """The rules of a pass, in raw tokens of messages.
+
+        `fixed` is what is sent beside the messages, `factor` the meter's margin.
+        """
+
+        def raw(tokens: int) -> int:
+            # 4 tokens for the priming of the reply and the rounding of the shares.
+            return max(0, int((tokens - 4) / factor))
+
+        above, recent = self.summarize_above, self.recent_tokens
+        return replace(
+            self,
+            budget=raw(self.budget - fixed),
+            target=raw(min(self.target, self.budget) - fixed),
+            summarize_above=0 if above is None else raw(above - fixed),
+            recent_tokens=None if recent is None else raw(recent),
+            fixed=fixed,
+            fold_all=fold_all,
         )
 
 
-def fixed_shares(
+_UNBOUNDED = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether to act, and which setting decided."""
+
+    triggered: bool
+    reason: Reason
+
+
+def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:
+    """Return whether any threshold is reached. The most urgent one gives the reason.
+
+    A request over the budget is always acted upon: no threshold lies above it.
+    """
+    if tokens > rules.budget:
+        return Decision(True, "budget")
+    if tokens >= rules.trigger:
+        return Decision(True, "trigger_pct")
+    if rules.token_threshold is not None and tokens >= rules.token_threshold:
+        return Decision(True, "token_threshold")
+    if rules.message_threshold is not None and messages >= rules.message_threshold:
+        return Decision(True, "message_threshold")
+    if rules.turn_threshold is not None and turns >= rules.turn_threshold:
+        return Decision(True, "turn_threshold")
+    return Decision(False, "below_threshold")
+
+
+def measure_fixed(
     estimate: Estimate, items: Sequence[Any], dialect: Dialect, meter: Meter, never_prune: Collection[str]
 ) -> dict[str, int]:
-    """What of a request can never leave it, in the model's own tokens, by what it is."""
+    """Return what can never leave a request, in the model's own tokens, by what it is."""
     protected = 0
     for item in items:
         message = dialect.read(item)
@@ -64,16 +159,16 @@ def fixed_shares(
     }
 
 
-def no_room(shares: Mapping[str, int], limits: Limits) -> InsufficientBudget:
-    """The error for a fixed part that fits its budget and leaves too little of it."""
+def no_room(shares: Mapping[str, int], rules: Rules) -> InsufficientBudget:
+    """The error for a fixed part that fits the budget and leaves too little of it."""
     fixed = sum(shares.values())
     table = ", ".join(f"{what} {tokens:,}" for what, tokens in shares.items() if tokens)
     return InsufficientBudget(
-        f"the fixed part of the request takes {fixed:,} of {limits.budget:,} tokens ({table}; window {limits.window:,}): "
-        f"{limits.budget - fixed:,} tokens are left to work in, the least is {limits.least_room:,}",
+        f"the fixed part of the request takes {fixed:,} of {rules.budget:,} tokens ({table}; window {rules.window:,}): "
+        f"{rules.budget - fixed:,} tokens are left to work in, the least is {rules.least_room:,}",
         hint="Shorten the system prompt or the tools, protect less, use a model with a larger context window, or lower "
         "guard.min_room_share",
-        needed=fixed + limits.least_room,
-        budget=limits.budget,
+        needed=fixed + rules.least_room,
+        budget=rules.budget,
         shares=dict(shares),
     )

@@ -1,10 +1,10 @@
 """The line: what happens to a session's messages before each model call. One generator, no I/O of its own.
 
 resolve   the host's list, seen through what the last step left
-arrivals  sanitize, limit turns, repair pairs; a huge result goes to the archive when it is first seen (arrivals.py)
+intake    sanitize, limit turns, repair pairs; a huge result goes to the archive when it is first seen
 meter     exact tokens
 trigger   act now, and why
-pass      plan, archive, ladder, check, commit (passes.py)
+pass      archive, ladder, check, commit (`ladder.py`)
 """
 
 from __future__ import annotations
@@ -13,65 +13,49 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compact.engine.context import Context, Desk, Row, Stage
 from compact.engine.effects import Asking, Emit, Load
-from compact.engine.intake import Arrivals
-from compact.engine.ladder import Outcome, compact_rows, warn_of_copied_pointers
-from compact.engine.limits import Limits as Limits
-from compact.engine.limits import fixed_shares, no_room
-from compact.engine.plan import Rules, View
-from compact.engine.rows import Desk, Row
-from compact.engine.spans import Spans
-from compact.engine.state import SessionState, Working, recalled, remembered, resolve
-from compact.engine.triggers import Decision, decide
+from compact.engine.intake import Intake, Tools, Working
+from compact.engine.ladder import Outcome, Pass
+from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.state import SessionState, describe_state, resolve, restore_state
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
     Failure,
     Finished,
-    PolicyInForce,
+    PassOutcome,
     Started,
     TokenEstimate,
     TriggerDecision,
     Warned,
 )
-from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.hygiene.verified import Verified
+from compact.messages.dialects.wire import begins_with
+from compact.messages.markers import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The part of the configuration that the line needs, already checked."""
-
-    keep_turns: int
-    keep_pairs: int
-    never_prune: frozenset[str]
-    layout: str
-    retention_window: int
-    max_turns: int | None
-    strategy: str
-    summary_tokens: int
-    ineffective_passes: int
-    in_force: PolicyInForce
+_BELOW = Decision(False, "below_threshold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call of a host."""
 
-    messages: Sequence[Any]
-    given: Any = None
-    """The host's own list, if `messages` is a copy of it."""
+    messages: list[Any]
+    """A copy of the host's list. The host may go on writing to its own."""
+    given: Any
+    """The host's own list."""
     tools: Any = None
     system: Any = None
     dialect: str | None = None
     manual: bool = False
     note: str | None = None
     fit: int | None = None
-    """The result may take so many tokens at most, whatever the window; None: as the limits say."""
+    """The most tokens that the result may take. None: as the rules say."""
+    reversible: bool = False
+    """Whether only the reversible stages may run, however large the rest is."""
     without_model: bool = False
     """Whether summaries must be made without a model."""
     races: int = 0
@@ -80,7 +64,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the host gets, and what is remembered."""
+    """What the host gets, and what the session remembers."""
 
     messages: Any
     state: SessionState
@@ -90,7 +74,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """What a pass works on: if it does not end in time, this is what the host gets, unless it is too large."""
+    """What a pass works on. If it does not end in time, the host gets `before`, unless that is too large."""
 
     before: Result
     rows: list[Row]
@@ -101,231 +85,244 @@ class UnderWay:
     """Whether the messages fit the budget as they are."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A call after its intake: the context that it stands for, in its dialect, and what it costs."""
+
+    call: Call
+    state: SessionState
+    working: Working
+    dialect: Dialect
+    estimate: Estimate
+    at_hand: bool
+    """Whether the state was in memory, so that the archive may know of newer steps."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Line:
-    """The line of one session with its parts. Everything it needs from outside it asks for."""
+    """The line of one session with its parts. It asks for everything that it needs from outside."""
 
     meter: Meter
-    limits: Limits
-    policy: Policy
+    rules: Rules
+    stages: Sequence[Stage]
     desk: Callable[[Dialect], Desk]
-    verified: Verified
-    moved: dict[int, tuple[Any, Any]]
-    """Results that went to the archive, by their place in the host's list, and what stands for them."""
+    intake: Intake
     now: Callable[[], float]
     """Seconds, for durations."""
-    spans: Spans
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
-        """The whole line, its events in their places.
+        """Run the whole line.
 
         Raises:
             MessageError: an entry is not a message.
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the context does not fit, and the archive does not take what would have to leave it.
         """
-        return self.spans.around(self._line(call, state))
-
-    def _line(self, call: Call, state: SessionState) -> Asking[Result]:
-        dialects.require_list(call.messages)
         if call.fit is not None:
-            self.limits = self.limits.fitting(call.fit)
-        known, (working, state) = state, (yield from self._resolved(call, state))
-        arrivals = Arrivals(self.meter, self.desk, self.verified, self.moved, self.policy.max_turns)
-        seen, dialect = arrivals.dialect(call.dialect, working.items)
-        working = yield from arrivals.cleaned(working, dialect, seen)
-        working = yield from arrivals.offloaded(working, dialect, seen)
+            self.rules = self.rules.fit(call.fit)
+        if call.reversible:
+            self.rules = self.rules.without_budget()
+        known, (working, state) = state, (yield from self._resolve(call, state))
+        tools = Tools(self.meter, self.desk, self.rules.max_turns)
+        working, dialect = yield from self.intake.take(working, call.dialect, tools)
         estimate = self.meter.estimate(
-            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.limits.window
+            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
-        yield Emit(_estimated(estimate))
-        yield from self._require_room(working, dialect, estimate)
-        decision = self._decide(call, state, working, dialect, estimate)
+        yield Emit(
+            TokenEstimate(
+                model=estimate.model,
+                t_est=estimate.total,
+                max_tokens=estimate.max_tokens,
+                usage_pct=round(estimate.usage_pct, 6),
+                breakdown=Breakdown(
+                    system=estimate.system,
+                    developer=estimate.developer,
+                    tools_schema=estimate.tools_schema,
+                    messages=estimate.messages,
+                ),
+            )
+        )
+        seen = _Seen(call, state, working, dialect, estimate, at_hand=state is known and state.asked)
+        if estimate.total > self.rules.budget - self.rules.least_room:
+            yield from self._require_room(seen)
+        decision = self._decide(seen)
         if not decision.triggered:
-            yield Emit(self._not_now(decision, call))
-            return Result(self._given(call, working), state, estimate)
-        at_hand = state is known and state.asked
-        return (yield from self._pass(call, state, working, dialect, estimate, decision, at_hand))
+            in_force = self.rules.in_force
+            yield Emit(
+                TriggerDecision(triggered=False, reason=decision.reason, note=call.note, policy=in_force)
+            )
+            return _unchanged(seen)
+        return (yield from self._compact(seen, decision))
 
     # --- before the trigger
 
-    def _resolved(self, call: Call, state: SessionState) -> Asking[tuple[Working, SessionState]]:
-        """The context, and the state that it continues: the one at hand, the archive's, or none."""
-        working = resolve(state, call.messages) if state.asked else None
-        if working is not None:
-            return working, state
+    def _resolve(self, call: Call, state: SessionState) -> Asking[tuple[Working, SessionState]]:
+        """The context, and the state that it continues: the one in memory, the archive's, or none."""
+        as_given = Working(call.messages, range(len(call.messages)))
+        if state.asked:
+            if not state.step or (state.standing and begins_with(call.messages, state.standing)):
+                return as_given, state
+            working = resolve(state, call.messages)
+            if working is not None:
+                return working, state
         try:
             loaded = yield Load()
         except ArchiveError as problem:
-            # Without the archive nothing can be compacted; counting goes on, and a session that fits is not held up.
+            # Nothing can be compacted without the archive. Counting goes on, so a session that fits is not held up.
             yield Emit(Failure.of(problem, "none"))
-            return Working(call.messages, range(len(call.messages))), state
+            return as_given, state
         if loaded is None:
-            return Working(call.messages, range(len(call.messages))), SessionState(asked=True)
-        found = recalled(loaded, call.messages)
+            return as_given, SessionState(asked=True)
+        found = restore_state(loaded, call.messages)
         if found is not None:
             working = resolve(found, call.messages)
             assert working is not None
             return working, found
         reset = SessionState(step=loaded.step, asked=True)
-        if state != reset:  # told once, not at every call until the next step
+        if state != reset:  # warn once, not at every call until the next step
             message = f"the list does not continue what step {loaded.step} left: history was edited, branched or rewound"
             yield Emit(Warned(code="state_reset", severity="low", message=message))
-        return Working(call.messages, range(len(call.messages))), reset
+        return as_given, reset
 
-    def _require_room(self, working: Working, dialect: Dialect, estimate: Estimate) -> Asking[None]:
-        """Refuses a request whose fixed part fits, but leaves nothing to work in. One that does not fit fails its pass."""
-        limits = self.limits
-        if not limits.least_room or estimate.total <= limits.budget - limits.least_room:
-            return  # all of it leaves enough
-        shares = fixed_shares(estimate, working.items, dialect, self.meter, self.policy.never_prune)
-        if 0 <= limits.budget - sum(shares.values()) < limits.least_room:
-            problem = no_room(shares, limits)
+    def _require_room(self, seen: _Seen) -> Asking[None]:
+        """Refuse a request whose fixed part fits but leaves nothing to work in. One that does not fit fails its pass."""
+        rules = self.rules
+        if not rules.least_room:
+            return
+        shares = measure_fixed(seen.estimate, seen.working.items, seen.dialect, self.meter, rules.never_prune)
+        if 0 <= rules.budget - sum(shares.values()) < rules.least_room:
+            problem = no_room(shares, rules)
             yield Emit(Failure.of(problem, "none"), is_last=True)
             raise problem
 
-    def _decide(
-        self, call: Call, state: SessionState, working: Working, dialect: Dialect, estimate: Estimate
-    ) -> Decision:
-        if call.manual:
+    def _decide(self, seen: _Seen) -> Decision:
+        rules, state, tokens, items = self.rules, seen.state, seen.estimate.total, seen.working.items
+        if seen.call.manual:
             return Decision(True, "manual")
-        thresholds = self.limits.thresholds
+        if tokens < rules.trigger and not rules.has_thresholds:
+            return _BELOW
         turns = 0
-        if thresholds.turns is not None:
-            turns = sum(dialect.read(item).starts_turn for item in working.items)
-        decision = decide(thresholds, tokens=estimate.total, messages=len(working.items), turns=turns)
+        if rules.turn_threshold is not None:
+            turns = sum(seen.dialect.read(item).starts_turn for item in items)
+        decision = decide(rules, tokens=tokens, messages=len(items), turns=turns)
         if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
             return decision
         # A pass that left the session above its threshold would be tried again on every call.
-        waiting = state.ineffective >= self.policy.ineffective_passes or state.tokens_after >= min(
-            thresholds.window_share, thresholds.tokens or thresholds.window_share
+        waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= min(
+            rules.trigger, rules.token_threshold or rules.trigger
         )
-        if decision.reason in ("message_threshold", "turn_threshold"):
-            # What is kept alone may exceed a count: then it is the size that has to grow.
-            waiting = waiting or len(state.standing or ()) >= (thresholds.messages or len(working.items))
-        above = self.limits.summarize_above
-        if above is not None and state.tokens_after < above <= estimate.total:
+        if _is_by_count(decision):
+            # What must be kept may alone exceed a count. Then the size has to grow.
+            waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
+        above = rules.summarize_above
+        if above is not None and state.tokens_after < above <= tokens:
             return decision  # what was out of reach below this size may help now
-        grown = estimate.total - state.tokens_after
-        if grown <= 0 or (waiting and grown < self.limits.regrow):
+        grown = tokens - state.tokens_after
+        if grown <= 0 or (waiting and grown < rules.regrow):
             return Decision(False, "ineffective")
         return decision
 
-    def _not_now(self, decision: Decision, call: Call) -> TriggerDecision:
-        return TriggerDecision(
-            triggered=False, reason=decision.reason, note=call.note, policy=self.policy.in_force
-        )
-
-    def _given(self, call: Call, working: Working) -> Any:
-        """The host's own list, when its messages are the context as they are."""
-        return call.messages if working.items is call.messages else list(working.items)
-
     # --- the pass
 
-    def _pass(
-        self,
-        call: Call,
-        state: SessionState,
-        working: Working,
-        dialect: Dialect,
-        estimate: Estimate,
-        decision: Decision,
-        at_hand: bool,
-    ) -> Asking[Result]:
+    def _compact(self, seen: _Seen, decision: Decision) -> Asking[Result]:
+        call, dialect, estimate = seen.call, seen.dialect, seen.estimate
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
-        desk = self.desk(dialect)
-        rules = self._rules(call, estimate, decision)
-        view = View(dialect, self.policy.never_prune, state.summaries)
         rows = [
             Row(dialect.read(item), self.meter.count_item(item, dialect), source)
-            for item, source in zip(working.items, working.sources, strict=True)
+            for item, source in zip(seen.working.items, seen.working.sources, strict=True)
         ]
-        before = Result(self._given(call, working), state, estimate)
-        fits = estimate.total <= self.limits.budget
+        before = _unchanged(seen)
+        fits = estimate.total <= self.rules.budget
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
-        yield from warn_of_copied_pointers(rows[len(state.standing or ()) :])
+        yield from _warn_of_copied_pointers(rows[len(seen.state.standing or ()) :])
+        fixed = self._fixed_tokens(call, estimate)
+        work = Pass(
+            rows=rows,
+            desk=self.desk(dialect),
+            rules=self.rules.for_messages(
+                fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
+            ),
+            stages=self.stages,
+            summaries=seen.state.summaries,
+            after_step=seen.state.step,
+            reason=decision.reason,
+            note=call.note,
+            remember=lambda after: self._describe(seen, after, fixed),
+        )
 
-        def remember(
-            after: Sequence[Row], summaries: frozenset[str]
-        ) -> tuple[dict[str, Any], dict[str, str]]:
-            items = [dialect.write(row.message) for row in after]
-            size = self._total(items, dialect, call, estimate)
-            return remembered(
-                call.messages, after, items, summaries, size, self._ineffective(state, estimate, size)
+        def finish(outcome: PassOutcome, after: int) -> Emit:
+            duration_ms = round((self.now() - started) * 1000, 3)
+            return Emit(
+                Finished(
+                    reason=decision.reason,
+                    note=call.note,
+                    outcome=outcome,
+                    duration_ms=duration_ms,
+                    tokens_before=estimate.total,
+                    tokens_after=after,
+                )
             )
 
         try:
-            if at_hand and (yield from self._overtaken(state)):
+            if seen.at_hand and (yield from self._is_overtaken(seen.state)):
                 outcome = Outcome(rows, estimate.total, estimate.total, overtaken=True)
             else:
-                outcome = yield from compact_rows(rows, desk, rules, view, remember, state.step)
+                outcome = yield from work.run()
         except ArchiveError as problem:
             yield Emit(Failure.of(problem, "snapshot"))
-            yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
+            yield finish("failed", estimate.total)
             if not fits:
                 raise
             return before
         except Exception as problem:
             yield Emit(Failure.of(problem, "none"))
-            yield Emit(self._finished(call, decision, "failed", started, estimate.total, estimate.total))
+            yield finish("failed", estimate.total)
             raise
-        result = yield from self._concluded(call, state, working, dialect, estimate, outcome)
-        after = result.state.tokens_after if outcome.step is not None else estimate.total
-        ended = "unchanged" if outcome.step is None else "compacted"
         if outcome.lost_race or outcome.overtaken:
-            ended = "adopted"
-        yield Emit(self._finished(call, decision, ended, started, estimate.total, after))
+            result = yield from self._adopt(seen, outcome)
+            yield finish("adopted", estimate.total)
+        elif outcome.step is None:
+            result = yield from self._give_up(seen, outcome)
+            yield finish("unchanged", estimate.total)
+        else:
+            result = yield from self._conclude(seen, outcome, fixed)
+            yield finish("compacted", result.state.tokens_after)
         return result
 
-    def _overtaken(self, state: SessionState) -> Asking[bool]:
-        """Whether another worker made steps since this state was at hand: the pass, and its summary, would be in vain."""
+    def _is_overtaken(self, state: SessionState) -> Asking[bool]:
+        """Whether another worker has made newer steps. The pass, and its summary, would be in vain."""
         newest = yield Load()
         return newest is not None and newest.step > state.step
 
-    def _finished(
-        self, call: Call, decision: Decision, outcome: str, started: float, before: int, after: int
-    ) -> Finished:
-        return Finished(
-            reason=decision.reason,
-            note=call.note,
-            outcome=outcome,
-            duration_ms=round((self.now() - started) * 1000, 3),
-            tokens_before=before,
-            tokens_after=after,
-        )
+    def _adopt(self, seen: _Seen, outcome: Outcome) -> Asking[Result]:
+        """Run again on the winner's state. Seen through it, the list is mostly compacted already."""
+        call = seen.call
+        if call.races >= _MAX_RACES:
+            if seen.estimate.total <= self.rules.budget:
+                return _unchanged(seen)
+            raise ArchiveError(f"other workers were faster {call.races + 1} times", reason="taken")
+        # A manual compaction is done if another one was just made. A step of long ago does not count.
+        again = replace(call, manual=call.manual and outcome.overtaken, races=call.races + 1)
+        return (yield from self.run(again, SessionState()))
 
-    def _concluded(
-        self,
-        call: Call,
-        state: SessionState,
-        working: Working,
-        dialect: Dialect,
-        estimate: Estimate,
-        outcome: Outcome,
-    ) -> Asking[Result]:
-        if outcome.lost_race or outcome.overtaken:
-            # The winner's state is the session's now; seen through it, the list is mostly compacted already.
-            if call.races >= _MAX_RACES:
-                if estimate.total <= self.limits.budget:
-                    return Result(self._given(call, working), state, estimate)
-                raise ArchiveError(f"other workers were faster {call.races + 1} times", reason="taken")
-            # Who asked for a compaction while another one was made has got it; a step of long ago is no answer.
-            manual = call.manual and outcome.overtaken
-            return (yield from self._line(replace(call, manual=manual, races=call.races + 1), SessionState()))
-        if outcome.step is None:
-            stuck = replace(state, tokens_after=estimate.total, ineffective=self.policy.ineffective_passes)
-            yield from self._warn_ineffective(state, estimate, estimate.total)
-            return Result(self._given(call, working), stuck, estimate, outcome)
-        items = [dialect.write(row.message) for row in outcome.rows]
-        size = self._total(items, dialect, call, estimate)
-        ineffective = self._ineffective(state, estimate, size)
+    def _give_up(self, seen: _Seen, outcome: Outcome) -> Asking[Result]:
+        """The pass changed nothing: it is not tried again until the session has grown."""
+        size = seen.estimate.total
+        stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
+        yield from self._warn_ineffective(seen.state, size, size)
+        return replace(_unchanged(seen), state=stuck, outcome=outcome)
+
+    def _conclude(self, seen: _Seen, outcome: Outcome, fixed: int) -> Asking[Result]:
+        items = [seen.dialect.write(row.message) for row in outcome.rows]
+        size = self._count(items, seen.dialect) + fixed
+        ineffective = _count_ineffective(seen, size)
         after = SessionState(
-            step=outcome.step,
+            step=outcome.step or 0,
             asked=True,
-            replaced=list(call.messages),
+            replaced=list(seen.call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
             summaries=outcome.summaries,
@@ -333,72 +330,58 @@ class Line:
             ineffective=ineffective,
         )
         if ineffective:
-            yield from self._warn_ineffective(after, estimate, size)
-        return Result(list(items), after, estimate, outcome)
+            yield from self._warn_ineffective(after, seen.estimate.total, size)
+        return Result(list(items), after, seen.estimate, outcome)
 
-    def _total(self, items: Sequence[Any], dialect: Dialect, call: Call, estimate: Estimate) -> int:
-        messages = self.meter.estimate(items, dialect=dialect, max_tokens=self.limits.window)
-        return messages.total + self._fixed(call, estimate)
+    def _describe(self, seen: _Seen, after: Context, fixed: int) -> tuple[dict[str, Any], dict[str, str]]:
+        items = [seen.dialect.write(row.message) for row in after.rows]
+        size = self._count(items, seen.dialect) + fixed
+        return describe_state(
+            seen.call.messages, after.rows, items, after.summaries, size, _count_ineffective(seen, size)
+        )
 
-    def _fixed(self, call: Call, estimate: Estimate) -> int:
+    def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
+        return self.meter.estimate(items, dialect=dialect, max_tokens=self.rules.window).total
+
+    def _fixed_tokens(self, call: Call, estimate: Estimate) -> int:
         """Tokens of what is sent beside the messages: the tools, and a system prompt outside the list."""
         if not call.system:
             return estimate.tools_schema
-        prompt = self.meter.estimate([], system=call.system, max_tokens=self.limits.window)
+        prompt = self.meter.estimate([], system=call.system, max_tokens=self.rules.window)
         return estimate.tools_schema + prompt.total
 
-    def _ineffective(self, state: SessionState, estimate: Estimate, after: int) -> int:
-        helped = estimate.total - after >= estimate.total // 10
-        return 0 if helped else state.ineffective + 1
-
-    def _warn_ineffective(self, state: SessionState, estimate: Estimate, floor: int) -> Asking[None]:
-        if state.ineffective == self.policy.ineffective_passes or not state.step:
+    def _warn_ineffective(self, state: SessionState, before: int, floor: int) -> Asking[None]:
+        rules = self.rules
+        if state.ineffective == rules.ineffective_passes or not state.step:
             message = (
-                f"compaction no longer helps: {floor:,} of {self.limits.window:,} tokens cannot be reduced "
-                f"(it was {estimate.total:,}); it waits until the session has grown by {self.limits.regrow:,} tokens"
+                f"compaction no longer helps: {floor:,} of {rules.window:,} tokens cannot be reduced "
+                f"(it was {before:,}); it waits until the session has grown by {rules.regrow:,} tokens"
             )
             yield Emit(Warned(code="ineffective", severity="medium", message=message))
 
-    def _rules(self, call: Call, estimate: Estimate, decision: Decision) -> Rules:
-        policy, limits = self.policy, self.limits
-        fixed = self._fixed(call, estimate)
-        by_count = decision.reason in ("message_threshold", "turn_threshold")
-        return Rules(
-            limit=self._raw(limits.budget - fixed),
-            fixed=fixed,
-            goal=self._raw(min(limits.goal, limits.budget) - fixed),
-            summarize_above=0
-            if limits.summarize_above is None
-            else self._raw(limits.summarize_above - fixed),
-            fold_all=call.manual or by_count,
-            keep_turns=policy.keep_turns,
-            keep_pairs=policy.keep_pairs,
-            never_prune=policy.never_prune,
-            layout=policy.layout,
-            retention_window=policy.retention_window,
-            recent_tokens=None if limits.recent_tokens is None else self._raw(limits.recent_tokens),
-            strategy=policy.strategy,
-            summary_tokens=policy.summary_tokens,
-            reason=decision.reason,
-            note=call.note,
-            policy=policy.in_force,
-        )
 
-    def _raw(self, tokens: int) -> int:
-        """Raw tokens of messages that cost at most this many, reply and rounding of the shares included."""
-        return max(0, int((tokens - 4) / self.meter.factor))
+def _unchanged(seen: _Seen) -> Result:
+    """The messages as they are: the host's own copy, if they are the context."""
+    items, messages = seen.working.items, seen.call.messages
+    return Result(messages if items is messages else list(items), seen.state, seen.estimate)
 
 
-def _estimated(estimate: Estimate) -> TokenEstimate:
-    return TokenEstimate(
-        model=estimate.model,
-        t_est=estimate.total,
-        max_tokens=estimate.max_tokens,
-        usage_pct=round(estimate.usage_pct, 6),
-        breakdown=Breakdown(
-            system=estimate.system,
-            developer=estimate.developer,
-            tools_schema=estimate.tools_schema,
-            messages=estimate.messages,
-        ),
-    )
+def _is_by_count(decision: Decision) -> bool:
+    return decision.reason in ("message_threshold", "turn_threshold")
+
+
+def _count_ineffective(seen: _Seen, after: int) -> int:
+    """Passes in a row that saved too little."""
+    before = seen.estimate.total
+    return 0 if before - after >= before // 10 else seen.state.ineffective + 1
+
+
+def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
+    """Models imitate what they see. A pointer in the arguments of a new call would be written to a file."""
+    for row in rows:
+        for call in row.message.calls:
+            if POINTER_OPENS in call.arguments_text:
+                message = (
+                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
+                )
+                yield Emit(Warned(code="pointer_copied", severity="high", message=message))

@@ -1,8 +1,8 @@
-"""What is remembered of a session between two calls, and how a host's list is recognised by it.
+"""What a session remembers between two calls, and how a host's list is recognised by it.
 
-Hosts come in two kinds. One keeps the list that it was given and appends to it: its list begins with what the last step
-left. The other passes its full history every time: its list begins with what the last step replaced. Both beginnings are
-remembered, so neither host has to say which it is.
+Hosts come in two kinds. One keeps the list that it was given and appends to it, so its list begins with what the last step
+left. The other passes its full history every time, so its list begins with what the last step replaced. The state
+remembers both beginnings, and neither host has to say which kind it is.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compact.engine.context import Row
 from compact.engine.effects import Loaded
-from compact.engine.rows import Row
-from compact.messages.dialects.wire import plain
+from compact.engine.intake import Working
+from compact.messages.dialects.wire import begins_with, plain
 
 STATE_VERSION = 1
 
@@ -26,11 +27,11 @@ class SessionState:
 
     step: int = 0
     replaced: Sequence[Any] | None = None
-    """The host's messages that the step replaced; None when only their hash is known."""
+    """The host's messages that the step replaced; None if only their hash is known."""
     standing: Sequence[Any] | None = None
     """The messages that stand in their place."""
     sources: Sequence[int | None] = ()
-    """For each of those its place among the replaced ones, or None when compact wrote it."""
+    """For each of those its index among the replaced ones, or None if compact wrote it."""
     summaries: frozenset[str] = frozenset()
     tokens_after: int = 0
     ineffective: int = 0
@@ -39,21 +40,13 @@ class SessionState:
     """Whether the archive was asked for the session's state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Working:
-    """The context of a session, made of a host's list: its messages, and the place of each in that list."""
-
-    items: Sequence[Any]
-    sources: Sequence[int | None]
-
-
 def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
-    """The context that a host's list means; None when the list does not continue what is remembered."""
+    """The context that a host's list stands for, or None if the list does not continue what is remembered."""
     if not state.step:
         return Working(messages, range(len(messages)))
-    if state.standing is not None and _begins_with(messages, state.standing):
+    if state.standing is not None and _continues(messages, state.standing):
         return Working(messages, range(len(messages)))
-    if state.replaced is not None and state.standing is not None and _begins_with(messages, state.replaced):
+    if state.replaced is not None and state.standing is not None and _continues(messages, state.replaced):
         count = len(state.replaced)
         items = [
             item if source is None else messages[source]
@@ -64,20 +57,19 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     return None
 
 
-def _begins_with(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
-    """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
-    if len(messages) < len(prefix):
-        return False
-    first = list(messages[: len(prefix)])
-    return first == prefix or all(map(_same, first, prefix))
+def _continues(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
+    """Whether a list begins with messages that are essentially these."""
+    if begins_with(messages, prefix):
+        return True
+    return len(messages) >= len(prefix) and all(map(_is_same, messages, prefix))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     return one is other or _essence(one) == _essence(other)
 
 
 def _essence(item: Any) -> Any:
-    """What makes a message the same on the next call: not its cache marks, and not the words of a prompt.
+    """What makes a message the same one on the next call: not its cache marks, and not the words of a prompt.
 
     Hosts move cache marks to their newest message, and put the time or a to-do list into their system prompt.
     """
@@ -87,21 +79,21 @@ def _essence(item: Any) -> Any:
         return item
     if data.get("role") in ("system", "developer"):
         return data["role"]
-    return _unmarked(data)
+    return _without_marks(data)
 
 
-def _unmarked(value: Any, depth: int = 0) -> Any:
+def _without_marks(value: Any, depth: int = 0) -> Any:
     if depth > 6:
         return value  # cache marks stand on messages, on blocks and on blocks of results
     if isinstance(value, Mapping):
-        return {k: _unmarked(v, depth + 1) for k, v in value.items() if k != "cache_control"}
+        return {k: _without_marks(v, depth + 1) for k, v in value.items() if k != "cache_control"}
     if isinstance(value, list | tuple):
-        return [_unmarked(entry, depth + 1) for entry in value]
+        return [_without_marks(entry, depth + 1) for entry in value]
     return value
 
 
-def recalled(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
-    """The state that lies in the archive, if this list is the one that it speaks of."""
+def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
+    """The state in the archive, if this list continues it; None otherwise."""
     record = loaded.state
     if record.get("version") != STATE_VERSION:
         return None
@@ -127,10 +119,10 @@ def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> boo
     try:
         return len(messages) >= count and fingerprint(messages[:count]) == expected
     except ValueError:
-        return False  # something in it is no message; reading the list will say so, with its index
+        return False  # an entry is not a message; reading the list raises an error that names its index
 
 
-def remembered(
+def describe_state(
     messages: Sequence[Any],
     rows: Sequence[Row],
     items: Sequence[Any],
@@ -138,7 +130,7 @@ def remembered(
     tokens_after: int,
     ineffective: int,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The state of a step as it is archived: how to make the context from the host's messages, and both hashes."""
+    """A step's state as it is archived: how to make the context from the host's messages, and both hashes."""
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
         for row, item in zip(rows, items, strict=True)
@@ -156,7 +148,7 @@ def remembered(
 
 
 def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) -> str:
-    """A hash of messages that is the same for equal ones, in any process. `known` holds those of objects in hand."""
+    """Hash messages, the same for equal ones in any process. `known` caches the digests of objects by id."""
     known = {} if known is None else known
     found = hashlib.sha256()
     for item in messages:

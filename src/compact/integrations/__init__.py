@@ -1,1 +1,1 @@
-"""One file per host framework. Each imports its framework, and says which extra is missing if it cannot."""
+"""One module per host framework. Each imports its framework, and names the missing extra if it cannot."""

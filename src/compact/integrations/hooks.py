@@ -1,4 +1,4 @@
-"""The plain hook: for any agent loop that shows a context with `session_id` and `messages` before each model call."""
+"""The plain hook, for any agent loop that passes a context with `session_id` and `messages` before each model call."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["abefore_model_call", "before_model_call"]
 
 
 def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
-    """A function `hook(ctx)` that replaces `ctx.messages` by what should be sent. It raises as `preflight` does.
+    """Return a function `hook(ctx)` that replaces `ctx.messages` by what should be sent.
 
-    `ctx.tools` and `ctx.system` are counted where the context has them.
+    `ctx.tools` and `ctx.system` are counted if the context has them. The hook raises as `preflight` does.
     """
 
     def hook(ctx: Any) -> None:
-        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_beside(ctx))
+        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_counted(ctx))
 
     return hook
 
@@ -26,10 +26,10 @@ def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any
     """`before_model_call` for hosts that await their hooks."""
 
     async def hook(ctx: Any) -> None:
-        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_beside(ctx))
+        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_counted(ctx))
 
     return hook
 
 
-def _beside(ctx: Any) -> dict[str, Any]:
+def _counted(ctx: Any) -> dict[str, Any]:
     return {"tools": getattr(ctx, "tools", None), "system": getattr(ctx, "system", None)}

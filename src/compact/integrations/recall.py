@@ -1,6 +1,6 @@
-"""Recovery tools for plain loops: offered in one line, executed in one line.
+"""Recall tools for plain loops: offered in one line, answered in one line.
 
-tools = RecoveryTools(manager, session_id)
+tools = RecallTools(manager, session_id)
 reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
 messages += tools.answers(reply)
 """
@@ -8,64 +8,64 @@ messages += tools.answers(reply)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from compact.archive.recall.tools import run
+from compact.archive.recall import run
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
 from compact.runtime.manager import CompactManager
 
-__all__ = ["RecoveryTools"]
+__all__ = ["RecallTools", "RecoveryTools"]
 
 
-class RecoveryTools:
+class RecallTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
-    `prefix` goes before their names, for an agent that has a `read_file` of its own.
+    `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
-        self._tools = manager.recovery_tools(session_id)
-        self._prefix = prefix
+        self._tools = {f"{prefix}{name}": tool for name, tool in manager.recall_tools(session_id).items()}
+        self._described = [replace(tool, name=name) for name, tool in self._tools.items()]
 
     @property
     def chat(self) -> list[dict[str, Any]]:
         """Schemas for OpenAI's chat completions."""
-        found = [tool.openai() for tool in self._tools.values()]
-        return [{**tool, "function": self._named(tool["function"])} for tool in found]
+        return [tool.openai() for tool in self._described]
 
     @property
     def responses(self) -> list[dict[str, Any]]:
         """Schemas for OpenAI's Responses."""
-        return [self._named(tool.responses()) for tool in self._tools.values()]
+        return [tool.responses() for tool in self._described]
 
     @property
     def anthropic(self) -> list[dict[str, Any]]:
         """Schemas for Anthropic's messages."""
-        return [self._named(tool.anthropic()) for tool in self._tools.values()]
-
-    def _named(self, schema: dict[str, Any]) -> dict[str, Any]:
-        return {**schema, "name": f"{self._prefix}{schema['name']}"}
+        return [tool.anthropic() for tool in self._described]
 
     def answers(self, reply: Any) -> list[dict[str, Any]]:
-        """The answers to those calls of a reply that are for these tools, to go back to the model; others are left to you.
+        """Return the answers to a reply's calls of these tools, for the next request. Other calls are left to the host.
 
-        For chat completions they are messages, for Responses items, for Anthropic blocks of the next user message.
-        `reply` is the client's reply, or its message, or its output, as an object or as a dict. Never raises because of
-        what the model wrote.
+        The answers are messages for chat completions, items for Responses, and blocks of the next user message for
+        Anthropic. `reply` is the client's reply, its message or its output, as an object or as a dict. Never raises
+        because of what the model wrote.
         """
-        found = []
-        for dialect, item in _said(reply):
-            for call in get(dialect).read(item).calls:
-                name = call.name.removeprefix(self._prefix)
-                if call.name.startswith(self._prefix) and name in self._tools:
-                    found.append(_shaped(dialect, call, run(self._tools, name, call.arguments)))
-        return found
+        return [
+            _to_result(dialect, call, run(self._tools, call.name, call.arguments))
+            for dialect, item in _messages_of(reply)
+            for call in get(dialect).read(item).calls
+            if call.name in self._tools
+        ]
 
 
-def _said(reply: Any) -> Iterable[tuple[str, Any]]:
-    """The model's messages or items in a reply, with their dialect."""
+RecoveryTools = RecallTools
+"""The former name of `RecallTools`."""
+
+
+def _messages_of(reply: Any) -> Iterable[tuple[str, Any]]:
+    """Return the model's messages or items in a reply, each with its dialect."""
     if isinstance(reply, list | tuple):
         return [("responses", item) for item in reply]
     data: Mapping[str, Any] = plain(reply)
@@ -76,7 +76,7 @@ def _said(reply: Any) -> Iterable[tuple[str, Any]]:
     return [("anthropic" if isinstance(data.get("content"), list) else "chat", data)]
 
 
-def _shaped(dialect: str, call: ToolCall, text: str) -> dict[str, Any]:
+def _to_result(dialect: str, call: ToolCall, text: str) -> dict[str, Any]:
     if dialect == "chat":
         return {"role": "tool", "tool_call_id": call.id, "content": text}
     if dialect == "responses":

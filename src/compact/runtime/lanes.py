@@ -1,7 +1,7 @@
-"""One session, one run at a time: whoever comes meanwhile waits for its end, and nobody waits forever.
+"""One session, one run at a time.
 
-A run holds its session's lane until its work has ended. A run that takes too long, or that nobody waits for any more, is
-fenced: the lane is free at once, the run's number is out of date, and what it still does counts for nothing.
+A run holds its session's lane until its work has ended, and other calls of the session wait for it. A run that takes too
+long, or that nobody waits for any more, is fenced: the lane is free at once, and whatever the run still does is discarded.
 """
 
 from __future__ import annotations
@@ -9,52 +9,127 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from compact import turns
+from compact.engine.line import Call, Line, Result, UnderWay
 from compact.errors import CompactError
+from compact.runtime.threads import ProcessorTurn
+
+if TYPE_CHECKING:
+    from compact.archive import Attempt
+    from compact.runtime.session_cache import Session
+    from compact.runtime.summarizing import Summarizer
+    from compact.tracing.spans import Spans
 
 T = TypeVar("T")
 
+NEVER = float("inf")
+_LIGHT_CHARS = 16_000
+_LIGHT_MESSAGES = 5_000
+"""More new text, or more messages, is too much work for an event loop."""
+
 
 class Fenced(BaseException):
-    """Ends the work of a run whose lane was taken away. No error: nothing on the way may take it for one."""
+    """Ends the work of a run that lost its lane. Not an error, so nothing on the way may handle it as one."""
 
 
 class Run:
-    """One piece of work on a session."""
+    """One run of the engine for one call of a host: what was asked, how far it came, and who waits for it."""
 
-    generation: int = 0
+    line: Line | None = None
+    spans: Spans | None = None
+    attempt: Attempt | None = None
+    committed = False
+    was_answered = False
+    """A summarizer has replied. Whether the reply was good shows in what the engine asks for next."""
+    result: Result | None = None
+    problem: BaseException | None = None
+    generation = 0
     """Its number in the lane, given when it enters."""
-    fenced: bool = False
-    out_of_time: bool = False
+    is_fenced = False
+    is_out_of_time = False
     """Why it was fenced: its time was up, or else nobody waited for it any more."""
     ended: Future[None] | None = None
-    """Done when the lane is free again; there from the moment that somebody waits."""
-    turn: turns.Taker | None = None
-    """How its thread takes turns, if it does."""
-    _watchers: int = 1
+    """Done when the lane is free again. It exists from the moment that somebody waits."""
+    watchers = 1
+    turn: ProcessorTurn | None = None
+    rescue_until: float | None = None
+    """When everything that follows a run out of time must have ended; None while no run was."""
     _answer: Future[Any] | None = None
 
-    def __init__(self, until: float) -> None:
+    def __init__(
+        self,
+        session: Session,
+        call: Call,
+        line_for: Callable[[Session], Line] | None = None,
+        *,
+        until: float = NEVER,
+        loop: asyncio.AbstractEventLoop | None = None,
+        summarizer: Summarizer | None = None,
+    ) -> None:
+        self.session = session
+        self.call = call
+        self.line_for = line_for
         self.until = until
         """When it is out of time, by the monotonic clock."""
+        self.loop = loop
+        """The caller's event loop. None: the caller is a thread, which may do heavy work."""
+        self.summarizer = summarizer
+        """A summarizer for this call only, instead of the manager's."""
+
+    def again(self, call: Call, *, until: float | None = None) -> Run:
+        """Another run for the same caller."""
+        until = self.until if until is None else until
+        run = Run(self.session, call, self.line_for, until=until, loop=self.loop, summarizer=self.summarizer)
+        run.rescue_until = self.rescue_until
+        return run
+
+    def grow(self) -> Run | None:
+        """A run for the longer list that the host's has become; None if it was rewritten, not grown."""
+        before, now = self.call.messages, list(self.call.given)
+        if any(one is not other for one, other in zip(before, now, strict=False)):
+            return None  # rewritten, not grown: what was asked is answered
+        return self.again(replace(self.call, messages=now, manual=False))
+
+    def follow(self, other: Run) -> None:
+        """Another run of the session has ended. A manual compaction that it made is not made again."""
+        asked = other.call
+        if self.call.manual and other.committed and asked.manual and asked.messages == self.call.messages:
+            self.call = replace(self.call, manual=False)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether little is new since the last call, so that an event loop may look at it."""
+        messages = self.call.messages
+        if len(messages) > _LIGHT_MESSAGES:
+            return False
+        for seen in (self.session.sent, self.session.given):
+            count = len(seen)
+            if count and len(messages) >= count and messages[count - 1] is seen[count - 1]:
+                return is_light(messages[count:])
+        return False
+
+    @property
+    def step(self) -> int:
+        """The step that the run is about."""
+        return self.session.state.step if self.attempt is None else self.attempt.step
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """The pass that was begun, if one was."""
+        return None if self.line is None else self.line.under_way
 
     def check(self) -> None:
-        """Nothing, while the lane is this run's.
-
-        Raises:
-            Fenced: it is not.
-        """
-        if self.fenced:
+        """Raise `Fenced` if the run has lost its lane."""
+        if self.is_fenced:
             raise Fenced
 
     def wait_for(self, answer: Future[T], timeout_s: float | None) -> T:
-        """What the answer turns out to be.
+        """Wait for the answer of a summarizer.
 
         Raises:
             Fenced: the run was fenced meanwhile; the answer is cancelled.
@@ -62,7 +137,8 @@ class Run:
             CompactError: somebody else cancelled it.
         """
         self._answer = answer
-        turns.rest()
+        if self.turn is not None:
+            self.turn.rest()
         try:
             self.check()
             return answer.result(timeout_s)
@@ -77,16 +153,19 @@ class Run:
             self._answer = None
             answer.cancel()
 
-    def lost(self) -> None:
-        """The lane is being taken away, and the next run has not entered yet. Must be quick."""
-
-    def interrupted(self) -> None:
-        """The run was fenced: what it waits for is cancelled, and nobody waits for it."""
-        if self.turn is not None:
-            self.turn.rest()
+    def interrupt(self) -> None:
+        """Stop a run that was fenced: it may not commit, and what it waits for is cancelled."""
+        if self.attempt is not None:
+            self.attempt.revoke()
         answer = self._answer
         if answer is not None:
             answer.cancel()
+
+    def end(self) -> None:
+        """Abandon an attempt that was not committed, whatever ended the run."""
+        if self.attempt is not None:
+            self.attempt.abandon()
+            self.attempt = None
 
 
 class Lane:
@@ -94,71 +173,68 @@ class Lane:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._run: Run | None = None
         self._generation = 0
-
-    @property
-    def is_free(self) -> bool:
-        """Whether nobody works on the session just now."""
-        return self._run is None
+        self.run: Run | None = None
+        """The run that holds the lane."""
 
     def enter(self, run: Run) -> Run | None:
-        """The run that is under way and is now watched by the caller; None: the lane was free and is now `run`'s."""
+        """Give a free lane to `run` and return None; otherwise return the run that holds it, now watched by the caller."""
         with self._mutex:
-            busy = self._run
+            busy = self.run
             if busy is None:
                 self._generation += 1
                 run.generation = self._generation
-                self._run = run
+                self.run = run
             else:
-                busy._watchers += 1
+                busy.watchers += 1
                 busy.ended = busy.ended or Future()
             return busy
 
-    def watched(self, run: Run) -> Future[None]:
-        """What is done when the run has ended or was fenced."""
+    def watch(self, run: Run) -> Future[None]:
+        """A future that is done when the run has ended or was fenced."""
         with self._mutex:
             if run.ended is None:
                 run.ended = Future()
-                if self._run is not run:
+                if self.run is not run:
                     run.ended.set_result(None)
             return run.ended
 
-    def leave(self, run: Run, settle: Callable[[], None] | None = None) -> bool:
-        """Ends a run. `settle` is called first, unless the run was fenced; the answer is whether it was not."""
+    def leave(self, run: Run, settle: Callable[[], None] | None = None) -> None:
+        """End a run. `settle` is called first, unless the run was fenced."""
         with self._mutex:
-            if self._run is not run:
-                return False
+            if self.run is not run:
+                return
             if settle is not None:
                 settle()
-            self._run = None
-        _set(run.ended)
-        return True
+            self.run = None
+        if run.ended is not None:
+            _set(run.ended)
 
     def fence(self, run: Run, *, out_of_time: bool) -> bool:
-        """Takes the lane away from a run; whether it still held it."""
+        """Take the lane away from a run. Returns False if it no longer held it."""
         with self._mutex:
-            if self._run is not run:
+            if self.run is not run:
                 return False
-            run.fenced, run.out_of_time = True, out_of_time
-            run.lost()
-            self._run = None
-        run.interrupted()
-        _set(run.ended)
+            run.is_fenced, run.is_out_of_time = True, out_of_time
+            run.session.renew_intake()
+            self.run = None
+        run.interrupt()
+        if run.ended is not None:
+            _set(run.ended)
         return True
 
     def forsake(self, run: Run) -> None:
         """A caller no longer waits for a run. A run that nobody waits for is fenced."""
         with self._mutex:
-            run._watchers -= 1
-            alone = run._watchers <= 0
-        if alone:
+            run.watchers -= 1
+            is_alone = run.watchers <= 0
+        if is_alone:
             self.fence(run, out_of_time=False)
 
     def when_free(self, settle: Callable[[], None]) -> None:
-        """Calls `settle` if nobody works on the session."""
+        """Call `settle` if nobody works on the session."""
         with self._mutex:
-            if self._run is None:
+            if self.run is None:
                 settle()
 
 
@@ -167,43 +243,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wanted: to wait for something until a moment of the monotonic clock. The answer is whether it came in time."""
+    """An effect: wait for a future, until a moment of the monotonic clock. The answer is whether it came in time."""
 
     ended: Future[Any]
     until: float
 
 
-Waiting: TypeAlias = Generator[Wait, bool, T]
-"""Work that never blocks by itself: it yields what it waits for."""
-
-
-def wait_here(waiting: Waiting[T]) -> T:
-    """Runs it on the caller's thread."""
-    try:
-        wanted = next(waiting)
-        while True:
-            wanted = waiting.send(_came(wanted))
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        waiting.close()
-
-
-async def wait_on_loop(waiting: Waiting[T]) -> T:
-    """Runs it on the caller's event loop."""
-    try:
-        wanted = next(waiting)
-        while True:
-            wanted = waiting.send(await _acame(wanted))
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        waiting.close()
-
-
-def _came(wanted: Wait) -> bool:
+def wait_here(wanted: Wait) -> bool:
+    """Serve a `Wait` on the caller's thread."""
     try:
         wanted.ended.exception(_seconds_to(wanted.until))
     except TimeoutError:
@@ -211,7 +258,8 @@ def _came(wanted: Wait) -> bool:
     return True
 
 
-async def _acame(wanted: Wait) -> bool:
+async def wait_on_loop(wanted: Wait) -> bool:
+    """Serve a `Wait` on the caller's event loop."""
     loop = asyncio.get_running_loop()
     woken = loop.create_future()
 
@@ -228,16 +276,37 @@ async def _acame(wanted: Wait) -> bool:
     return True
 
 
+def is_light(value: Any) -> bool:
+    """Whether a value holds so little text that an event loop may count it."""
+    return _count_chars(value, _LIGHT_CHARS) <= _LIGHT_CHARS
+
+
+def _count_chars(value: Any, limit: int) -> int:
+    """Roughly how much text is in messages. Stops looking once it is more than `limit`."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif not isinstance(value, list | tuple):
+        # Numbers cost nothing. What an object holds is not known without reading it.
+        return 0 if value is None or isinstance(value, int | float) else limit + 1
+    found = 0
+    for entry in value:
+        found += _count_chars(entry, limit - found) + 1
+        if found > limit:
+            break
+    return found
+
+
 def _wake(woken: asyncio.Future[None]) -> None:
     if not woken.done():
         woken.set_result(None)
 
 
 def _seconds_to(until: float) -> float | None:
-    return None if until == float("inf") else max(0.0, until - time.monotonic())
+    return None if until == NEVER else max(0.0, until - time.monotonic())
 
 
-def _set(ended: Future[None] | None) -> None:
-    if ended is not None:
-        with suppress(InvalidStateError):
-            ended.set_result(None)
+def _set(ended: Future[None]) -> None:
+    with suppress(InvalidStateError):
+        ended.set_result(None)

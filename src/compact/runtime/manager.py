@@ -1,59 +1,72 @@
-"""`CompactManager`: the only mutable state, and the face of the library."""
+"""`CompactManager`: the face of the library, and its only mutable state."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar, overload
 
-from compact.archive import Archive
-from compact.archive.stores.backend import Backend
+from compact.archive import Archive, Backend
+from compact.archive.recall import RecallTool, recall_tools
 from compact.config import CompactConfig
-from compact.engine.effects import Asking
-from compact.engine.ladder import Outcome
-from compact.engine.limits import Limits
+from compact.engine.context import Desk, Stage
+from compact.engine.effects import Asking, adrive, drive
+from compact.engine.ladder import DEFAULT_STAGES, Outcome
+from compact.engine.limits import Rules
 from compact.engine.line import Call, Line
-from compact.engine.rows import Desk
-from compact.engine.spans import Spans
-from compact.engine.stages.offload import is_large, offloaded
-from compact.errors import ArchiveError
-from compact.events import Failure, Offload, Warned, WarningCode
+from compact.engine.stages.offload import is_large, store
+from compact.errors import ArchiveError, ConfigError
+from compact.events import Failure, Warned, WarningCode
 from compact.messages import to_json
-from compact.messages.dialects import Dialect, get
+from compact.messages.dialects import Dialect, get, require_list
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.runtime.conductor import Conductor, Job, copied, is_light
+from compact.runtime.conductor import Conductor
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
-from compact.runtime.lanes import Waiting, wait_here, wait_on_loop
-from compact.runtime.overflow.calling import Calling, ModelCall, Parts
+from compact.runtime.lanes import Run, is_light, wait_here, wait_on_loop
+from compact.runtime.overflow.calling import ModelCalling
 from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.overflow.surviving import Learn, Learned, Request, input_tokens
-from compact.runtime.services import Outside, Summarizer
-from compact.runtime.session_cache import OpenSessions, Session
-from compact.runtime.settings import corrected, desk_for, guarded, limits_for, policy_for
+from compact.runtime.services import CompactionStats, Services
+from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.settings import check_model_window, rules_for
+from compact.runtime.summarizing import Summarizer
+from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
 from compact.tokens.windows import Window, window_of
 from compact.tracing.exporters import Given
 
+M = TypeVar("M")
+R = TypeVar("R")
+C = TypeVar("C")
+
 DEFAULT_SESSION = "default"
 _OBSERVABLE_TOKENS = 500
-"""Below this a provider's fixed overhead says nothing about its tokenizer."""
+"""In a smaller request, a provider's fixed overhead hides its tokenizer."""
 _MAX_CORRECTION = 3.0
 _SPOOLING_S = 1.0
-"""A bucket that used up its time leaves this much for writing to the spool."""
+"""An object store that used up its time leaves this much for writing to the spool."""
+
+
+class Offloaded(NamedTuple):
+    """Where a tool result lies in the archive, and what stands for it in the context."""
+
+    path: str
+    pointer: str
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
     """Keeps sessions inside their model's window. Safe to share between threads.
 
     `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the configuration describes. An
-    object with `write_file(path, content)` is accepted in place of an archive.
+    object with `write_file(path, content)` is accepted in place of an archive. `stages` replaces the ladder; ours is
+    `compact.DEFAULT_STAGES`.
     """
 
     def __init__(
@@ -65,9 +78,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         exporters: Iterable[Given] = (),
         redactor: Any = None,
         clock: Callable[[], datetime] | None = None,
+        stages: Iterable[Stage] | None = None,
     ) -> None:
         self.config = config or CompactConfig()
-        self._outside = Outside(
+        self.services = Services(
             self.config,
             summarizer=summarizer,
             archive=archive,
@@ -75,40 +89,49 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             redactor=redactor,
             clock=clock,
         )
+        """What serves the engine. Tests wrap its `serve` to inject faults."""
         policy = self.config.policy
-        self._conductor = Conductor(
-            self._outside,
+        self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget)
+        """The sessions in memory."""
+        self.conductor = Conductor(
+            self.services,
+            self.sessions,
             timeout_s=policy.timeout_s,
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
         )
-        self._policy = policy_for(self.config)
+        self._stages = DEFAULT_STAGES if stages is None else tuple(stages)
+        for stage in self._stages:
+            if not callable(stage):
+                raise ConfigError(
+                    f"a stage must be callable, got a {type(stage).__name__}",
+                    hint="A stage is a generator function that takes a Context and returns one",
+                    path="stages",
+                )
         self._meters: dict[str, Meter] = {}
-        self._limits: dict[int, Limits] = {}
         self._windows: dict[tuple[str, int | None], Window] = {}
-        self._learned = LearnedWindows(
-            reserve=self.config.policy.reserve_output_tokens, buffer=self.config.policy.hard_cap_buffer
-        )
-        self._sessions = OpenSessions(policy.sessions_in_memory, self._outside.forget)
+        self._rules: dict[str, _ModelRules] = {}
+        self._learned = LearnedWindows(reserve=policy.reserve_output_tokens, buffer=policy.hard_cap_buffer)
         self._lock = threading.Lock()
-        # Reading the tokenizer takes a tenth of a second that no other thread can use, an event loop's neither: not later.
-        self._meter(self.config.model).load()
+        # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
+        self.meter().load()
+        rules_for(self.config, self.config.max_context_tokens or 1)  # a wrong strategy is an error now, too
 
-    # --- the line, in two drivers
+    # --- before each model call
 
     def preflight(
         self,
         session_id: str,
-        messages: Sequence[Any],
+        messages: Sequence[M],
         tools: Any = None,
         *,
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
-    ) -> Any:
-        """The messages to send: the same list while nothing has to be done, else a shorter one of the same dialect.
+    ) -> list[M]:
+        """Return the messages to send: the same list while nothing has to be done, else a shorter one.
 
-        `tools` and a `system` prompt outside the list are counted. Name the `dialect` where a list could be several:
+        `tools`, and a `system` prompt outside the list, are counted. Name the `dialect` of a list that could be several:
         plain text is taken for OpenAI chat. A `model` other than the configured one brings its own window.
 
         Raises:
@@ -122,84 +145,130 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     async def apreflight(
         self,
         session_id: str,
-        messages: Sequence[Any],
+        messages: Sequence[M],
         tools: Any = None,
         *,
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
-    ) -> Any:
-        """`preflight` for async hosts; disk and heavy work happen off the event loop."""
+    ) -> list[M]:
+        """`preflight` for async hosts. Disk and heavy work happen off the event loop."""
         call = _call(messages, tools=tools, system=system, dialect=dialect)
         return await self._arun(session_id, call, model)
 
     def manual_compact(
         self,
         session_id: str,
-        messages: Sequence[Any],
+        messages: Sequence[M],
         note: str | None = None,
         tools: Any = None,
         *,
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
-    ) -> Any:
-        """The messages with everything folded that may be, whatever their size. Raises as `preflight` does."""
-        return self._run(
-            session_id,
-            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
-            model,
-        )
+        summarization_agent: Any = None,
+    ) -> list[M]:
+        """Fold everything that may be folded, whatever the size. Raises what `preflight` raises.
+
+        `summarization_agent` writes the summary of this call.
+        """
+        call = _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
+        return self._run(session_id, call, model, _summarizer_of(summarization_agent))
 
     async def amanual_compact(
         self,
         session_id: str,
-        messages: Sequence[Any],
+        messages: Sequence[M],
         note: str | None = None,
         tools: Any = None,
         *,
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
-    ) -> Any:
+        summarization_agent: Any = None,
+    ) -> list[M]:
         """`manual_compact` for async hosts."""
-        return await self._arun(
-            session_id,
-            _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect),
-            model,
-        )
+        call = _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
+        return await self._arun(session_id, call, model, _summarizer_of(summarization_agent))
+
+    async def manage_context(
+        self,
+        messages: Sequence[M],
+        model: str | None = None,
+        summarization_agent: Any = None,
+        *,
+        session_id: str = DEFAULT_SESSION,
+    ) -> list[M]:
+        """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
+        return await self._arun(session_id, _call(messages), model, _summarizer_of(summarization_agent))
+
+    def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
+        """`preflight` with the reversible stages only: no summary, nothing cut, however large the rest is."""
+        return self._run(session_id, _call(messages, reversible=True), model)
+
+    # --- a model call that survives overflow
 
     def call(
         self,
         session_id: str,
-        messages: Sequence[Any],
-        model_call: ModelCall,
+        messages: Sequence[M],
+        model_call: Callable[[list[M]], R],
         tools: Any = None,
         *,
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
-    ) -> Any:
-        """The model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
+    ) -> R:
+        """Return the model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
 
         `model_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
-        end that still wait for results are answered first. When the provider refuses the request as too long, its limit
-        is learned, the session is compacted and sent again (`recovery.max_compactions` times), then cut as far as it
-        goes. What the reply says of its usage is learned as by `observe`. `last_request` gives the messages that were answered.
+        end of the list that still wait for results are answered first. If the provider refuses the request as too long,
+        its limit is learned, and the session is compacted and sent again (`recovery.max_compactions` times), then cut as
+        far as it goes. The usage in the reply is learned as by `observe`. `last_request` gives the messages that were
+        answered.
 
         Raises:
             ContextOverflow: the provider refused even the smallest request; its own error is the cause.
-            Exception: everything else that `model_call` raises, untouched; and what `preflight` raises.
+            Exception: what `preflight` raises; and what `model_call` raises, unchanged.
         """
-        calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
+        call = _call(messages, tools=tools, system=system, dialect=dialect)
+        calling = self._calling(session_id, call, model_call, model)
         reply, request = calling.run(lambda call: self._run(session_id, call, model))
-        return self._answered(session_id, model, reply, request)
+        self._note_reply(session_id, model, reply, request)
+        answer: R = reply
+        return answer
+
+    @overload
+    async def acall(
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        model_call: Callable[[list[M]], Awaitable[R]],
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | None = None,
+        model: str | None = None,
+    ) -> R: ...
+
+    @overload
+    async def acall(
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        model_call: Callable[[list[M]], R],
+        tools: Any = None,
+        *,
+        system: Any = None,
+        dialect: str | None = None,
+        model: str | None = None,
+    ) -> R: ...
 
     async def acall(
         self,
         session_id: str,
-        messages: Sequence[Any],
-        model_call: ModelCall,
+        messages: Sequence[M],
+        model_call: Callable[[list[M]], Any],
         tools: Any = None,
         *,
         system: Any = None,
@@ -207,247 +276,128 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
-        calling = self._calling(session_id, messages, model_call, tools, system, dialect, model)
-        reply, request = await calling.arun(lambda call: self._arun(session_id, call, model))
-        return self._answered(session_id, model, reply, request)
-
-    async def manage_context(
-        self,
-        messages: Sequence[Any],
-        model: str | None = None,
-        summarization_agent: Any = None,
-        *,
-        session_id: str = DEFAULT_SESSION,
-    ) -> Any:
-        """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        call = _call(messages)
-        return await self._arun(
-            session_id,
-            call,
-            model,
-            None if summarization_agent is None else agent_summarizer(summarization_agent),
-        )
-
-    def _run(
-        self,
-        session_id: str,
-        call: Call,
-        model: str | None = None,
-        line: Callable[[Session], Line] | None = None,
-    ) -> Any:
-        job = Job.of(
-            call, session=self._sessions.get(session_id), line=line or partial(self._line, model=model)
-        )
-        return wait_here(self._conductor.conduct(job))
-
-    async def _arun(
-        self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
-    ) -> Any:
-        job = Job.of(
-            call,
-            session=self._sessions.get(session_id),
-            line=partial(self._line, model=model),
-            summarizer=summarizer,
-            loop=asyncio.get_running_loop(),
-        )
-        return await wait_on_loop(self._conductor.conduct(job))
-
-    def _line(self, session: Session, model: str | None) -> Line:
-        name = model or self.config.model
-        meter = self._meter(name)
-        window = self._window_now(model)
-        for warning in guarded(self.config, window, name):
-            self._outside.warn_once(session, warning)
-        return Line(
-            meter=meter,
-            limits=self._limits_now(session, name, window),
-            policy=self._policy,
-            desk=lambda dialect: self._desk(session, dialect, meter),
-            verified=session.verified,
-            moved=session.moved,
-            now=self._outside.now,
-            spans=Spans(self._outside.recorder, session.trace),
-        )
-
-    def _window_now(self, model: str | None) -> Window:
-        """The window of this call's model, and never more than its provider said it takes."""
-        name = model or self.config.model
-        return self._learned.narrowed(name, self._window(name, self._configured_window(model)))
-
-    def _configured_window(self, model: str | None) -> int | None:
-        """`max_context_tokens` is the configured model's: another brings its own."""
-        return self.config.max_context_tokens if model in (None, self.config.model) else None
-
-    def _limits_now(self, session: Session, name: str, window: Window) -> Limits:
-        tokens = self._learned.usable(name, session.id, window)
-        limits = self._limits.get(tokens)
-        if limits is None:
-            limits = self._limits[tokens] = limits_for(self.config, tokens)
-        return corrected(limits, session.correction)
-
-    # --- a model call that survives overflow
-
-    def _calling(
-        self,
-        session_id: str,
-        messages: Sequence[Any],
-        model_call: ModelCall,
-        tools: Any,
-        system: Any,
-        dialect: str | None,
-        model: str | None,
-    ) -> Calling:
-        session, meter = self._sessions.get(session_id), self._meter(model or self.config.model)
-
-        def count(request: Any) -> int:
-            window = self._window_now(model).tokens
-            return meter.estimate(request, tools, system=system, dialect=dialect, max_tokens=window).total
-
-        parts = Parts(
-            count=count,
-            step=lambda: session.state.step,
-            learn=lambda step: self._learn(session, model, step),
-            emit=lambda event: self._outside.emit(session, event),
-            redact=lambda text: str(self._outside.redactor(session_id).redact(text)),
-            settings=self.config.recovery,
-        )
         call = _call(messages, tools=tools, system=system, dialect=dialect)
-        return Calling(session_id, call, model_call, parts)
-
-    def _learn(self, session: Session, model: str | None, step: Learn) -> Learned:
-        name, tokens = model or self.config.model, step.request.tokens
-        if step.overflow.input is not None:
-            _correct(session, step.overflow.input, tokens, self._meter(name).factor)
-        self._learned.take(name, session.id, step.overflow, tokens)
-        window, most = self._window_now(model), self._learned.most(name)
-        return Learned(
-            window=window.tokens,
-            budget=self._limits_now(session, name, window).budget,
-            most=None if most is None else int(most / session.correction),
-        )
-
-    def _answered(self, session_id: str, model: str | None, reply: Any, request: Request) -> Any:
-        session, name = self._sessions.get(session_id), model or self.config.model
-        session.request = request.messages
-        self._learned.answered(name, session_id, request.tokens)
-        counted = input_tokens(reply)
-        if counted is not None:
-            # Not `observe`: another call of the session may have been prepared since this one was sent.
-            _correct(session, counted, request.tokens, self._meter(name).factor)
+        calling = self._calling(session_id, call, model_call, model)
+        reply, request = await calling.arun(lambda call: self._arun(session_id, call, model))
+        self._note_reply(session_id, model, reply, request)
         return reply
 
     # --- single operations
 
     def process_tool_result(
-        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None = None
-    ) -> Any:
-        """A tool's result as it should go into the context: itself, or a preview with the path of the whole.
+        self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None
+    ) -> R | str:
+        """Return a tool's result as it should go into the context: itself, or a preview with the path of the whole.
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
-        return wait_here(self._processed(result, tool_name, tool_call_id, session_id))
+        shown: R | str = drive(self._process(result, tool_name, tool_call_id, session_id), wait_here)
+        return shown
 
     async def aprocess_tool_result(
-        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None = None
-    ) -> Any:
-        """`process_tool_result` for async hosts; disk and heavy work happen off the event loop."""
+        self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None
+    ) -> R | str:
+        """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
         here = is_light(result)
-        return await wait_on_loop(self._processed(result, tool_name, tool_call_id, session_id, here))
+        return await adrive(self._process(result, tool_name, tool_call_id, session_id, here), wait_on_loop)
 
-    def _processed(
-        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None, here: bool = True
-    ) -> Waiting[Any]:
-        session, meter = self._sessions.get(session_id or DEFAULT_SESSION), self._meter(self.config.model)
+    def offload(
+        self, result: str, tool_name: str, tool_call_id: str, session_id: str | None = None
+    ) -> Offloaded:
+        """Store a tool's result in the archive, whatever its size.
 
-        def asking() -> Asking[Any]:
-            text = result if isinstance(result, str) else to_json(result)
-            desk = self._desk(session, get("chat"), meter)
-            if not is_large(text, desk):
-                return result
-            spans = Spans(self._outside.recorder, session.trace, root=Offload)
-            return (yield from spans.around(offloaded(text, tool_name, tool_call_id, desk)))
-
-        limit_s = self.config.archive.timeout_s + _SPOOLING_S
-        try:
-            return (yield from self._conductor.stored(session, asking(), meter, limit_s, here=here))
-        except ArchiveError as problem:
-            failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
-            self._outside.emit(session, failure)
-            return result
+        Raises:
+            ArchiveError: the archive did not take it.
+        """
+        session = self.sessions.get(session_id or DEFAULT_SESSION)
+        desk = self._desk(session, get("chat"), self.meter())
+        asking = store(result, tool_name, tool_call_id, desk)
+        return Offloaded(*drive(self.conductor.store(session, asking, self._store_limit_s), wait_here))
 
     def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
-        """What a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
+        """Return what a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
 
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        window = self._window_now(None).tokens
-        return self._meter(self.config.model).estimate(messages, tools, system=system, max_tokens=window)
+        window = self._window(None).tokens
+        return self.meter().estimate(messages, tools, system=system, max_tokens=window)
 
     def observe(self, session_id: str, *, input_tokens: int) -> None:
-        """Tells what the provider counted for the request of the last preflight; the next ones are held against it.
+        """Take the provider's own count of the last preflight's request, to correct the next estimates.
 
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
-        whose tokenizer is not public: an exact count is never relaxed. Counts of aborted calls must not be passed.
+        without a public tokenizer: an exact count is never relaxed. Do not pass the counts of aborted calls.
         """
-        session = self._sessions.get(session_id)
+        session = self.sessions.get(session_id)
         _correct(session, input_tokens, session.last_total, session.last_factor)
 
-    def get_compaction_stats(self) -> dict[str, Any]:
-        """Tokens saved in all, how many operations, how much each kind saved.
+    def get_compaction_stats(self) -> CompactionStats:
+        """Return the tokens saved in all, the number of operations, and what each kind saved.
 
         Also how many tokens were sent in all, and how many of them repeated the beginning of the request before, so
         that a provider's prompt cache could serve them.
         """
-        return self._outside.stats()
+        statistics, sessions = self.services.statistics, self.sessions
+        return {
+            "total_tokens_saved": sum(statistics.saved.values()),
+            "compaction_events": statistics.operations,
+            "by_strategy": dict(statistics.saved),
+            "sent_tokens": sessions.sent_tokens,
+            "unchanged_prefix_tokens": sessions.repeated_tokens,
+            "exporters": self.services.journal.stats(),
+        }
 
     def get_system_prompt_segment(self) -> str:
-        """Text for the agent's system prompt: what compact does to its context, and how to get things back."""
+        """Return text for the agent's system prompt: what compact does to its context, and how to get things back."""
         return SYSTEM_PROMPT_SEGMENT
 
-    def recovery_tools(self, session_id: str | None = None) -> dict[str, Any]:
-        """read_file, grep, ls and search over what left this session's context: {name: callable with a JSON schema}."""
-        from compact.archive.recall.tools import recovery_tools
+    def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
+        """Return read_file, grep, ls and search over what left this session's context, by name."""
+        return dict(recall_tools(self.archive, session_id or DEFAULT_SESSION))
 
-        return dict(recovery_tools(self.archive, session_id or DEFAULT_SESSION))
+    recovery_tools = recall_tools
+    """The former name of `recall_tools`."""
 
-    def wrap(self, client: Any, session_id: str | None = None) -> Any:
-        """An OpenAI or Anthropic client, used as before, whose requests fit and survive overflow.
+    def wrap(self, client: C, session_id: str | None = None) -> C:
+        """Return an OpenAI or Anthropic client that is used as before, whose requests fit and survive overflow.
 
-        Its calls also take `session_id=`. Raises ConfigError if it is no such client.
+        Its calls also take `session_id=`.
+
+        Raises:
+            ConfigError: it is not such a client.
         """
-        # By name: integrations stand above the manager, and are loaded only when they are asked for.
-        return import_module("compact.integrations.clients").wrapped(self, client, session_id)
+        return wrap_client(self, client, session_id or DEFAULT_SESSION)
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
-        """Records a warning, the first time it applies to a session; for integrations."""
-        self._outside.warn_once(
-            self._sessions.get(session_id), Warned(code=code, severity="low", message=message)
-        )
+        """Record a warning the first time that it applies to a session. For integrations."""
+        warning = Warned(code=code, severity="low", message=message)
+        self.services.warn_once(self.sessions.get(session_id), warning)
 
     @property
     def archive(self) -> Archive:
-        """Where everything lies that left a context."""
-        return self._outside.archive
+        """The archive of everything that left a context."""
+        return self.services.archive
 
     def last_outcome(self, session_id: str) -> Outcome | None:
-        """What the newest pass over a session did; None before the first, and when the session was not kept in memory."""
-        return self._sessions.get(session_id).outcome
+        """What the newest pass over a session did; None before the first, and if the session is not in memory."""
+        return self.sessions.get(session_id).outcome
 
-    def last_request(self, session_id: str) -> Any:
-        """The messages that the newest reply of `call` answers: a host that keeps them sends less the next time.
+    def last_request(self, session_id: str) -> list[Any] | None:
+        """The messages that the newest reply of `call` answers. A host that keeps them sends less the next time.
 
-        None before the first, and when the session was not kept in memory (`policy.sessions_in_memory`).
+        None before the first call, and if the session is not in memory (`policy.sessions_in_memory`).
         """
-        return self._sessions.get(session_id).request
+        found: list[Any] | None = self.sessions.get(session_id).request
+        return found
 
     def flush(self) -> None:
-        """Waits until every event is in the archive."""
-        self._outside.flush()
+        """Wait until every event is in the archive."""
+        self.services.journal.flush()
 
     def close(self) -> None:
-        """Writes what waits and ends what runs in the background. May be called twice."""
-        self._outside.close()
+        """Write what waits and end what runs in the background. May be called twice."""
+        self.services.close()
 
     async def aclose(self) -> None:
         """`close` for async hosts."""
@@ -458,40 +408,207 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> None:
         self.close()
 
-    # --- parts
-
-    def _meter(self, model: str) -> Meter:
-        with self._lock:
-            found = self._meters.get(model)
-            if found is None:
-                found = self._meters[model] = Meter(model, memo_bytes=self.config.meter.memo_bytes)
-            return found
-
-    def _window(self, model: str, configured: int | None) -> Window:
-        """The model's window. Looked up by name on every call, so a switch of models is noticed; found once."""
-        found = self._windows.get((model, configured))
+    def meter(self, model: str | None = None) -> Meter:
+        """The meter that counts for a model; None: for the configured one."""
+        name = model or self.config.model
+        found = self._meters.get(name)
         if found is None:
-            found = window_of(model, configured=configured, windows=self.config.windows)
-            self._windows[(model, configured)] = found
+            with self._lock:
+                found = self._meters.setdefault(name, Meter(name, memo_bytes=self.config.meter.memo_bytes))
         return found
 
-    def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
-        return desk_for(
-            self.config,
-            dialect,
-            meter,
-            self._outside.redactor(session.id).redact,
-            lambda message: self._outside.rewritten(session, message, dialect),
+    # --- one call
+
+    def _run(
+        self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
+    ) -> list[Any]:
+        session = self.sessions.get(session_id)
+        run = Run(session, call, partial(self._line, model=model), summarizer=summarizer)
+        found: list[Any] = drive(self.conductor.conduct(run), wait_here)
+        return found
+
+    async def _arun(
+        self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
+    ) -> list[Any]:
+        session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
+        run = Run(session, call, partial(self._line, model=model), loop=loop, summarizer=summarizer)
+        found: list[Any] = await adrive(self.conductor.conduct(run), wait_on_loop)
+        return found
+
+    def _line(self, session: Session, model: str | None) -> Line:
+        model_rules = self._rules_now(model)
+        for warning in model_rules.warnings:
+            self.services.warn_once(session, warning)
+        meter, rules = model_rules.meter, model_rules.rules
+        if model_rules.version or session.correction != 1.0:
+            rules = self._session_rules(session, model_rules)
+        return Line(
+            meter=meter,
+            rules=rules,
+            stages=self._stages,
+            desk=lambda dialect: self._desk(session, dialect, meter),
+            intake=session.intake,
+            now=self.services.now,
         )
+
+    def _rules_now(self, model: str | None) -> _ModelRules:
+        """The rules of a call with this model. They change when a provider's error teaches a limit.
+
+        Raises:
+            WindowTooSmall: the window cannot hold a working session.
+        """
+        name = model or self.config.model
+        version = self._learned.version
+        found = self._rules.get(name)
+        if found is None or found.version != version:
+            window = self._window(model)
+            warnings = tuple(check_model_window(self.config, window, name))
+            rules = rules_for(self.config, window.tokens)
+            found = _ModelRules(name, version, self.meter(name), window, rules, warnings)
+            self._rules[name] = found
+        return found
+
+    def _session_rules(self, session: Session, model_rules: _ModelRules) -> Rules:
+        """The rules of a session: less where a request of its own was refused, or its provider counts more."""
+        tokens = self._learned.usable(model_rules.name, session.id, model_rules.window)
+        is_less = tokens != model_rules.window.tokens
+        rules = rules_for(self.config, tokens) if is_less else model_rules.rules
+        return rules.correct(session.correction)
+
+    def _window(self, model: str | None) -> Window:
+        """The window of this call's model, and never more than its provider said it takes.
+
+        `max_context_tokens` is the configured model's window. Another model brings its own.
+        """
+        name = model or self.config.model
+        configured = self.config.max_context_tokens if name == self.config.model else None
+        found = self._windows.get((name, configured))
+        if found is None:
+            found = window_of(name, configured=configured, windows=self.config.windows)
+            self._windows[(name, configured)] = found
+        return self._learned.narrow(name, found)
+
+    def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
+        services, offload = self.services, self.config.offload
+        return Desk(
+            dialect=dialect,
+            count=lambda message: meter.count_item(dialect.write(message), dialect),
+            count_text=meter.count_text,
+            scale=meter.scale,
+            redact=services.redactor(session.id).redact,
+            rewrite=lambda message: services.rewrite(session, message, dialect),
+            large_result_tokens=offload.large_result_tokens,
+            preview_lines=offload.preview_lines,
+            preview_tokens=offload.preview_tokens,
+            excerpt_share=offload.excerpt_share,
+            write_tools=frozenset(offload.write_tools),
+            fallback=self.config.summary.fallback,
+        )
+
+    # --- overflow
+
+    def _calling(
+        self, session_id: str, call: Call, model_call: Callable[[Any], Any], model: str | None
+    ) -> ModelCalling:
+        session, meter = self.sessions.get(session_id), self.meter(model)
+
+        def count(request: Any) -> int:
+            window = self._window(model).tokens
+            return meter.estimate(
+                request, call.tools, system=call.system, dialect=call.dialect, max_tokens=window
+            ).total
+
+        return ModelCalling(
+            call=call,
+            model_call=model_call,
+            count=count,
+            step=lambda: session.state.step,
+            learn=lambda effect: self._learn(session, model, effect),
+            emit=lambda event: self.services.emit(session, event),
+            redact=lambda text: str(self.services.redactor(session_id).redact(text)),
+            settings=self.config.recovery,
+        )
+
+    def _learn(self, session: Session, model: str | None, effect: Learn) -> Learned:
+        name, tokens = model or self.config.model, effect.request.tokens
+        if effect.overflow.input is not None:
+            _correct(session, effect.overflow.input, tokens, self.meter(name).factor)
+        self._learned.take(name, session.id, effect.overflow, tokens)
+        window, most = self._window(model), self._learned.most(name)
+        usable = self._learned.usable(name, session.id, window)
+        return Learned(
+            window=window.tokens,
+            budget=rules_for(self.config, usable).correct(session.correction).budget,
+            most=None if most is None else int(most / session.correction),
+        )
+
+    def _note_reply(self, session_id: str, model: str | None, reply: Any, request: Request) -> None:
+        session, name = self.sessions.get(session_id), model or self.config.model
+        session.request = request.messages
+        self._learned.note_answer(name, session_id, request.tokens)
+        counted = input_tokens(reply)
+        if counted is not None:
+            # Not `observe`: another call of the session may have been prepared since this one was sent.
+            _correct(session, counted, request.tokens, self.meter(name).factor)
+
+    # --- tool results
+
+    @property
+    def _store_limit_s(self) -> float:
+        return self.config.archive.timeout_s + _SPOOLING_S
+
+    def _process(
+        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None, here: bool = True
+    ) -> Asking[Any]:
+        session, meter = self.sessions.get(session_id or DEFAULT_SESSION), self.meter()
+
+        def asking() -> Asking[Any]:
+            text = result if isinstance(result, str) else to_json(result)
+            desk = self._desk(session, get("chat"), meter)
+            if not is_large(text, desk):
+                return result
+            _, pointer = yield from store(text, tool_name, tool_call_id, desk)
+            return pointer
+
+        try:
+            return (yield from self.conductor.store(session, asking(), self._store_limit_s, here=here))
+        except ArchiveError as problem:
+            failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
+            self.services.emit(session, failure)
+            return result
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelRules:
+    """What a call with one model works with."""
+
+    name: str
+    version: int
+    """Of what was learned about windows."""
+    meter: Meter
+    window: Window
+    rules: Rules
+    warnings: tuple[Warned, ...]
 
 
 def _correct(session: Session, counted: int, ours: int, factor: float) -> None:
-    """Holds our count of a request, which was rounded up by `factor`, against the provider's."""
+    """Compare our count of a request, which was rounded up by `factor`, with the provider's."""
     if counted > 0 and ours >= _OBSERVABLE_TOKENS:
         session.correction = min(max(counted / ours, 1 / factor), _MAX_CORRECTION)
 
 
+def _summarizer_of(agent: Any) -> Summarizer | None:
+    return None if agent is None else agent_summarizer(agent)
+
+
 def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:
-    # A note goes into events as it is, and not everybody who reads those can take half a character.
+    """A call with a copy of the host's list.
+
+    Raises:
+        MessageError: it is not a list.
+    """
+    if type(messages) is not list:
+        require_list(messages)
+    # A note goes into events as it is, and not every reader of those can take a lone surrogate.
     said = valid_text(note) if isinstance(note, str) else note
-    return Call(messages=copied(messages), given=messages, note=said, **more)
+    return Call(messages=list(messages), given=messages, note=said, **more)

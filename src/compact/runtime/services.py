@@ -1,87 +1,66 @@
-"""The outside of the engine: archive, events, summarizer, redaction. It serves what the engine asks for."""
+"""What serves the engine: archive, events, summarizers, redaction."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict
 
-from compact.archive import Archive, Attempt, Step, open_archive
-from compact.archive.stores.backend import Backend, backend_archive
+from compact.archive import Archive, Backend, Step, backend_archive, open_archive
 from compact.config import CompactConfig
-from compact.engine.effects import Begin, Begun, Commit, Emit, KeepRemoved, Load, Loaded, Need, Store
+from compact.engine.effects import Begin, Begun, Commit, Effect, Emit, KeepRemoved, Load, Loaded, Store
 from compact.errors import CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.messages import Message
 from compact.messages.dialects import Dialect, get
-from compact.messages.hygiene.verified import Verified
 from compact.redaction import Redactor, rules_from_config
-from compact.runtime.breaker import Breaker
 from compact.runtime.lanes import Fenced, Run
 from compact.runtime.session_cache import Session
-from compact.runtime.summarizing import Summarizer as Summarizer
-from compact.runtime.summarizing import Writers
+from compact.runtime.summarizing import Breaker, Summarizer, Writers
 from compact.summaries.request import Reply, SummaryRequest
-from compact.tokens import Meter
 from compact.tracing.export_worker import Follower
 from compact.tracing.exporters import Exporter, Given, as_exporter, open_exporter
 from compact.tracing.journal import LIMIT, Journal
-from compact.tracing.log_lines import LOGGED, log_event
 
 
-class Work(Run):
-    """One run over a session."""
+class CompactionStats(TypedDict):
+    """What `CompactManager.get_compaction_stats` returns."""
 
-    attempt: Attempt | None = None
-    committed: bool = False
-    answered: bool = False
-    """A summarizer has replied; whether that was good shows in what the engine does next."""
-
-    def __init__(
-        self,
-        session: Session,
-        *,
-        until: float = float("inf"),
-        summarizer: Summarizer | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
-        without_model: bool = False,
-    ) -> None:
-        super().__init__(until)
-        self.session = session
-        self.summarizer = summarizer
-        """For this call only, instead of the manager's."""
-        self.loop = loop
-        """Where a summarizer that is a coroutine runs; None: on a loop of its own."""
-        self.without_model = without_model
-
-    @property
-    def step(self) -> int:
-        """The step that the work is about."""
-        return self.session.state.step if self.attempt is None else self.attempt.step
-
-    def lost(self) -> None:
-        """It may still be using these: it keeps them, and the next run has its own."""
-        self.session.verified, self.session.moved = Verified(), dict(self.session.moved)
-
-    def interrupted(self) -> None:
-        """The run was fenced: it may not commit, and it need not wait."""
-        if self.attempt is not None:
-            self.attempt.revoke()
-        super().interrupted()
-
-    def end(self) -> None:
-        """An attempt that was not committed leaves no trace, whatever ended the run."""
-        if self.attempt is not None:
-            self.attempt.abandon()
-            self.attempt = None
+    total_tokens_saved: int
+    compaction_events: int
+    by_strategy: dict[str, int]
+    sent_tokens: int
+    unchanged_prefix_tokens: int
+    exporters: dict[str, dict[str, int]]
 
 
-class Outside:
+class Statistics:
+    """What was saved, by stage. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.operations = 0
+        self.saved: dict[str, int] = {}
+
+    def credit(self, stage: str, tokens: int) -> None:
+        """Count an operation and what it saved."""
+        with self._lock:
+            self.operations += 1
+            self.saved[stage] = self.saved.get(stage, 0) + tokens
+
+    def credit_pass(self, saved: Mapping[str, int]) -> None:
+        """Count the stages of a pass. Offloads are counted one by one, as they happen."""
+        for stage, tokens in saved.items():
+            if stage != "offload":
+                self.credit(stage, tokens)
+
+
+class Services:
     """The parts of one manager that touch the world."""
 
     def __init__(
@@ -96,25 +75,23 @@ class Outside:
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
-        self._redactor = redactor or _redactor_of(config)
+        self._redactor = redactor or _make_redactor(config)
         self._session_redactors: dict[str, Any] = {}
-        self.recorder = _recorder(clock)
+        self.recorder = _make_recorder(clock)
         self.now: Callable[[], float] = time.perf_counter if clock is None else lambda: clock().timestamp()
-        """Seconds, for durations. With a clock of the host's own, the same run gives the same figures."""
+        """Seconds, for durations. With the host's own clock, the same run gives the same figures."""
+        self.statistics = Statistics()
         recovery = config.recovery
         self._breaker = Breaker(recovery.breaker_failures, recovery.breaker_pause_s, self.recorder.clock)
         followers = [
-            Follower(exporter, config.tracing.queue_events, self, self._dropped)
-            for exporter in _exporters_of(config, exporters)
+            Follower(exporter, config.tracing.queue_events, self, self._warn_of_drops)
+            for exporter in _make_exporters(config, exporters)
         ]
-        self._journal = Journal(self._append, followers, self._not_recorded)
-        self._archive = None if archive is None else self._given(archive)
+        self.journal = Journal(
+            self.recorder, self._append, followers, report=self._warn_of_gaps, redact=self._redact
+        )
+        self._archive = None if archive is None else self._take_archive(archive)
         self._opening = threading.Lock()
-        self._lock = threading.Lock()
-        """Held for a moment only: event loops wait for it too."""
-        self._operations = 0
-        self._saved: dict[str, int] = {}
-        self._prefix_tokens = self._sent_tokens = 0
 
     @property
     def archive(self) -> Archive:
@@ -126,122 +103,125 @@ class Outside:
                     self._redactor,
                     self.recorder,
                     session_redactor=self.redactor,
-                    listener=self._journal.heard,
+                    listener=self.journal.heard,
                     **settings,
                 )
             return self._archive
 
-    def _given(self, archive: Archive | Backend) -> Archive:
+    def _take_archive(self, archive: Archive | Backend) -> Archive:
         if isinstance(archive, Archive):
-            archive.listen(self._journal.heard)
+            archive.listen(self.journal.heard)
             return archive
-        return backend_archive(archive, self._redactor, self.recorder, self._journal.heard)
+        return backend_archive(archive, self._redactor, self.recorder, self.journal.heard)
 
     def redactor(self, session_id: str) -> Any:
-        """The session's redactor: what it once found it masks everywhere, at every exit of this session."""
+        """The session's redactor: a secret that it found once is masked at every exit of this session."""
         found = self._session_redactors.get(session_id)
         if found is None:
             found = self._session_redactors.setdefault(session_id, self._redactor.session())
         return found
 
     def forget(self, session_id: str) -> None:
-        """A session is not kept at hand any more. Its redactor stays if it has learned what is secret there."""
+        """Drop what is kept of a session. Its redactor stays if it has learned a secret."""
         if getattr(self._session_redactors.get(session_id), "has_learned", None) is False:
             self._session_redactors.pop(session_id, None)
 
     # --- what the engine asks for
 
-    def serve(self, work: Work, need: Need, meter: Meter) -> Any:
-        """The answer to a need. It may take its time: only events are served on a thread that must not wait."""
-        session = work.session
-        if work.answered:
-            self._judge(work, need)
-        if not isinstance(need, Emit | SummaryRequest):
-            self._journal.flush()  # the log tells things in the order in which they happened
-        match need:
+    def serve(self, run: Run, effect: Effect) -> Any:
+        """Answer an effect. Everything but events may take its time."""
+        session = run.session
+        if run.was_answered:
+            self._judge(run, effect)
+        if not isinstance(effect, Emit | SummaryRequest):
+            self.journal.flush()  # so that the log has everything in order
+        match effect:
             case Emit():
-                return self.emit(session, need.properties, need.payload, work.step, need.span)
+                return self.emit(session, effect.properties, effect.payload, run.step, effect.span)
             case Store():
                 stored = self.archive.put_output(
                     session.id,
-                    need.text,
-                    tool_name=need.tool_name,
-                    tool_call_id=need.tool_call_id,
-                    trace=need.trace,
+                    effect.text,
+                    tool_name=effect.tool_name,
+                    tool_call_id=effect.tool_call_id,
+                    trace=effect.trace,
                 )
                 return stored.path
             case SummaryRequest():
-                return self._summary(work, need, meter)
+                return self._summarize(run, effect)
             case Begin():
-                attempt = self.archive.begin(session.id, need.items, dialect=need.dialect, after=need.after)
-                work.attempt = attempt
+                attempt = self.archive.begin(
+                    session.id, effect.items, dialect=effect.dialect, after=effect.after
+                )
+                run.attempt = attempt
                 return Begun(attempt.step, attempt.history_path, attempt.messages)
             case Commit():
-                assert work.attempt is not None
-                step = work.attempt.commit(
-                    summary=need.summary,
-                    state=need.state,
-                    fingerprints=need.fingerprints,
-                    trace=need.trace,
+                assert run.attempt is not None
+                step = run.attempt.commit(
+                    summary=effect.summary,
+                    state=effect.state,
+                    fingerprints=effect.fingerprints,
+                    trace=effect.trace,
                 )
-                work.committed = isinstance(step, Step)
-                return work.committed
+                run.committed = isinstance(step, Step)
+                return run.committed
             case Load():
                 latest = self.archive.latest(session.id)
                 return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
             case KeepRemoved():
-                return self.archive.put_removed(session.id, need.items, trace=need.trace)
+                return self.archive.put_removed(session.id, effect.items, trace=effect.trace)
 
-    def rewritten(self, session: Session, message: Message, dialect: Dialect) -> Message:
-        """A message that compact changed, as it will stand in the host's list: masked, written, read again."""
+    def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
+        """A message that compact changed, as it will stand in the host's list: masked, written and read again."""
         masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
 
-    def _summary(self, work: Work, request: SummaryRequest, meter: Meter) -> str | Reply:
-        warning = self._writers.unavailable(work.summarizer)
+    def _summarize(self, run: Run, request: SummaryRequest) -> str | Reply:
+        assert run.line is not None
+        meter = run.line.meter
+        warning = self._writers.unavailable(run.summarizer)
         if warning is not None:
-            self.warn_once(work.session, warning)
-        if not self._writers.needs_model(request, work.summarizer):
-            return self._writers.extracted(request, meter)
-        if work.without_model or not self._breaker.allows():
+            self.warn_once(run.session, warning)
+        if not self._writers.needs_model(request, run.summarizer):
+            return self._writers.extract(request, meter)
+        if run.call.without_model or not self._breaker.allows():
             if self._config.summary.fallback != "extractive":
-                raise CompactError("the summarizer is left alone for now")
-            return self._writers.extracted(request, meter)
+                raise CompactError("the summarizer is paused after repeated failures")
+            return self._writers.extract(request, meter)
         try:
-            masked = self._masked(work.session, request)
-            reply = self._writers.ask(masked, meter, work, work.summarizer, work.loop)
+            reply = self._writers.ask(self._mask(run.session, request), meter, run)
         except Fenced:
-            if work.out_of_time:
-                self._summarizer_failed(work)
+            if run.is_out_of_time:
+                self._note_failure(run)
             raise
         except Exception:
-            self._summarizer_failed(work)
+            self._note_failure(run)
             raise
-        work.answered = True
+        run.was_answered = True
         return reply
 
-    def _judge(self, work: Work, need: Need) -> None:
-        """Whether the last reply was good: a rejected one is told of at once."""
-        told = need.properties if isinstance(need, Emit) else None
-        work.answered = False
-        if not isinstance(told, Failure) or told.error_type != "SummaryRejected":
-            self._breaker.succeeded()
-        elif told.fallback != "none":  # else it is asked once more
-            self._summarizer_failed(work)
+    def _judge(self, run: Run, effect: Effect) -> None:
+        """Note whether the last reply was good. A rejected one has an event at once."""
+        event = effect.properties if isinstance(effect, Emit) else None
+        run.was_answered = False
+        if not isinstance(event, Failure) or event.error_type != "SummaryRejected":
+            self._breaker.close()
+        elif event.fallback != "none":  # otherwise it is asked once more
+            self._note_failure(run)
 
-    def _summarizer_failed(self, work: Work) -> None:
-        if self._breaker.failed():
+    def _note_failure(self, run: Run) -> None:
+        if self._breaker.fail():
             recovery = self._config.recovery
             text = (
                 f"the summarizer failed {recovery.breaker_failures} times in a row: it is left alone for "
                 f"{recovery.breaker_pause_s:g} s, and summaries are made without a model"
             )
             warning = Warned(code="breaker_open", severity="high", message=text)
-            self.emit(work.session, warning, step=work.step)
+            self.emit(run.session, warning, step=run.step)
 
-    def _masked(self, session: Session, request: SummaryRequest) -> SummaryRequest:
+    def _mask(self, session: Session, request: SummaryRequest) -> SummaryRequest:
         """The request without secrets: a summarizer is an exit like any other."""
         dialect, redactor = get(request.dialect), self.redactor(session.id)
         items = [dialect.write(message) for message in request.messages]
@@ -258,108 +238,66 @@ class Outside:
         step: int | None = None,
         span: Span | None = None,
     ) -> None:
-        """Records an event of a session, and a line in the log where people look first."""
+        """Record an event of a session."""
         if isinstance(properties, Offload):
-            self.credit("offload", properties.tokens_before - properties.tokens_after)
-        event = self.recorder.event(
-            properties,
-            session_id=session.id,
-            step=session.state.step if step is None else step,
-            trace=session.trace,
-            span=span,
-            payload=payload or None,
-        )
-        self._journal.emit(event)
-        if isinstance(properties, LOGGED):
-            log_event(session.id, properties, self.redactor(session.id).redact)
+            self.statistics.credit("offload", properties.tokens_before - properties.tokens_after)
+        step = session.state.step if step is None else step
+        self.journal.emit(session.id, step, Emit(properties, payload or {}, span))
 
     def warn_once(self, session: Session, warning: Warned) -> None:
-        """Records a warning, the first time it applies to a session."""
+        """Record a warning the first time that it applies to a session."""
         if warning.code not in session.warned:
             session.warned.add(warning.code)
             self.emit(session, warning)
 
-    def credit(self, stage: str, tokens: int) -> None:
-        """Counts an operation and what it saved."""
-        with self._lock:
-            self._operations += 1
-            self._saved[stage] = self._saved.get(stage, 0) + tokens
-
-    def sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
-        """Counts how much of a request begins like the one before: what a provider's prompt cache can use again."""
-        before = session.sent
-        repeats = bool(before) and messages[: len(before)] == before
-        with self._lock:
-            self._sent_tokens += tokens
-            if repeats:
-                self._prefix_tokens += session.sent_tokens
-        # The list that the host's was copied to belongs to us; any other is the host's now.
-        session.sent = session.given if messages is session.given else list(messages)
-        session.sent_tokens = tokens
-
-    def stats(self) -> dict[str, Any]:
-        """Tokens saved in all, how many operations, how much each kind saved, and how stable requests were."""
-        with self._lock:
-            return {
-                "total_tokens_saved": sum(self._saved.values()),
-                "compaction_events": self._operations,
-                "by_strategy": dict(self._saved),
-                "sent_tokens": self._sent_tokens,
-                "unchanged_prefix_tokens": self._prefix_tokens,
-                "exporters": self._journal.stats(),
-            }
-
-    def flush(self) -> None:
-        """Writes every event that waits."""
-        self._journal.flush()
-
     def close(self) -> None:
-        """Writes what waits and ends what runs in the background."""
-        self._journal.close(self._config.tracing.flush_timeout_s)
+        """Write what waits and end what runs in the background."""
+        self.journal.close(self._config.tracing.flush_timeout_s)
         if self._archive is not None:
             self._archive.close()
 
     def _append(self, session_id: str, events: Sequence[Event]) -> None:
         self.archive.append_events(session_id, events)
 
-    def _dropped(self, session_id: str, exporter: str, count: int, total: int) -> None:
-        message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"
-        warning = Warned(code="exporter_drops", severity="medium", message=message)
-        self._journal.emit(self.recorder.event(warning, session_id=session_id, step=0))
+    def _redact(self, session_id: str, text: str) -> str:
+        return str(self.redactor(session_id).redact(text))
 
-    def _not_recorded(self, session_id: str, count: int) -> None:
+    def _warn_of_drops(self, session_id: str, exporter: str, count: int, total: int) -> None:
+        message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"
+        self.journal.emit(
+            session_id, 0, Emit(Warned(code="exporter_drops", severity="medium", message=message))
+        )
+
+    def _warn_of_gaps(self, session_id: str, count: int) -> None:
         message = f"the archive took no events for so long that more than {LIMIT:,} waited; {count:,} of this session were dropped"
-        warning = Warned(code="events_dropped", severity="high", message=message)
-        self._journal.emit(self.recorder.event(warning, session_id=session_id, step=0))
+        self.journal.emit(
+            session_id, 0, Emit(Warned(code="events_dropped", severity="high", message=message))
+        )
 
     # --- the log, as exporters read it
 
     def lines(self, session_id: str) -> list[bytes]:
-        """See `follower.Log`."""
+        """See `export_worker.Log`."""
         return self.archive.lines(session_id)
 
     def cursor(self, session_id: str, exporter: str) -> str | None:
-        """See `follower.Log`."""
+        """See `export_worker.Log`."""
         return self.archive.cursor(session_id, exporter)
 
     def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
-        """See `follower.Log`."""
+        """See `export_worker.Log`."""
         self.archive.set_cursor(session_id, exporter, span_id)
 
 
-def _recorder(clock: Callable[[], datetime] | None) -> Recorder:
-    """Ids differ between processes, which may work on the same session, but not between runs by the same clock."""
+def _make_recorder(clock: Callable[[], datetime] | None) -> Recorder:
+    """Ids differ between processes, which may work on the same session, but not between runs with the same clock."""
     if clock is None:
-        return Recorder(_utc_now, Ids(os.urandom(16).hex()))
+        return Recorder(partial(datetime.now, UTC), Ids(os.urandom(16).hex()))
     return Recorder(clock, Ids(timestamp(clock())))
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _exporters_of(config: CompactConfig, given: Iterable[Given]) -> list[Exporter]:
-    """Those that the configuration names and those that the host passed, each with a name of its own."""
+def _make_exporters(config: CompactConfig, given: Iterable[Given]) -> list[Exporter]:
+    """The exporters of the configuration and those of the host, each with a unique name."""
     named = [open_exporter(name, config.tracing) for name in dict.fromkeys(config.tracing.exporters)]
     found = [each for each in named if each is not None] + [as_exporter(each) for each in given]
     taken: dict[str, int] = {}
@@ -370,7 +308,7 @@ def _exporters_of(config: CompactConfig, given: Iterable[Given]) -> list[Exporte
     return found
 
 
-def _redactor_of(config: CompactConfig) -> Redactor:
+def _make_redactor(config: CompactConfig) -> Redactor:
     if not config.redaction.enabled:
         return Redactor.disabled()
     return Redactor(rules_from_config(config.redaction.rules, config.redaction.extra))

@@ -7,72 +7,94 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compact.engine.intake import Intake
 from compact.engine.ladder import Outcome
 from compact.engine.state import SessionState
 from compact.events import Trace, session_trace
-from compact.messages.hygiene.verified import Verified
+from compact.messages.dialects.wire import begins_with
 from compact.runtime.lanes import Lane
 
 
 @dataclass(slots=True)
 class Session:
-    """What is kept of one session in this process. Whoever holds its lane may change it."""
+    """What this process keeps of one session. Only the run that holds its lane changes it."""
 
     id: str
     trace: Trace
     lane: Lane = field(default_factory=Lane)
     state: SessionState = field(default_factory=SessionState)
-    verified: Verified = field(default_factory=Verified)
-    moved: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    intake: Intake = field(default_factory=Intake)
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
+    """Codes of the warnings that were recorded already."""
     last_total: int = 0
+    """What the last call's request costs by our count."""
     last_factor: float = 1.0
-    """What the last call's request costs by our count, and by how much its model's counts are rounded up."""
+    """By how much the last call's model rounds its counts up."""
     given: Sequence[Any] = ()
     """What the host passed with the last call."""
     sent: Sequence[Any] = ()
-    """What the last call returned, and what it cost: the next one should begin with it."""
+    """What the last call returned. The next one should begin with it."""
     sent_tokens: int = 0
     correction: float = 1.0
+    """How many tokens the provider counts for each of ours."""
     request: Any = None
     """The messages that the newest reply of a model call answers."""
 
     def ask_again(self) -> None:
-        """The archive may know more than this process: the next call asks it."""
+        """The archive may know of newer steps than this process, so the next call asks it."""
         self.state = replace(self.state, asked=False)
 
+    def renew_intake(self) -> None:
+        """A run that lost the lane may still use the intake, so the next run gets its own."""
+        self.intake = self.intake.renew()
 
-class OpenSessions:
-    """Sessions by their name; safe among threads. Beyond `most`, those that nobody asked for the longest are forgotten.
 
-    A forgotten session loses nothing: what it stands on lies in the archive, and its next call asks for it. One that is
-    being worked on is not forgotten.
+class SessionCache:
+    """Sessions by name; thread-safe. Beyond `most` sessions, the least recently used ones are forgotten.
+
+    A forgotten session loses nothing: its state lies in the archive, and its next call loads it. A session with a run is
+    not forgotten.
     """
 
-    def __init__(self, most: int, forgotten: Callable[[str], None]) -> None:
+    def __init__(self, most: int, forget: Callable[[str], None]) -> None:
         self._most = most
-        self._forgotten = forgotten
+        self._forget = forget
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
+        self.sent_tokens = 0
+        """Tokens of all requests."""
+        self.repeated_tokens = 0
+        """Those of them that repeated the request before, so that a prompt cache could serve them."""
 
     def get(self, session_id: str) -> Session:
-        """The session, which is now the one that was asked for last."""
+        """Return the session, which is now the most recently used one."""
         with self._lock:
             found = self._sessions.pop(session_id, None) or Session(session_id, session_trace(session_id))
             self._sessions[session_id] = found
-            gone = self._make_room() if len(self._sessions) > self._most else []
+            gone = self._make_room() if len(self._sessions) > self._most else ()
         for name in gone:
-            self._forgotten(name)
+            self._forget(name)
         return found
+
+    def note_sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
+        """Record what a call returned, and how much of it a provider's prompt cache can use again."""
+        repeats = bool(session.sent) and begins_with(messages, session.sent)
+        with self._lock:
+            self.sent_tokens += tokens
+            if repeats:
+                self.repeated_tokens += session.sent_tokens
+        # The copy of the host's list belongs to us; any other list is the host's now.
+        session.sent = session.given if messages is session.given else list(messages)
+        session.sent_tokens = tokens
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def _make_room(self) -> list[str]:
-        """The names of those that went; never the newest."""
+        """Forget the oldest idle sessions, never the newest, and return their names."""
         excess = len(self._sessions) - self._most
-        idle = [name for name, session in list(self._sessions.items())[:-1] if session.lane.is_free]
+        idle = [name for name, session in list(self._sessions.items())[:-1] if session.lane.run is None]
         for name in idle[:excess]:
             del self._sessions[name]
         return idle[:excess]

@@ -1,21 +1,12 @@
-"""From the configuration to the numbers that the engine works with."""
+"""Turn the configuration into what the engine works with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from compact.config import CompactConfig, share_of
-from compact.engine.limits import Limits
-from compact.engine.line import Policy
-from compact.engine.rows import Desk
-from compact.engine.triggers import Thresholds
+from compact.engine.limits import Rules
 from compact.errors import WindowTooSmall
 from compact.events import PolicyInForce, Warned
-from compact.messages import Message
-from compact.messages.dialects import Dialect
 from compact.summaries import strategies
-from compact.tokens import Meter
 from compact.tokens.windows import Window, check_window
 
 _LARGER = "Use a model, or a server, with a larger context window"
@@ -23,76 +14,39 @@ _ORIGINS = {
     "configured": "max_context_tokens",
     "windows": "windows in the configuration",
     "built-in": "the built-in table",
-    "default": "the default for a model that nobody knows",
+    "default": "the default for unknown models",
     "cap": "a cap",
     "learned": "the provider's own error",
 }
 
 
 _LOWEST_TARGET = 0.9
-"""A target lies at least a tenth below what triggers: otherwise every call would act again."""
+"""A target lies at least a tenth below the trigger. Otherwise every call would act again."""
 
 
-def limits_for(config: CompactConfig, window: int) -> Limits:
-    """The numbers of a call for a model with this window."""
-    policy = config.policy
-    budget = config.budget(window)
-    trigger = config.trigger_tokens(window)
-    down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
-    return Limits(
-        window=window,
-        budget=budget,
-        goal=round(trigger * down_to),
-        summarize_above=config.summarize_tokens(window),
-        recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
-        thresholds=Thresholds(
-            window_share=min(share_of(window, policy.trigger_pct), budget),
-            budget=budget,
-            tokens=policy.token_threshold,
-            messages=policy.message_threshold,
-            turns=policy.turn_threshold,
-        ),
-        regrow=share_of(window, config.recovery.regrow_share),
-        least_room=share_of(window, config.guard.min_room_share),
-    )
-
-
-def corrected(limits: Limits, factor: float) -> Limits:
-    """The limits for a provider that counts `factor` times what the meter does."""
-    if factor == 1.0:
-        return limits
-
-    def less(tokens: int) -> int:
-        return int(tokens / factor)
-
-    def less_if_set(tokens: int | None) -> int | None:
-        return None if tokens is None else less(tokens)
-
-    thresholds = limits.thresholds
-    return replace(
-        limits,
-        budget=less(limits.budget),
-        goal=less(limits.goal),
-        summarize_above=less_if_set(limits.summarize_above),
-        recent_tokens=less_if_set(limits.recent_tokens),
-        thresholds=replace(
-            thresholds,
-            window_share=less(thresholds.window_share),
-            budget=less(thresholds.budget),
-            tokens=less_if_set(thresholds.tokens),
-        ),
-    )
-
-
-def policy_for(config: CompactConfig) -> Policy:
-    """What stays and how summaries are made.
+def rules_for(config: CompactConfig, window: int) -> Rules:
+    """The rules of a call for a model with this window.
 
     Raises:
         ConfigError: there is no strategy of that name.
     """
     policy = config.policy
     strategies.get(policy.strategy)
-    return Policy(
+    budget = config.budget(window)
+    down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
+    return Rules(
+        window=window,
+        budget=budget,
+        trigger=min(share_of(window, policy.trigger_pct), budget),
+        target=round(config.trigger_tokens(window) * down_to),
+        summarize_above=config.summarize_tokens(window),
+        recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
+        has_thresholds=any((policy.token_threshold, policy.message_threshold, policy.turn_threshold)),
+        token_threshold=policy.token_threshold,
+        message_threshold=policy.message_threshold,
+        turn_threshold=policy.turn_threshold,
+        regrow=share_of(window, config.recovery.regrow_share),
+        least_room=share_of(window, config.guard.min_room_share),
         keep_turns=policy.keep_recent_turns,
         keep_pairs=policy.keep_tool_io_pairs,
         never_prune=frozenset(policy.roles_never_prune),
@@ -110,33 +64,8 @@ def policy_for(config: CompactConfig) -> Policy:
     )
 
 
-def desk_for(
-    config: CompactConfig,
-    dialect: Dialect,
-    meter: Meter,
-    redact: Callable[[str], str],
-    rewrite: Callable[[Message], Message],
-) -> Desk:
-    """What the stages work with."""
-    offload = config.offload
-    return Desk(
-        dialect=dialect,
-        count=lambda message: meter.count_item(dialect.write(message), dialect),
-        count_text=meter.count_text,
-        scale=meter.scale,
-        redact=redact,
-        rewrite=rewrite,
-        large_result_tokens=offload.large_result_tokens,
-        preview_lines=offload.preview_lines,
-        preview_tokens=offload.preview_tokens,
-        excerpt_share=offload.excerpt_share,
-        write_tools=frozenset(offload.write_tools),
-        fallback=config.summary.fallback,
-    )
-
-
-def guarded(config: CompactConfig, window: Window, model: str) -> list[Warned]:
-    """What there is to say of a model's window before anything is spent on it.
+def check_model_window(config: CompactConfig, window: Window, model: str) -> list[Warned]:
+    """Return the warnings about a model's window, before anything is spent on it.
 
     Raises:
         WindowTooSmall: it cannot hold a working session; says where the number comes from.

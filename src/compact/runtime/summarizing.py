@@ -1,13 +1,15 @@
-"""Who writes a summary: the host's own summarizer, the configured model, or code. It is asked here, and only here."""
+"""Who writes a summary: the host's own summarizer, the configured model, or code. The only place that asks them."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -22,7 +24,7 @@ from compact.tokens import Meter
 from compact.tokens.windows import window_of
 
 Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str | Reply]]
-"""Writes a summary. It is given masked messages; what it answers is checked and masked."""
+"""Writes a summary. It gets masked messages, and its answer is verified and masked."""
 
 AGENT = "agent"
 """The value of `summary.model` that means the agent's own model."""
@@ -33,9 +35,9 @@ _THREAD = "compact-summarizer"
 class _Chosen:
     ask: Summarizer
     timeout_s: float | None
-    """None: it times its requests itself, one by one. A long conversation takes several."""
-    heavy: bool = False
-    """It counts and cuts a whole conversation: that must not happen on the host's event loop."""
+    """None: it limits each of its requests itself. A long conversation takes several."""
+    is_heavy: bool = False
+    """It counts and cuts a whole conversation, which must not happen on the host's event loop."""
 
 
 class Writers:
@@ -58,19 +60,19 @@ class Writers:
         self._prompt = templates.load(config.summary.prompt) if config.summary.prompt else None
 
     def unavailable(self, given: Summarizer | None = None) -> Warned | None:
-        """The warning that a configured model cannot be asked; None when it can, or is not needed."""
+        """The warning that the configured model cannot be asked; None if it can, or is not needed."""
         if given or self._given or self._config.summary.model is None or not self._problem:
             return None
         text = f"summary.model is {self._config.summary.model}, but {self._problem}; summaries are made without a model"
         return Warned(code="summarizer_unavailable", severity="medium", message=text)
 
     def needs_model(self, request: SummaryRequest, given: Summarizer | None = None) -> bool:
-        """Whether somebody has to be asked, or code writes the summary."""
+        """Whether a model or the host has to be asked; otherwise code writes the summary."""
         if request.source == "extractive":
             return False
         return bool(given or self._given) or (self._config.summary.model is not None and not self._problem)
 
-    def extracted(self, request: SummaryRequest, meter: Meter) -> Reply:
+    def extract(self, request: SummaryRequest, meter: Meter) -> Reply:
         """The summary that needs no model."""
         return Reply(extractive.summarize(request, meter.count_text), trusted=True)
 
@@ -79,31 +81,29 @@ class Writers:
         request: SummaryRequest,
         meter: Meter,
         run: Run,
-        given: Summarizer | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
     ) -> str | Reply:
-        """What the host's summarizer or the configured model answers. A coroutine runs on `loop`, or one of its own.
+        """Ask the host's summarizer or the configured model. A coroutine runs on the caller's loop, or one of its own.
 
         Raises:
             TimeoutError: it took too long. A coroutine is cancelled; a thread that hangs is left behind.
             Fenced: the run was fenced meanwhile.
             Exception: what the summarizer raises.
         """
-        chosen = self._chosen(meter, given)
+        chosen, loop = self._choose(meter, run.summarizer), run.loop
 
-        async def asked() -> str | Reply:
+        async def ask() -> str | Reply:
             answer = chosen.ask(request)
             return answer if isinstance(answer, str | Reply) else await answer
 
         if _is_coroutine(chosen.ask):
-            return run.wait_for(_started(asked, None if chosen.heavy else loop), chosen.timeout_s)
+            return run.wait_for(_start(ask, None if chosen.is_heavy else loop), chosen.timeout_s)
         answer = run.wait_for(in_thread(lambda: chosen.ask(request), _THREAD), chosen.timeout_s)
         if isinstance(answer, str | Reply) or not inspect.isawaitable(answer):
             return answer
         promised = answer
-        return run.wait_for(_started(lambda: promised, loop), chosen.timeout_s)
+        return run.wait_for(_start(lambda: promised, loop), chosen.timeout_s)
 
-    def _chosen(self, meter: Meter, given: Summarizer | None) -> _Chosen:
+    def _choose(self, meter: Meter, given: Summarizer | None) -> _Chosen:
         own = given or self._given
         if own is not None:
             return _Chosen(own, self._config.summary.timeout_s)
@@ -112,7 +112,7 @@ class Writers:
         async def ask(asked: SummaryRequest) -> Reply:
             return await llm.summarize(asked, endpoint, meter.count_text)
 
-        return _Chosen(ask, None, heavy=True)
+        return _Chosen(ask, None, is_heavy=True)
 
     @cached_property
     def _problem(self) -> str:
@@ -139,10 +139,48 @@ class Writers:
         )
 
 
-def _started(
+class Breaker:
+    """A circuit breaker: after `failures` in a row, only one try is let through every `pause_s`. Thread-safe."""
+
+    def __init__(self, failures: int, pause_s: float, clock: Callable[[], datetime]) -> None:
+        self._limit = failures
+        self._pause = timedelta(seconds=pause_s)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failed = 0
+        self._next_try: datetime | None = None
+
+    def allows(self) -> bool:
+        """Whether the summarizer may be asked now. While open, a try that is let through holds back others for a pause."""
+        with self._lock:
+            if self._next_try is None:
+                return True
+            now = self._clock()
+            if now < self._next_try:
+                return False
+            self._next_try = now + self._pause
+            return True
+
+    def close(self) -> None:
+        """A try succeeded: let all tries through."""
+        with self._lock:
+            self._failed, self._next_try = 0, None
+
+    def fail(self) -> bool:
+        """A try failed. Returns True if that opened the breaker."""
+        with self._lock:
+            self._failed += 1
+            if self._failed < self._limit:
+                return False
+            opened = self._next_try is None
+            self._next_try = self._clock() + self._pause
+            return opened
+
+
+def _start(
     work: Callable[[], Awaitable[str | Reply]], loop: asyncio.AbstractEventLoop | None
 ) -> Future[str | Reply]:
-    """A coroutine on a loop, or on one of its own in a thread. Cancelling the future cancels the coroutine."""
+    """Start a coroutine on a loop, or on one of its own in a thread. Cancelling the future cancels the coroutine."""
     answer: Future[str | Reply] = Future()
 
     async def on_own_loop() -> str | Reply:
@@ -151,7 +189,7 @@ def _started(
 
         def cancel(done: Future[str | Reply]) -> None:
             if done.cancelled():
-                with suppress(RuntimeError):  # the loop has ended in this very moment
+                with suppress(RuntimeError):  # the loop has ended at this very moment
                     own.call_soon_threadsafe(task.cancel)
 
         answer.add_done_callback(cancel)

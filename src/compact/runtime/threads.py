@@ -1,4 +1,4 @@
-"""Work in the background: in daemon threads that are used again, told to stop before the process ends."""
+"""Work in the background: reusable daemon threads, and the turns that they take at the processor."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar
 
+from compact.engine.effects import Emit, Serve
+from compact.summaries.request import SummaryRequest
+
 T = TypeVar("T")
 
 _IDLE_S = 10.0
-"""How long a thread without work waits for some before it ends."""
+"""How long an idle thread waits for work before it ends."""
 _IDLE = "compact-idle"
 _EXIT_S = 2.0
-"""How long a process that ends waits for work that was told to stop."""
+"""How long an ending process waits for work that was told to stop."""
+_PATIENCE_S = 5.0
+"""A thread that waits this long for its turn goes on without it: being late is worse than being in the way."""
 
 
 class _Crew:
-    """Threads, as many as there is work at a time, and one to spare.
+    """As many threads as there is work at a time, and one to spare.
 
-    Starting a thread holds up its starter until the new one has run, which beside busy threads takes a while. So whoever
-    takes the last idle thread's place starts the next one, and a caller on an event loop only starts the very first.
+    Starting a thread blocks its starter until the new one has run, which takes a while beside busy threads. So the thread
+    that takes up the last idle place starts the next one, and a caller on an event loop only starts the very first.
     """
 
     def __init__(self) -> None:
@@ -37,17 +42,17 @@ class _Crew:
         self._closed = False
 
     def close(self) -> None:
-        """Takes no work any more."""
+        """Accept no more work."""
         self._closed = True
 
     def run(self, work: Callable[[], None]) -> None:
-        """Has some thread do the work.
+        """Have some thread do the work.
 
         Raises:
-            RuntimeError: no thread can be started any more.
+            RuntimeError: the process is ending, or no thread can be started.
         """
         if self._closed:
-            raise RuntimeError("the process is ending: no new work is begun")
+            raise RuntimeError("the process is ending and accepts no new work")
         self._work.put(work)
         with self._lock:
             is_first = not self._threads
@@ -59,7 +64,7 @@ class _Crew:
     def _start(self) -> None:
         try:
             threading.Thread(target=self._serve, name=_IDLE, daemon=True).start()
-        except BaseException:  # no more threads, or the process is ending
+        except BaseException:  # no thread can be started
             with self._lock:
                 self._threads -= 1
                 self._idle -= 1
@@ -71,7 +76,7 @@ class _Crew:
                 work = self._work.get(timeout=_IDLE_S)
             except queue.Empty:
                 with self._lock:
-                    # The spare one stays while others work: they may be needed no more, but it may.
+                    # While others work, the spare one stays: it may be needed at any moment.
                     if self._work.empty() and (self._idle > 1 or self._idle == self._threads):
                         self._threads -= 1
                         self._idle -= 1
@@ -83,15 +88,55 @@ class _Crew:
                 self._threads += is_last
                 self._idle += is_last
             if is_last:
-                with suppress(RuntimeError):  # the others will have to do
+                with suppress(RuntimeError):  # the other threads have to do
                     self._start()
             work()
-            del work  # what it worked on must not live as long as the thread
+            del work  # its data must not live as long as the thread
             with self._lock:
                 self._idle += 1
 
 
+class ProcessorTurn:
+    """One background thread's turn at heavy work.
+
+    Python runs one thread at a time, so an event loop beside thirty busy threads waits thirty times as long as beside one.
+    Threads that work for callers on event loops therefore work one after the other. A thread gives up its turn while it
+    waits for a disk, a network or a model.
+    """
+
+    def __init__(self) -> None:
+        self._is_held = False
+
+    def take(self) -> None:
+        """Wait for the turn, for at most `_PATIENCE_S` seconds."""
+        if not self._is_held:
+            self._is_held = _processor.acquire(timeout=_PATIENCE_S)
+
+    def rest(self) -> None:
+        """Give up the turn. What follows is waiting, not work."""
+        if self._is_held:
+            self._is_held = False
+            with suppress(RuntimeError):  # the lock of a forked child was never taken
+                _processor.release()
+
+    def around(self, serve: Serve) -> Serve:
+        """Wrap `serve`, so that the turn is given up while the archive works. Summaries may be heavy work themselves."""
+
+        def serve_resting(effect: Any) -> Any:
+            if isinstance(effect, Emit):
+                return serve(effect)
+            if not isinstance(effect, SummaryRequest):
+                self.rest()
+            try:
+                return serve(effect)
+            finally:
+                self.take()
+
+        return serve_resting
+
+
 _crew = _Crew()
+_processor = threading.Lock()
 _stoppable: dict[Future[Any], Callable[[], Any]] = {}
 
 
@@ -101,11 +146,11 @@ def in_thread(
     result: Future[T] | None = None,
     stop: Callable[[], Any] | None = None,
 ) -> Future[T]:
-    """The result of work in another thread, in the caller's context.
+    """Run work in another thread, in the caller's context, and return its future result.
 
-    The thread is a daemon: work that never comes back must not keep the process from ending. What it leaves undone then
-    is what a killed process leaves undone, and that is safe at every point. Work that can be told to `stop` is told so
-    first, and has a moment to end.
+    The thread is a daemon, so work that never returns does not keep the process from ending. What it leaves undone is what
+    a killed process leaves undone, which is safe at every point. When the process ends, `stop` is called first and the
+    work has a moment to end.
     """
     answer: Future[T] = result or Future()
     context = copy_context()
@@ -115,7 +160,7 @@ def in_thread(
         try:
             found = context.run(work)
         except BaseException as problem:
-            with suppress(InvalidStateError):  # cancelled meanwhile: nobody wants to know
+            with suppress(InvalidStateError):  # it was cancelled meanwhile
                 answer.set_exception(problem)
         else:
             with suppress(InvalidStateError):
@@ -129,7 +174,7 @@ def in_thread(
         _stoppable[answer] = stop
     try:
         _crew.run(run)
-    except BaseException:  # no more threads, or the process is ending
+    except BaseException:  # no thread can be started
         _stoppable.pop(answer, None)
         raise
     return answer
@@ -141,7 +186,7 @@ def _stop_at_exit() -> None:
 
 
 def _stop_all() -> None:
-    """A daemon that is killed inside a C++ extension takes the process down with an error: let it come out of it."""
+    """Let daemons leave C++ extensions: one that is killed inside of them takes the process down with an error."""
     _crew.close()
     under_way = list(_stoppable.items())
     for _, stop in under_way:
@@ -149,10 +194,10 @@ def _stop_all() -> None:
     wait([answer for answer, _ in under_way], _EXIT_S)
 
 
-def _begin_anew() -> None:
-    global _crew  # noqa: PLW0603  # the threads do not exist in a forked child
-    _crew = _Crew()
+def _start_over() -> None:
+    global _crew, _processor  # neither threads nor their locks survive a fork
+    _crew, _processor = _Crew(), threading.Lock()
     _stoppable.clear()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_start_over)

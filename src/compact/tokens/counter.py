@@ -6,7 +6,7 @@ times faster and is used only after it passed `selftest` on our own rank files. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sized
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -31,6 +31,10 @@ class Counter(Protocol):
 
     name: str
     """Which package counts: "tiktoken" or "splintr"."""
+    encode: Callable[[str], Sized]
+    """The package's own function. Safe for short ASCII text; anything else goes through `count`."""
+    bytes_per_token: int
+    """How many entries of what `encode` returns make one token."""
 
     def count(self, text: str) -> int:
         """The number of tokens; special tokens in the text are ordinary text."""
@@ -41,10 +45,11 @@ class TiktokenCounter:
     """The reference."""
 
     name = "tiktoken"
+    bytes_per_token = 1
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
-        self._encode = _build(encoding, encoding.pattern).encode_ordinary
+        self.encode: Callable[[str], Sized] = _build(encoding, encoding.pattern).encode_ordinary
 
     def count(self, text: str) -> int:
         """See `Counter.count`."""
@@ -60,7 +65,7 @@ class TiktokenCounter:
 
     def _plain(self, text: str) -> int:
         try:
-            return len(self._encode(text))
+            return len(self.encode(text))
         except BaseException as problem:
             if not _is_panic(problem):
                 raise
@@ -79,6 +84,7 @@ class SplintrCounter:
     """The same numbers from splintr, on our rank files."""
 
     name = "splintr"
+    bytes_per_token = 4
 
     def __init__(self, encoding: Encoding) -> None:
         import splintr
@@ -89,7 +95,7 @@ class SplintrCounter:
         }[encoding.name]
         # Without special tokens there is nothing to match: "<|endoftext|>" is ordinary text in every call.
         self._tokenizer = splintr.Tokenizer.from_bytes(encoding.rank_file(), pattern, {})
-        self._encode = self._tokenizer.encode_flat
+        self.encode: Callable[[str], Sized] = self._tokenizer.encode_flat
         self._encoding = encoding
         self._seen_chars = 0
 
@@ -100,9 +106,9 @@ class SplintrCounter:
             self._seen_chars = 0
             self._tokenizer.clear_cache()
         try:
-            return len(self._encode(text)) // 4  # four bytes a token
+            return len(self.encode(text)) // 4  # four bytes a token
         except UnicodeEncodeError:
-            return len(self._encode(_without_lone_surrogates(text))) // 4
+            return len(self.encode(_without_lone_surrogates(text))) // 4
         except BaseException as problem:
             if not _is_panic(problem):
                 raise

@@ -20,8 +20,7 @@ from compact.messages.dialects import Dialect, detect, get
 from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, counter_for, why_not_fast
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.known import Entry, Known
-from compact.tokens.memo import Memo
+from compact.tokens.memo import Counted, Known, Memo
 from compact.tokens.models import profile_of
 from compact.tokens.windows import window_of
 
@@ -37,6 +36,7 @@ TOOLS_TOKENS = 12
 """Once per request that has tools."""
 
 _ENTRY_BYTES = 200
+_SHORT_CHARS = 1_000
 _OTHER, _SYSTEM, _DEVELOPER = range(3)
 _TOOL = "a tool's schema"
 
@@ -106,7 +106,12 @@ class Meter:
         """Raw tokens of a text alone, without what surrounds it in a message."""
         found = self._texts.get(text)
         if found is None:
-            found = self._counter.count(text)
+            counter = self._counter
+            if len(text) < _SHORT_CHARS and text.isascii():
+                # Nothing that `Counter.count` guards against can occur here, and most new texts are like this.
+                found = len(counter.encode(text)) // counter.bytes_per_token
+            else:
+                found = counter.count(text)
             self._texts.put(text, found, getsizeof(text) + _ENTRY_BYTES)
         return found
 
@@ -151,14 +156,14 @@ class Meter:
             raise ConfigError(
                 f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
             )
-        items = _as_list(messages)
+        items = messages if type(messages) is list else _as_list(messages)
         shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect)
         if items:
             shares[_OTHER] += REPLY_TOKENS
         if system:
             shares[_SYSTEM] += self.count_item({"role": "system", "content": system}, "anthropic")
         other, first, developer = map(self.scale, shares)
-        schema = self.scale(self.count_tools(tools))
+        schema = self.scale(self.count_tools(tools)) if tools else 0
         total = first + developer + schema + other
         return Estimate(total, first, developer, schema, other, total / limit, limit, self.model)
 
@@ -169,19 +174,19 @@ class Meter:
             return self._tally(items, self._recognise(items, items, None))
         prefix = self._known.recall_prefix(items, settled.NAME)
         rest = items[len(prefix.copies) :]
-        known = [self._known.recall(item, settled.NAME) for item in rest]
         if dialect is None:
-            fresh = [item for item, entry in zip(rest, known, strict=True) if entry is None]
+            fresh = [item for item in rest if self._known.recall(item, settled.NAME) is None]
             recognised = self._recognise(items, fresh, settled)
             if recognised is not settled:
                 return self._tally(items, recognised)
         shares = list(prefix.shares)
         entries = []
-        for item, entry in zip(rest, known, strict=True):
-            counted = entry or self._count_item(item, settled, items)
+        for item in rest:
+            counted = self._known.recall(item, settled.NAME) or self._count_item(item, settled, items)
             shares[counted.share] += counted.raw
             entries.append(counted)
-        self._known.extend_prefix(prefix, items, entries, shares)
+        if entries:
+            self._known.extend_prefix(prefix, items, entries, shares)
         return shares
 
     def _recognise(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
@@ -192,7 +197,14 @@ class Meter:
         self._last_dialect = detect(items)
         return self._last_dialect
 
-    def _count_item(self, item: Any, dialect: Dialect, items: Sequence[Any]) -> Entry:
+    def _count_item(self, item: Any, dialect: Dialect, items: Sequence[Any]) -> Counted:
+        if is_plain(item) and dialect.NAME != "harness":  # there a message is its content alone
+            role = item["role"]
+            raw = (
+                MESSAGE_TOKENS + 2 * STRING_TOKENS + self.count_text(role) + self.count_text(item["content"])
+            )
+            share = _SYSTEM if role == "system" else _DEVELOPER if role == "developer" else _OTHER
+            return self._known.remember(item, raw, share, dialect.NAME, is_plain=True)
         try:
             pieces = tuple(dialect.pieces(item))
         except (ValueError, TypeError, AttributeError) as problem:

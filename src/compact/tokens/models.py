@@ -1,19 +1,23 @@
-"""Model -> how its tokens are counted: the encoding, the margin on it, and what its pictures cost.
-
-OpenAI's encodings are public, and their models are counted exactly. The others are counted with cl100k_base times a
-margin that rounds up: cl100k_base because of the two public encodings it is the one that spends more on every script
-but Latin. docs/TOKENS.md says which margins were measured, on what, and which are conservative guesses.
-"""
+"""What is known about models: the table `models.toml`, and the one rule that matches a model's name to its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 from compact.tokens.images import Area, Crops, Flat, ImageFormula, Patches, Tiles
-from compact.tokens.windows import match_model
+
+_MILLION = 1_000_000
+_SHORT_NAME = 4
+_FORMULAS: Mapping[str, Callable[..., ImageFormula]] = MappingProxyType(
+    {"tiles": Tiles, "patches": Patches, "area": Area, "crops": Crops, "flat": Flat}
+)
+_NO_FORMULA = Flat(1600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,108 +25,123 @@ class Profile:
     """How a model's tokens are counted."""
 
     encoding: str
-    percent: int
+    percent: int = 100
     """The margin: 135 counts every 100 tokens of the encoding as 135."""
-    exact: bool
+    exact: bool = True
     """The encoding is the model's own."""
-    images: ImageFormula
+    images: ImageFormula = _NO_FORMULA
 
 
-_NO_FORMULA = Flat(1600)
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+    @classmethod
+    def of(cls, entry: Mapping[str, float]) -> Price:
+        """The price in a row. A cache price that is missing is that of `input`."""
+        return cls(**{"cache_read": entry["input"], "cache_write": entry["input"], **entry})
+
+    def plain(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost when nothing is cached."""
+        return (input_tokens * self.input + output_tokens * self.output) / _MILLION
+
+    def cached(self, input_tokens: int, reused_tokens: int, output_tokens: int) -> float:
+        """The cost when the cache serves the unchanged beginning and the rest is written to it."""
+        fresh = (input_tokens - reused_tokens) * self.cache_write
+        return (fresh + reused_tokens * self.cache_read + output_tokens * self.output) / _MILLION
 
 
-def _exact(encoding: str, images: ImageFormula = _NO_FORMULA) -> Profile:
-    return Profile(encoding, 100, exact=True, images=images)
+@dataclass(frozen=True, slots=True)
+class ModelTable:
+    """The rows of `models.toml`, one mapping for each field that is looked up on its own."""
+
+    windows: Mapping[str, int]
+    profiles: Mapping[str, Profile]
+    prices: Mapping[str, Price]
 
 
-def _nearest(percent: int, images: ImageFormula = _NO_FORMULA) -> Profile:
-    return Profile("cl100k_base", percent, exact=False, images=images)
+UNKNOWN = Profile("cl100k_base", 135, exact=False)
+"""The profile of a model that no row names."""
 
 
-_TILES_4O = Tiles(85, 170)
-_TILES_5 = Tiles(70, 140)
-_TILES_O = Tiles(75, 150)
-_PATCHES_NEW = Patches(120, budget=10_000, high_budget=2_500)
-_CLAUDE = _nearest(135, Area(edge=1568, most=1600))
-_CLAUDE_NEW = _nearest(175, Area(edge=2576, most=4784))
+@cache
+def model_table() -> ModelTable:
+    """Read `models.toml`, once per process."""
+    import tomllib  # only needed here, and not cheap to import
 
-UNKNOWN = _nearest(135)
-"""A model that no entry names."""
+    rows = tomllib.loads((files("compact.tokens") / "models.toml").read_text(encoding="utf-8"))
+    return ModelTable(
+        windows={name: row["window"] for name, row in rows.items() if "window" in row},
+        profiles={name: _profile(row) for name, row in rows.items() if "encoding" in row},
+        prices={name: Price.of(row["price"]) for name, row in rows.items() if "price" in row},
+    )
 
-PROFILES: Mapping[str, Profile] = MappingProxyType(
-    {
-        "gpt-3.5": _exact("cl100k_base"),
-        "gpt-35": _exact("cl100k_base"),
-        "gpt-4": _exact("cl100k_base", _TILES_4O),
-        "gpt-4o": _exact("o200k_base", _TILES_4O),
-        "gpt-4o-mini": _exact("o200k_base", Tiles(2833, 5667)),
-        "chatgpt-4o": _exact("o200k_base", _TILES_4O),
-        "gpt-4.1": _exact("o200k_base", _TILES_4O),
-        "gpt-4.1-mini": _exact("o200k_base", Patches(162)),
-        "gpt-4.1-nano": _exact("o200k_base", Patches(246)),
-        "gpt-4.5": _exact("o200k_base", _TILES_4O),
-        "gpt-5": _exact("o200k_base", _TILES_5),
-        "gpt-5-mini": _exact("o200k_base", Patches(162)),
-        "gpt-5-nano": _exact("o200k_base", Patches(246)),
-        "gpt-5.4": _exact("o200k_base", _PATCHES_NEW),
-        "gpt-5.4-mini": _exact("o200k_base", Patches(162)),
-        "gpt-5.4-nano": _exact("o200k_base", Patches(246)),
-        "gpt-5.5": _exact("o200k_base", _PATCHES_NEW),
-        "gpt-5.6": _exact("o200k_base", _PATCHES_NEW),
-        "gpt-oss": _exact("o200k_base"),
-        "gpt-audio": _exact("o200k_base"),
-        "gpt-realtime": _exact("o200k_base"),
-        "computer-use-preview": _exact("o200k_base", Tiles(65, 129)),
-        "codex": _exact("o200k_base", _TILES_5),
-        "codex-mini": _exact("o200k_base", Patches(172)),
-        "o1": _exact("o200k_base", _TILES_O),
-        "o3": _exact("o200k_base", _TILES_O),
-        "o4": _exact("o200k_base", _TILES_O),
-        "o4-mini": _exact("o200k_base", Patches(172)),
-        # A later OpenAI model: its encoding is not published yet.
-        "gpt": Profile("o200k_base", 110, exact=False, images=Patches(120, budget=30_000, high_budget=2_500)),
-        # Before Opus 4.7 Claude had one tokenizer; the newer one gives about 30% more tokens.
-        "claude": _CLAUDE_NEW,
-        "claude-instant": _CLAUDE,
-        "claude-2": _CLAUDE,
-        "claude-3": _CLAUDE,
-        "claude-sonnet-4": _CLAUDE,
-        "claude-haiku-4": _CLAUDE,
-        "claude-opus-4": _CLAUDE,
-        "claude-opus-4-7": _CLAUDE_NEW,
-        "claude-opus-4-8": _CLAUDE_NEW,
-        "gemini": _nearest(130, Flat(1120)),
-        "gemini-1": _nearest(130, Crops()),
-        "gemini-2": _nearest(130, Crops()),
-        "gemma": _nearest(130),
-        "llama": _nearest(110),
-        "llama-2": _nearest(145),
-        "codellama": _nearest(145),
-        "mistral": _nearest(130),
-        "mistral-7b": _nearest(145),
-        "mixtral": _nearest(145),
-        "ministral": _nearest(130),
-        "codestral": _nearest(145),
-        "devstral": _nearest(130),
-        "magistral": _nearest(130),
-        "pixtral": _nearest(130, Flat(4096)),
-        "qwen": _nearest(125),
-        "qwq": _nearest(125),
-        "deepseek": _nearest(115),
-        "kimi": _nearest(105),
-        "moonshot": _nearest(105),
-        "glm": _nearest(110),
-        "phi": _nearest(105),
-        "grok": _nearest(130),
-        "command": _nearest(130),
-        "nova": _nearest(130),
-        "minimax": _nearest(130),
-    }
-)
+
+def _profile(row: Mapping[str, Any]) -> Profile:
+    counted = {key: row[key] for key in ("encoding", "percent") if key in row}
+    for formula, numbers in row.get("images", {}).items():
+        counted["images"] = _FORMULAS[formula](*numbers)
+    return Profile(**counted, exact="percent" not in row)
 
 
 @lru_cache(maxsize=256)
 def profile_of(model: str) -> Profile:
     """How a model's tokens are counted; an unknown name gets `UNKNOWN`."""
-    name = match_model(model, PROFILES)
-    return UNKNOWN if name is None else PROFILES[name]
+    profiles = model_table().profiles
+    name = match_model(model, profiles)
+    return UNKNOWN if name is None else profiles[name]
+
+
+def match_model(model: str, names: Iterable[str]) -> str | None:
+    """Return the longest of `names` that is a whole part of a model's name, or None.
+
+    Names may be dated, prefixed by a provider or region, fine-tuned, and written with dots or dashes:
+    `openrouter/openai/gpt-4.1-mini`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0` and `ft:gpt-4o:org::id` match
+    `gpt-4.1`, `claude-sonnet-4-5` and `gpt-4o`. `gpt-4` does not match `gpt-4o`.
+    """
+    wanted = _canonical(model)
+    found: str | None = None
+    length = 0
+    for name in names:
+        key = _canonical(name)
+        if len(key) > length and _contains(wanted, key):
+            found, length = name, len(key)
+    return found
+
+
+@lru_cache(maxsize=2048)
+def _canonical(name: str) -> str:
+    """One spelling for all variants: `Llama-v3p1`, `llama-3.1` and `llama3.1` are the same model."""
+    text = name.strip().lower().replace("_", "-")
+    if text.startswith("ft:"):  # what follows the base model is the customer's own wording
+        text = text.split(":")[1]
+    text = re.sub(r"(?<=\d)[.p](?=\d)", "-", text)
+    return re.sub(r"(?<=[a-z])-v?(?=\d)", "", text)
+
+
+def _contains(wanted: str, key: str) -> bool:
+    start = wanted.find(key)
+    while start >= 0:
+        if _starts_part(wanted, start, len(key)) and _ends_part(wanted, start + len(key)):
+            return True
+        start = wanted.find(key, start + 1)
+    return False
+
+
+def _starts_part(wanted: str, start: int, length: int) -> bool:
+    if start == 0:
+        return True
+    # After a dash, "o1" is part of another maker's name ("marco-o1"); after a slash it is a model.
+    return wanted[start - 1] in ("/:.@" if length < _SHORT_NAME else "/:.@-")
+
+
+def _ends_part(wanted: str, end: int) -> bool:
+    following = wanted[end : end + 1]
+    if following.isdigit():
+        return not wanted[end - 1].isdigit()
+    return not following.isalpha()

@@ -23,6 +23,7 @@ class ScriptedSummarizer:
         """The requests so far, in order."""
 
     def __call__(self, request: SummaryRequest) -> str:
+        """Give the next answer."""
         self.requests.append(request)
         answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
         if isinstance(answer, Exception):
@@ -37,6 +38,7 @@ class CapturingExporter:
         self.events: list[Mapping[str, Any]] = []
 
     def __call__(self, event: Mapping[str, Any]) -> None:
+        """Keep an event."""
         self.events.append(event)
 
     def named(self, name: str) -> list[Mapping[str, Any]]:

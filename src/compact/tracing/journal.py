@@ -1,4 +1,4 @@
-"""Events on their way out: into the archive first, then to whoever listens. Never on the caller's thread."""
+"""Events on their way out: into the archive first, then to the exporters. Never on the caller's thread."""
 
 from __future__ import annotations
 
@@ -8,46 +8,68 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeAlias
 from weakref import WeakSet
 
+from compact.engine.effects import Emit
 from compact.errors import CompactError
-from compact.events import Event
+from compact.events import Event, Recorder
 from compact.tracing.export_worker import Follower
 from compact.tracing.exporters.protocol import Exporter
+from compact.tracing.log_lines import LOGGED, log_event
 
 log = logging.getLogger("compact")
 
 Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 """Writes events of one session into the archive."""
 Report: TypeAlias = Callable[[str, int], None]
-"""Told, once the archive takes events again, of a session and how many of its events were dropped."""
+"""Called once the archive takes events again, with a session and how many of its events were dropped."""
 
 _PAUSE_S = 0.005
 """Events that come close together are written together."""
 _LINGER_S = 1.0
-"""So long a writer without work waits for more: starting a thread is what costs an agent most."""
+"""How long an idle writer waits for more events. Starting a thread is what costs an agent most."""
 _LAST_S = 0.5
-"""What exporters tell when they are closed has at least so long to be written."""
+"""The least time for writing what exporters record when they are closed."""
 _AT_EXIT_S = 3.0
-"""How long a process that ends waits for an archive that does not take its last events."""
+"""How long an ending process waits for an archive that does not take its last events."""
 _POLL_S = 0.002
 LIMIT = 10_000
-"""Events that may wait for an archive that hangs. Beyond it the oldest are dropped: nobody waits for tracing."""
+"""Events that may wait for an archive that hangs. Beyond that the oldest are dropped: nobody waits for tracing."""
 _MOST = 5 * LIMIT
-"""Events that may wait at all. A burst is written in a moment, if the archive takes it."""
+"""Events that may wait at all. An archive that works writes a burst in a moment."""
 _BATCH = 1_000
 _HANGS_S = 5.0
-"""An archive that takes so long to write one batch hangs, until it has written it."""
+"""An archive that takes longer than this to write one batch counts as hanging."""
+
+
+class _Pending(NamedTuple):
+    """An event that was taken and is not written yet."""
+
+    session_id: str
+    step: int
+    emit: Emit
 
 
 class Journal:
-    """Writes events in their order, in batches, from a thread of its own that lives while there is something to do.
+    """Writes events in order, in batches, from a thread of its own that lives while there is something to do.
 
-    A process that ends writes its last events before it does, if the archive takes them.
+    An ending process writes its last events first, if the archive takes them.
     """
 
-    def __init__(self, append: Append, followers: Sequence[Follower], report: Report) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        append: Append,
+        followers: Sequence[Follower],
+        *,
+        report: Report,
+        redact: Callable[[str, str], str],
+    ) -> None:
+        self._recorder = recorder
+        self._redact = redact
         self._append = append
         self._report = report
         self._followers = tuple(followers)
@@ -56,52 +78,60 @@ class Journal:
             for follower in followers
             if type(follower.exporter).noticed is not Exporter.noticed
         ]
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[_Pending] = deque()
         self._starting = threading.Lock()
         self._writing = threading.RLock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._complained = False
         self._began: float | None = None
-        """When the batch was begun that is being written."""
+        """When writing the current batch began."""
         self._dropping = threading.Lock()
         self._dropped: Counter[str] = Counter()
-        """Events of each session that found no room, and are not reported yet."""
+        """Events of each session that found no room and are not reported yet."""
         _journals.add(self)
 
-    def emit(self, event: Event) -> None:
-        """Takes an event. Costs an append to a list."""
+    def emit(self, session_id: str, step: int, emit: Emit) -> None:
+        """Take an event. Costs an append to a list: the record is made when it is written.
+
+        An event without a span takes place now, directly below its session.
+        """
+        if emit.span is None:
+            emit = replace(emit, span=self._recorder.span_now(session_id))
+        if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
+            log_event(session_id, emit.properties, partial(self._redact, session_id))
+        pending = _Pending(session_id, step, emit)
         for noticed in self._noticing:
-            noticed(event)
-        self._waiting.append(event)
+            noticed(self._record(pending))
+        self._waiting.append(pending)
         if not self._wake.is_set():
             self._wake.set()
-        if self._thread is None or not self._thread.is_alive():  # it is not, after a fork
+        if self._thread is None or not self._thread.is_alive():  # it is dead after a fork
             try:
                 self._start()
-            except RuntimeError:  # the interpreter is shutting down and starts no threads any more
+            except RuntimeError:  # the interpreter is shutting down and starts no threads
                 self.flush()
         waiting = len(self._waiting)
         if waiting > LIMIT and (waiting > _MOST or self._hangs()):
             self._drop_oldest()
 
     def heard(self, session_id: str, lines: bytes) -> None:
-        """Takes event lines that the archive has just written, for the exporters."""
+        """Pass on event lines that the archive has just written to the exporters."""
         for follower in self._followers:
             follower.hear(session_id, lines)
 
     def flush(self) -> None:
-        """Writes everything that waits. Events that the archive does not take are reported once and given up."""
+        """Write everything that waits. Events that the archive does not take are reported once and given up."""
         with self._writing:
             while self._waiting:
                 self._write(self._take())
                 if self._dropped and not self._waiting and not self._complained:
-                    self._report_dropped()  # at the end: there must be room for what it says
+                    self._report_dropped()  # at the end, when there is room for what it says
 
     def close(self, timeout_s: float) -> None:
-        """Flushes, and closes the exporters, within so long. May be called twice, and events may still follow.
+        """Flush, and close the exporters, within `timeout_s`. May be called twice, and events may still follow.
 
-        What an archive that hangs has not taken by then is written when it goes on.
+        What a hanging archive has not taken by then is written when it goes on.
         """
         give_up = time.monotonic() + timeout_s
         self._flush_within(timeout_s)
@@ -114,7 +144,7 @@ class Journal:
             log.warning("the archive did not take the last events within %g s", round(timeout_s, 2))
 
     def _is_written_within(self, timeout_s: float) -> bool:
-        """Waits until the writer has written everything; False when that takes longer."""
+        """Wait until the writer has written everything. Returns False if that takes longer."""
         give_up = time.monotonic() + timeout_s
         while self._writing.acquire(timeout=max(0.0, give_up - time.monotonic())):
             is_empty = not self._waiting
@@ -124,9 +154,7 @@ class Journal:
             self._wake.set()
             try:
                 self._start()
-            except (
-                RuntimeError
-            ):  # the process is ending and starts no threads any more; but then none hangs, either
+            except RuntimeError:  # an ending process starts no threads, but then none hangs either
                 self.flush()
             time.sleep(_POLL_S)
         return False
@@ -143,20 +171,31 @@ class Journal:
                 self._thread = thread
 
     def _work(self) -> None:
-        """Writes until nothing more comes. A journal that nobody uses any more has no thread that would keep it."""
+        """Write until nothing more comes. A journal that is no longer used has no thread that keeps it alive."""
         while self._wake.wait(_LINGER_S):
             time.sleep(_PAUSE_S)
             self._wake.clear()
             self.flush()
         self._thread = None
-        self.flush()  # what came after the wait was over, and before anybody could see that
+        self.flush()  # what came between the end of the wait and this line
 
     def _take(self) -> list[Event]:
         """The next events of one session: a log is written in one piece."""
-        batch = [self._waiting.popleft()]
-        while len(batch) < _BATCH and self._waiting and self._waiting[0].session_id == batch[0].session_id:
-            batch.append(self._waiting.popleft())
+        first = self._waiting.popleft()
+        batch = [self._record(first)]
+        while len(batch) < _BATCH and self._waiting and self._waiting[0].session_id == first.session_id:
+            batch.append(self._record(self._waiting.popleft()))
         return batch
+
+    def _record(self, pending: _Pending) -> Event:
+        emit = pending.emit
+        return self._recorder.event(
+            emit.properties,
+            session_id=pending.session_id,
+            step=pending.step,
+            span=emit.span,
+            payload=emit.payload or None,
+        )
 
     def _write(self, batch: list[Event]) -> None:
         self._began = time.monotonic()
@@ -185,11 +224,11 @@ class Journal:
             while len(self._waiting) > LIMIT:
                 try:
                     self._dropped[self._waiting.popleft().session_id] += 1
-                except IndexError:  # the writer was quicker
+                except IndexError:  # the writer took it
                     return
 
     def _complain(self, text: str) -> None:
-        """Says it once, until the archive takes events again."""
+        """Log a problem once, until the archive takes events again."""
         if not self._complained:
             self._complained = True
             log.warning(text)

@@ -49,6 +49,7 @@ def test_any_session_is_recognised(dialect: str, data: st.DataObject) -> None:
     assert all(known.claim(item) for item in items)
 
 
+@pytest.mark.sweep
 def test_every_shared_transcript_round_trips() -> None:
     for session in all_sessions():
         assert_exact(session["messages"], None)

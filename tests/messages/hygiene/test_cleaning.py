@@ -61,11 +61,13 @@ def check_mutations(seeds: range, dialects: list[str]) -> None:
             check_cleaned(items, dialect, (seed, dialect))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", range(4))
 def test_mutated_real_sessions_are_legal_after_cleaning(part: int) -> None:
     check_mutations(range(part * 500, part * 500 + 500), ["chat"])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", ["responses", "anthropic", "ai_sdk"])
 def test_mutated_real_sessions_are_legal_after_cleaning_in_other_dialects(dialect: str) -> None:
     check_mutations(range(10_000, 10_300), [dialect])

@@ -14,20 +14,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from compact.runtime.breaker import Breaker
 from support.data import reference_cases
 from support.engine import manager, pair, says, user
 from support.windows import Item, Refused, tool_session
 
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
-from compact.engine.rows import Desk, Row
+from compact.engine.context import Desk, Row
 from compact.engine.stages.offload import is_large
 from compact.engine.stages.truncate import truncate
 from compact.hygiene import clean
 from compact.messages import Message, Text, dialects
 from compact.messages.excerpts import tail_matters
 from compact.messages.units import Unit
-from compact.runtime.breaker import Breaker
 from compact.runtime.conductor import Snapshot
 from compact.runtime.lanes import Wait, Waiting, wait_here
 from compact.runtime.overflow import recognise
@@ -401,7 +401,7 @@ def test_pieces_for_the_summarizer(case: Item) -> None:
 
 @pytest.mark.parametrize("case", cases("summary_fallback"))
 def test_when_everything_fails_history_is_unchanged(case: Item) -> None:
-    recorder = manager()._outside.recorder
+    recorder = manager().services.recorder
     made = CompactManager(
         CompactConfig(model="gpt-4o", max_context_tokens=32_000),
         summarizer=ScriptedSummarizer(RuntimeError("down")),

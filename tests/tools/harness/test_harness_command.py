@@ -312,6 +312,7 @@ def test_the_help_says_what_a_hit_in_a_system_artifact_does(called: Called) -> N
     assert "a match in one fails the check" in " ".join(out.replace("│", " ").split())
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_every_shared_transcript_goes_through(called: Called) -> None:
     folder = SHARED / "data" / "transcripts"
@@ -365,6 +366,7 @@ def test_a_file_of_200_mb_is_streamed(tmp_path: Path, shape: str) -> None:
     assert grown < 100
 
 
+@pytest.mark.sweep
 def test_a_file_of_20_mb_is_streamed(tmp_path: Path) -> None:
     file = tmp_path / "big.jsonl"
     line = json.dumps(output("lorem ipsum dolor sit amet " * 4_000))
@@ -375,6 +377,7 @@ def test_a_file_of_20_mb_is_streamed(tmp_path: Path) -> None:
     assert grown < 16, "less than the file"
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_100_000_artifacts_are_one_session(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"

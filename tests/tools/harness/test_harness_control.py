@@ -132,6 +132,7 @@ def test_every_turn_is_assembled_when_asked_and_a_late_loss_is_named() -> None:
     assert details == [f"turn {n}: system-0 (system) was pushed out of the context" for n in range(10, 14)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("budget", [500, 8_000])
 def test_every_real_session_keeps_its_authority_and_its_budget_by_an_independent_count(budget: int) -> None:
     source = random.Random(budget)

@@ -18,7 +18,7 @@ from compact.tools.replay.running import replay
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
     config = pytest.importorskip("dask").config

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import browser, open_page
+from support.browser import open_page
 from support.harness import message, output, system
 from support.replay import long_session, played, policy
 
@@ -25,65 +25,62 @@ def two_policies() -> Played:
     return played(long_session(16), policy("default"), policy("eager", policy={"trigger_pct": 0.5}))
 
 
-def test_the_replay_page_in_a_browser(tmp_path: Path) -> None:
+def test_the_replay_page_in_a_browser(browser: Any, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     found = two_policies()
     file.write_text(as_html([found]))
-    with browser() as chromium:
-        for scheme in ("light", "dark"):
-            for width in (1180, 390):
-                page, told = open_page(chromium, file, scheme, width)
-                assert told == []
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (scheme, width)
-                assert page.locator("svg").count() == 1
-                assert page.locator(".bars .bar").count() == 3
-                assert page.locator("polyline").count() == 3
-                steps = sum(len(run.steps) for run in found.runs)
-                assert page.locator("circle").count() == steps > 2
-                text = page.locator("main").inner_text()
-                for words in (
-                    "Replay report",
-                    "all requests fine",
-                    "fewer input tokens",
-                    "window 8k",
-                    "eager",
-                ):
-                    assert words in text
-                assert contrast(page, "h1") > 7
-                assert contrast(page, ".card span") > 4
-        page.locator("summary", has_text="default: the last request").click()
-        assert page.get_by_text("Obey the operator").first.is_visible()
+    for scheme in ("light", "dark"):
+        for width in (1180, 390):
+            page, told = open_page(browser, file, scheme, width)
+            assert told == []
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (scheme, width)
+            assert page.locator("svg").count() == 1
+            assert page.locator(".bars .bar").count() == 3
+            assert page.locator("polyline").count() == 3
+            steps = sum(len(run.steps) for run in found.runs)
+            assert page.locator("circle").count() == steps > 2
+            text = page.locator("main").inner_text()
+            for words in (
+                "Replay report",
+                "all requests fine",
+                "fewer input tokens",
+                "window 8k",
+                "eager",
+            ):
+                assert words in text
+            assert contrast(page, "h1") > 7
+            assert contrast(page, ".card span") > 4
+    page.locator("summary", has_text="default: the last request").click()
+    assert page.get_by_text("Obey the operator").first.is_visible()
 
 
-def test_the_harness_page_in_a_browser(tmp_path: Path) -> None:
+def test_the_harness_page_in_a_browser(browser: Any, tmp_path: Path) -> None:
     given = [system("Dial 5550100"), message("call 12345"), output("x " * 900, id="log")]
     reports = [SessionReport("a.json", "fails", stabilize(given, HarnessConfig(budget=90)).report)]
     reports.append(SessionReport("b.json", "passes", stabilize([message("hi")]).report))
     file = tmp_path / "report.html"
     file.write_text(harness_page(reports))
-    with browser() as chromium:
-        page, told = open_page(chromium, file, "dark", 390)
-        assert told == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        text = page.locator("main").inner_text()
-        for words in ("1 of 2", "sessions passed", "holds personal data", "fails", "passes"):
-            assert words in text
-        page.locator("summary", has_text="1 dropped").click()
-        assert page.get_by_text("it needs 903 tokens").is_visible()
+    page, told = open_page(browser, file, "dark", 390)
+    assert told == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    text = page.locator("main").inner_text()
+    for words in ("1 of 2", "sessions passed", "holds personal data", "fails", "passes"):
+        assert words in text
+    page.locator("summary", has_text="1 dropped").click()
+    assert page.get_by_text("it needs 903 tokens").is_visible()
 
 
-def test_a_large_number_stays_in_its_card(tmp_path: Path) -> None:
+def test_a_large_number_stays_in_its_card(browser: Any, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(
         document("Cards", [cards([("12,345,678,901,234,567 of 12,345,678,901,234,567", "x")] * 4)])
     )
-    with browser() as chromium:
-        page, _ = open_page(chromium, file, "light", 390)
-        inside = "[...document.querySelectorAll('.card')].every(card => card.scrollWidth <= card.clientWidth)"
-        assert page.evaluate(inside)
+    page, _ = open_page(browser, file, "light", 390)
+    inside = "[...document.querySelectorAll('.card')].every(card => card.scrollWidth <= card.clientWidth)"
+    assert page.evaluate(inside)
 
 
-def test_nothing_in_a_transcript_becomes_markup(tmp_path: Path) -> None:
+def test_nothing_in_a_transcript_becomes_markup(browser: Any, tmp_path: Path) -> None:
     talk = [{"role": "user", "content": HOSTILE.replace("\x00", "")}, {"role": "assistant", "content": "ok"}]
     found = played(
         talk * 40, policy(HOSTILE, window=4_000, policy={"hard_cap_buffer": 100, "trigger_pct": 0.1})
@@ -94,11 +91,10 @@ def test_nothing_in_a_transcript_becomes_markup(tmp_path: Path) -> None:
     other = tmp_path / "other.html"
     other.write_text(harness_page([SessionReport(HOSTILE, HOSTILE, report)]))
     assert "<script" not in file.read_text() + other.read_text()
-    with browser() as chromium:
-        for each in (file, other):
-            page, told = open_page(chromium, each)
-            assert told == []
-            assert page.locator("script, img").count() == 0
+    for each in (file, other):
+        page, told = open_page(browser, each)
+        assert told == []
+        assert page.locator("script, img").count() == 0
 
 
 def test_an_empty_replay_is_a_page_too() -> None:

@@ -2,12 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.viewer import (
-    browser_arguments,
-    chromium,
     fill_with_demo,
     fill_with_demo_by_hand,
     fill_with_hostile,
@@ -31,14 +28,3 @@ def demo_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(demo_root: Path) -> Iterator[ViewerServer]:
     with serving(demo_root) as made:
         yield made
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    path = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=path, args=browser_arguments())
-        yield made
-        made.close()

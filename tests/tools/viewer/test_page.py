@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browser import expect
 from support.viewer import (
     BREAKOUT,
     HOSTILE,
@@ -25,9 +26,6 @@ from support.viewer import (
 from compact.events import Finished, TokenEstimate
 from compact.tools.viewer.serving import ViewerServer
 from compact.tools.viewer.sessions import trace_key
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup")
-expect = playwright.expect
 
 
 class Visit:

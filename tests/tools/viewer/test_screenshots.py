@@ -12,7 +12,10 @@ from support.viewer import fill_with_demo, fill_with_demo_by_hand, manager_on, s
 
 TARGET = os.environ.get("SCREENSHOTS", "")
 FOLDER = Path(TARGET).resolve()  # before a test changes the folder it runs in
-pytestmark = pytest.mark.skipif(not TARGET, reason="pictures are taken by: make screenshots")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not TARGET, reason="pictures are taken by: make screenshots"),
+]
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 from support.viewer import ask, manager_on, opened, serving, span
 
-from compact.archive import watching
-from compact.archive.watching import LogWatcher
+from compact.archive import LogWatcher, log
 from compact.tools.cli.app import run
 from compact.tools.cli.demo import demo_session, relive
 from compact.tools.cli.stats import stats_of
@@ -79,8 +78,8 @@ def test_a_log_that_was_made_anew_is_told_from_its_beginning(tmp_path: Path) -> 
 def test_among_many_sessions_one_that_was_quiet_for_long_is_still_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_MANY", 1)
-    monkeypatch.setattr(watching, "_QUIET_LOOKS", 3)
+    monkeypatch.setattr(log, "_MANY", 1)
+    monkeypatch.setattr(log, "_QUIET_LOOKS", 3)
     logs = LogWatcher(opened(tmp_path))
     with manager_on(tmp_path) as manager:
         for name in ("a", "b", "c"):
@@ -90,7 +89,7 @@ def test_among_many_sessions_one_that_was_quiet_for_long_is_still_noticed(
             logs.look()
         manager.preflight("b", HELLO)
         manager.flush()
-        found = [news for _ in range(watching._SELDOM) for news in logs.look()]
+        found = [news for _ in range(log.SELDOM) for news in logs.look()]
         assert [(news.session_id, news.first) for news in found] == [("b", 2)]
 
 

@@ -39,7 +39,7 @@ def connected(ariadne: Ariadne, **settings: Any) -> CompactManager:
 
 
 def told(count: int, text: str = "r") -> list[dict[str, Any]]:
-    return [make(Started(reason=text, note=None)).to_json() for _ in range(count)]
+    return [make(Started(reason="manual", note=text)).to_json() for _ in range(count)]
 
 
 SPAN = {"type": "span", "trace_id": "t", "span_id": "s"}
@@ -127,7 +127,7 @@ def test_batches_stay_under_the_limit(ariadne: Ariadne) -> None:
 def test_one_bad_event_does_not_lose_the_others(ariadne: Ariadne, capsys: pytest.CaptureFixture[str]) -> None:
     ariadne.poison = "POISON"
     batch = told(40)
-    batch[17]["properties"]["reason"] = "POISON"
+    batch[17]["properties"]["note"] = "POISON"
     assert AriadneExporter(ariadne.url).export(batch) == Sent(40, refused=1)
     assert [span["span_id"] for span in ariadne.spans] == [
         event["span_id"] for event in batch if event is not batch[17]

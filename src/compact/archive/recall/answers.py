@@ -1,4 +1,4 @@
-"""What a recovery tool's answer looks like: the marker first, then notes for the model, then the text, all bounded."""
+"""The form of a recall tool's answer: the marker first, then notes for the model, then the text, all bounded."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from compact.messages.markers import RECOVERY_OPENS
 from compact.redaction import MASK
 
 FRAME_CHARS = 1500
-"""Kept free in every answer for its first line and its notes."""
+"""Reserved in every answer for its first line and its notes."""
 
 _LONGEST_CHARACTER = 64
-"""Code points. A longer row of marks is noise, and may be cut anywhere."""
+"""In code points. A longer sequence of combining marks is noise and may be cut anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class AnswerLimits:
     """How large an answer may be.
 
     Raises:
-        ConfigError: a limit is too small to answer anything.
+        ConfigError: a limit is too small for a useful answer.
     """
 
     max_chars: int = 16_000
-    """Characters of one answer, all in all."""
+    """Characters of one whole answer."""
     max_lines: int = 400
-    """Lines of text in one answer of `read_file`, files in one of `ls`."""
+    """Lines of text in one answer of `read_file`; files in one answer of `ls`."""
     max_line_chars: int = 2_000
-    """Characters of one line among others; a line that is asked for alone may take the whole answer."""
+    """Characters of one line among others. A line that is requested alone may take the whole answer."""
     max_matches: int = 50
     """Matching lines in one answer of `grep`."""
 
@@ -46,11 +46,20 @@ class Limits:
 
     @property
     def text_chars(self) -> int:
-        """Characters of one answer without its frame."""
+        """Characters of one answer without its first line and notes."""
         return self.max_chars - FRAME_CHARS
 
 
-class Page:
+class CannotAnswer(Exception):
+    """A request that cannot be answered. `why` tells the model the reason, and `lines` what it could ask instead."""
+
+    def __init__(self, why: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(why)
+        self.why = why
+        self.lines = lines
+
+
+class BoundedLines:
     """Lines, up to a number of characters."""
 
     def __init__(self, max_chars: int) -> None:
@@ -58,7 +67,7 @@ class Page:
         self.left = max_chars
 
     def add(self, line: str) -> bool:
-        """Adds a line; False when there is no room for it, and then for none that follows."""
+        """Add a line. Returns False if there is no room for it; then no later line fits either."""
         if len(line) + 1 > self.left:
             self.left = 0
             return False
@@ -68,14 +77,14 @@ class Page:
 
 
 def answer(headline: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """An answer. It says how many spans of what it shows are masked."""
+    """Compose an answer. It says how many spans of what it shows are masked."""
     masked = sum(line.count(MASK) for line in lines)
     notes = [*notes, _about_masks(masked)] if masked else notes
     return "\n".join([f"{RECOVERY_OPENS}{headline}", *(f"[{note}]" for note in notes), *lines])
 
 
 def cut_near(text: str, end: int) -> int:
-    """Where to cut a text that may go on to `end`: there, or so little before it that no visible character is parted."""
+    """Return where to cut a text at `end` or just before it, so that no visible character is split."""
     if end >= len(text):
         return len(text)
     start = max(0, end - _LONGEST_CHARACTER)
@@ -84,13 +93,13 @@ def cut_near(text: str, end: int) -> int:
 
 
 def quoted(text: str, limit: int = 200) -> str:
-    """Something that a model wrote: on one line, without control characters, shortened."""
+    """Quote something that a model wrote: on one line, without control characters, shortened."""
     shown = repr(text[:limit])
     return shown if len(text) <= limit and len(shown) <= limit + 2 else f"{shown[:limit]}…'"
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and what it counts: `1 file`, `2,000 files`."""
+    """Format a number and what it counts: `1 file`, `2,000 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

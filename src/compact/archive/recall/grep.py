@@ -1,4 +1,4 @@
-"""Lines that match a pattern. RE2 only: the pattern comes from a model, the text from anywhere."""
+"""Finds lines that match a pattern. RE2 only, because the pattern comes from a model and the text from anywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re2  # type: ignore[import-untyped]
 _MAX_PATTERN_CHARS = 1_000
 _MEMORY = 8 << 20
 _EACH_LINE = "(?m)"
-"""`^` and `$` mean the ends of a line."""
+"""Makes `^` and `$` match at the ends of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Match:
     """Where the match starts, in characters."""
 
 
-class Pattern:
+class LinePattern:
     """A pattern that is matched against each line.
 
     Raises:
-        ValueError: it is empty, too long, or nothing that RE2 accepts; says which.
+        ValueError: the pattern is empty, too long, or not accepted by RE2. Says which.
     """
 
     def __init__(self, source: str, *, ignore_case: bool = False) -> None:
@@ -44,7 +44,7 @@ class Pattern:
             raise ValueError("the pattern holds half a character, which no text contains") from None
 
     def matches(self, text: str) -> Iterator[Match]:
-        """The matching lines, in order."""
+        """Find the matching lines, in order."""
         data = text.removesuffix("\n").encode("utf-8", "replace")
         place = 0
         line = 0
@@ -66,7 +66,7 @@ def _options(ignore_case: bool) -> Any:
     options.log_errors = False
     options.max_mem = _MEMORY
     options.case_sensitive = not ignore_case
-    options.never_nl = True  # a match never reaches over the end of its line
+    options.never_nl = True  # a match never crosses the end of its line
     return options
 
 

@@ -1,7 +1,7 @@
-"""A stored text in passages: short enough to be shown, long enough to mean something, each with its place.
+"""Splits a stored text into passages: short enough to show, long enough to mean something, each with its place.
 
-A passage never reaches over the border between two messages of a conversation, so the same message in the histories of
-two steps gives the same passages.
+A passage never crosses the border between two messages of a conversation, so the same message gives the same passages in
+the histories of two steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compact.archive import keys
 PASSAGE_CHARS = 1200
 """About 300 tokens."""
 OVERLAP_CHARS = 200
-"""What a passage repeats of the one before it, so that what stands at a border is found with its surroundings."""
+"""How much a passage repeats of the previous one, so that text at a border is found with its surroundings."""
 
 _HEADING = re.compile(r"## (\d+)(?:\. \S+)?")
 _BREAK = re.compile(r"[\s,;(){}\[\]]")
@@ -32,13 +32,13 @@ class Passage:
     """Counted from 1."""
     last_line: int
     column: int
-    """Characters of the first line before it; more than 0 only inside long lines."""
+    """Characters of the first line that come before it; more than 0 only inside long lines."""
     message: int | None
-    """The number of the message that it belongs to, counted from 1 as in the page."""
+    """The number of its message, counted from 1 as on the page."""
 
 
 class _Unit(NamedTuple):
-    """A line, or a piece of a long one: what passages are made of."""
+    """A line, or a piece of a long one. Passages consist of these."""
 
     start: int
     end: int
@@ -47,21 +47,21 @@ class _Unit(NamedTuple):
 
 
 def split(text: str, path: str) -> Iterator[Passage]:
-    """The passages of a file, in order; the whole text is in them."""
+    """Split a file into passages, in order. Together they contain the whole text."""
     in_history = path.startswith(f"/{keys.HISTORY}/")
     message = 0
     units: list[_Unit] = []
     for number, start, end in _lines(text):
         if in_history and _opens_message(text[start:end], message + 1):
-            yield from _grouped(units, message or None)
+            yield from _group(units, message or None)
             units = []
             message += 1
         units.extend(_units(text, number, start, end))
-    yield from _grouped(units, message or None)
+    yield from _group(units, message or None)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, int]]:
-    """Each line: its number from 1, where it starts, where it ends (behind its line break)."""
+    """Return each line's number from 1, its start, and its end after the line break."""
     number, start = 0, 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
@@ -71,7 +71,7 @@ def _lines(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _opens_message(line: str, number: int) -> bool:
-    """Whether a line is the heading of message `number`. Only the next number counts: pages quote other pages."""
+    """Return whether a line is the heading of message `number`. Only that number counts, because pages quote pages."""
     heading = _HEADING.fullmatch(line.rstrip("\n")) if line.startswith("## ") else None
     return heading is not None and heading[1] == str(number)
 
@@ -88,7 +88,7 @@ def _units(text: str, number: int, start: int, end: int) -> Iterator[_Unit]:
     yield _Unit(place, end, number, place - start)
 
 
-def _grouped(units: list[_Unit], message: int | None) -> Iterator[Passage]:
+def _group(units: list[_Unit], message: int | None) -> Iterator[Passage]:
     first = 0
     while first < len(units):
         start = units[first].start
@@ -109,7 +109,7 @@ def _grouped(units: list[_Unit], message: int | None) -> Iterator[Passage]:
 
 
 def _overlapping(units: list[_Unit], last: int) -> int:
-    """Where the next passage begins: so far back that it repeats at most OVERLAP_CHARS."""
+    """Return where the next passage begins: as far back as OVERLAP_CHARS allow."""
     end = units[last].end
     first = last + 1
     while first > 0 and end - units[first - 1].start <= OVERLAP_CHARS:

@@ -1,15 +1,13 @@
-"""Ranked search in what was archived of a session: BM25 over passages, with SQLite's FTS5.
+"""Ranked search in a session's archive: BM25 over passages, with SQLite's FTS5.
 
-The index is a cache that holds terms and places, no text. Between two searches it is one piece of bytes, in memory and
-in a file under the session's folder that is replaced in one step and carries its own hash. So nothing stays open, two
-processes never share a database, and a torn file is never read as one. Whatever is wrong with it, it is made anew from
-the archive.
+The index is a cache of terms and places without text. Between two searches it is a byte string, in memory and in a file in
+the session's folder that is replaced atomically and carries its own hash. So nothing stays open, two processes never share
+a database, and a torn file is never used. If anything is wrong with the index, it is rebuilt from the archive.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -18,19 +16,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.archive import keys
-from compact.archive.protocol import FileInfo
-from compact.archive.reading import Reader
+from compact.archive.reading import FileInfo, Reader
 from compact.archive.recall.passages import split
 from compact.archive.recall.terms import terms
 from compact.archive.records import already_stored, digest
 from compact.errors import ArchiveError
 
 INDEX = f"{keys.CACHES}/search"
-"""The saved index, in the session's folder."""
+"""The name of the saved index in the session's folder."""
 
 _FORMAT = "compact search index 1"
 _SAVING_ADAPTERS = frozenset({"fs", "memory"})
-"""An object store would charge for each new version of the index: there it stays in this process."""
+"""An object store would charge for each new version of the index, so there it stays in this process."""
 _MOST_TERMS = 64
 _MOST_QUERY_CHARS = 10_000
 _SCHEMA = """
@@ -42,12 +39,11 @@ CREATE INDEX places_of ON places (passage);
 CREATE VIRTUAL TABLE words USING fts5 (body, content='', tokenize='porter ascii');
 """
 _RANKED = "SELECT rowid, bm25(words) FROM words WHERE words MATCH ? ORDER BY 2, 1 LIMIT ?"
-# The oldest place of a passage: it stays the same when later steps archive the same message again.
+# The oldest place of a passage, because it stays the same when later steps archive the same message again.
 _PLACE = """
 SELECT path, first, past, first_line, last_line, col, message
 FROM places JOIN files ON files.id = file WHERE passage = ? ORDER BY places.rowid LIMIT 1
 """
-_HISTORY_STEP = re.compile(rf"/{keys.HISTORY}/step-(\d+)\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +56,11 @@ class Hit:
     column: int
     """Characters of the first line before it."""
     step: int | None
-    """Before which step the conversation stood so; None in a tool's output."""
+    """The step before which the conversation contained it; None in a tool's output."""
     message: int | None
-    """Which message of the conversation; None in a tool's output."""
+    """The number of the message in the conversation; None in a tool's output."""
     score: float
-    """BM25: higher is better. Comparable within one answer only."""
+    """BM25: higher is better. Comparable only within one answer."""
     text: str
 
 
@@ -78,15 +74,15 @@ class SearchIndex:
         self._image: bytes | None = None
 
     def search(self, query: str, limit: int = 5) -> list[Hit]:
-        """The passages that fit a query best, best first. Any text is a query; one without a word finds nothing.
+        """Return the passages that fit a query best, best first. Any text is a query; one without words finds nothing.
 
         Raises:
             ArchiveError: the archive cannot be read, or this Python's SQLite has no FTS5.
         """
         listing = self._archive.listing(self._session_id)
         if listing.problem is not None:
-            # What the index knows besides cannot be read now. It is kept for when that is over.
-            with closing(_opened(b"")) as database:
+            # The rest of what the index knows cannot be read now, so the index is kept as it is until it can.
+            with closing(_open(b"")) as database:
                 self._refresh(database, listing.files)
                 return list(self._hits(database, query, limit))
         with self._lock:
@@ -99,21 +95,21 @@ class SearchIndex:
                 return self._answer(query, limit, listing.files)
 
     def _answer(self, query: str, limit: int, files: list[FileInfo]) -> list[Hit]:
-        with closing(_opened(self._image or b"")) as database:
+        with closing(_open(self._image or b"")) as database:
             if self._refresh(database, files):
                 self._image = database.serialize()
                 self._save(self._image)
             return list(self._hits(database, query, limit))
 
     def _refresh(self, database: sqlite3.Connection, files: list[FileInfo]) -> bool:
-        """Reads what is new; says whether something was."""
+        """Read files that are new. Returns whether there were any."""
         present = {info.path: info.size for info in files}
         known: dict[str, int] = dict(database.execute("SELECT path, size FROM files"))
         if any(present.get(path) != size for path, size in known.items()):
-            raise _UnusableError  # records never change: files were pruned, or it is the index of another archive
+            raise _UnusableError  # records never change: files were pruned, or the index belongs to another archive
         new = [path for path in present if path not in known]
         for path in new:
-            text = self._text(path)
+            text = self._archive.find_text(self._session_id, path)
             if text is not None:
                 _add_file(database, path, present[path], text)
         return bool(new)
@@ -128,54 +124,45 @@ class SearchIndex:
                 _PLACE, (passage,)
             ).fetchone()
             if path not in texts:
-                texts[path] = self._text(path)
+                texts[path] = self._archive.find_text(self._session_id, path)
             text = texts[path]
             if text is not None:
-                step = _HISTORY_STEP.fullmatch(path)
                 yield Hit(
                     path=path,
                     first_line=first_line,
                     last_line=last_line,
                     column=column,
-                    step=int(step[1]) if step else None,
+                    step=keys.history_step(path[1:]),
                     message=message,
                     score=-score,
                     text=text[first:past],
                 )
 
-    def _text(self, path: str) -> str | None:
-        try:
-            return self._archive.read_text(self._session_id, path)
-        except ArchiveError as problem:
-            if problem.details.get("reason") == "missing":
-                return None  # removed since it was listed
-            raise
-
     def _key(self) -> str:
         return f"{self._archive.folder(self._session_id)}/{INDEX}"
 
     def _saved(self) -> bytes:
-        """The saved index, or nothing when it is missing, torn or of another version."""
+        """Return the saved index; empty if it is missing, torn or of another version."""
         with suppress(ArchiveError):
-            data = self._archive._store.read(self._key()) or b""
+            data = self._archive.store.read(self._key()) or b""
             head, _, image = data.partition(b"\n")
             if head == _head(image):
                 return image
         return b""
 
     def _save(self, image: bytes) -> None:
-        store = self._archive._store
+        store = self._archive.store
         if store.adapter in _SAVING_ADAPTERS:
-            with suppress(ArchiveError):  # it is only a cache: the next process makes its own
+            with suppress(ArchiveError):  # it is only a cache, and the next process builds its own
                 store.replace(self._key(), already_stored(_head(image) + b"\n" + image))
 
 
 class _UnusableError(Exception):
-    """The index is damaged, or speaks of files that are not there."""
+    """The index is damaged, or names files that are not there."""
 
 
-def _opened(image: bytes) -> sqlite3.Connection:
-    """A database in memory: a copy of the image, or an empty one."""
+def _open(image: bytes) -> sqlite3.Connection:
+    """Open a database in memory: a copy of the image, or an empty one."""
     database = sqlite3.connect(":memory:")
     try:
         if image:
@@ -206,7 +193,7 @@ def _add_file(database: sqlite3.Connection, path: str, size: int, text: str) -> 
 
 
 def _passage_number(database: sqlite3.Connection, words: str) -> int:
-    """The number of a passage. A text that is archived again, with the next step, is indexed once."""
+    """Return the number of a passage. A text that later steps archive again is indexed once."""
     fingerprint = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=16).digest()
     known = database.execute("SELECT id FROM passages WHERE digest = ?", (fingerprint,)).fetchone()
     if known is not None:
@@ -217,7 +204,7 @@ def _passage_number(database: sqlite3.Connection, words: str) -> int:
 
 
 def _match(query: str) -> str:
-    """The query in FTS5's language: any of its terms. Terms hold letters and digits only, so nothing is an operator."""
+    """Write a query for FTS5: any of its terms. Terms are only letters and digits, so none is an operator."""
     wanted = list(dict.fromkeys(terms(query[:_MOST_QUERY_CHARS])))[:_MOST_TERMS]
     return " OR ".join(f'"{term}"' for term in wanted)
 

@@ -1,6 +1,6 @@
-"""Text as search terms: words, the parts of identifiers beside the whole, characters where words have no spaces.
+"""Splits text into search terms: words, identifiers and their parts, and characters in scripts without spaces.
 
-The same function reads what is stored and what is asked, so the two always agree.
+Stored texts and queries are split by the same function, so the two always agree.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ _NAME = re.compile(r"\w+(?:[-./:\\]\w+)*")
 """A word, a path, a dotted name, a name with hyphens."""
 _WORD = re.compile(r"\w+")
 _ESCAPED = re.compile(r"\\[nrt](\w+)")
-"""In JSON text a line break is `\\n`: the word behind it would carry that letter."""
+"""In JSON text a line break is `\\n`, and its letter would stick to the next word."""
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-"""What tools send to a terminal: it would stick to the word behind it."""
+"""Terminal colours, which would stick to the next word."""
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
 )
-"""Thai, Lao, Burmese, Khmer, kana, Han, Hangul: scripts whose words are not parted by spaces, or carry endings."""
+"""Thai, Lao, Burmese, Khmer, kana, Han, Hangul: scripts whose words are not separated by spaces, or carry endings."""
 
 _LONGEST_NAME = 120
 _MOST_HUMPS = 6
-"""More changes of case in one word than a name has: encoded data, of which no part means anything."""
+"""A word with more changes of case is encoded data, and its parts mean nothing."""
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text, repeated as often as they occur. They hold no ASCII character but letters and digits."""
+    """Return the terms of a text, as often as they occur. Their ASCII characters are letters and digits only."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     if "\x1b" in text:
@@ -65,7 +65,7 @@ def _of_word(word: str) -> Iterator[str]:
 
 
 def _whole(word: str) -> str:
-    """One spelling for `readFile`, `read_file`, `read-file` and `readfile`."""
+    """Return the one spelling of `readFile`, `read_file`, `read-file` and `readfile`."""
     return word.replace("_", "").casefold()
 
 
@@ -77,7 +77,7 @@ def _humps(piece: str) -> list[str]:
 
 
 def _of_foreign(piece: str) -> Iterator[str]:
-    """Single characters and pairs of neighbours of unspaced scripts; other letters as words."""
+    """Return characters and pairs of adjacent characters of unspaced scripts; other letters as words."""
     end = 0
     for run in _UNSPACED.finditer(piece):
         if run.start() > end:

@@ -1,1 +1,1 @@
-"""Where the archive's bytes lie: files, memory, an object store, or a host's own backend."""
+"""Where the archive's bytes lie: on a disk, in memory, in an object store, or in a host's own backend."""

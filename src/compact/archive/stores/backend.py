@@ -1,14 +1,14 @@
-"""An archive on a host's own filesystem: any object with `write_file(path, content)`.
+"""A store on a host's own filesystem: any object with `write_file(path, content)`.
 
-Records lie in memory. What an agent may read is given to the host's filesystem too, under the path that the agent is
-told, and counts as stored only after the host has taken it: an error of the host is an ArchiveError, and the text stays in
-the context.
+Records lie in memory. Files that an agent may read are also written to the host's filesystem, under the path that the agent
+is told. They count as stored only after the host has taken them: an error of the host is an ArchiveError, and the text
+stays in the context.
 
     /tool_outputs/{tool}_{call}_{sha12}.txt
     /conversation_history/step-001.md               the conversation before a step, as a page
-    /conversation_history/step-001_{sha12}.jsonl    the same, message for message; never overwritten, as its name is its hash
+    /conversation_history/step-001_{sha12}.jsonl    the same, one message a line; never overwritten, as its name is its hash
 
-The paths carry no session, so the conversations of one backend are those of one session.
+The paths carry no session, so one backend holds the conversations of only one session.
 """
 
 from __future__ import annotations
@@ -16,47 +16,28 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from compact import turns
 from compact.archive import keys
-from compact.archive.archive import Archive
-from compact.archive.log import Listener
-from compact.archive.protocol import Created, Redactor
 from compact.archive.records import Record, read_state
-from compact.archive.steps import moves
 from compact.archive.stores.memory import MemoryStore
+from compact.archive.stores.port import Created
 from compact.errors import ArchiveError, ConfigError
-from compact.events import Ids, Recorder
-from compact.redaction import Redactor as DefaultRedactor
 
 
 class Backend(Protocol):
-    """A host's filesystem. It says that a write failed by raising, or by an answer that is False or carries an error."""
+    """A host's filesystem. It reports a failed write by raising, or by an answer that is False or carries an error."""
 
     def write_file(self, path: str, content: str) -> Any:
-        """Stores a text under an absolute path, in the place of what is there."""
-        ...
-
-
-def backend_archive(
-    backend: Backend,
-    redactor: Redactor | None = None,
-    recorder: Recorder | None = None,
-    listener: Listener | None = None,
-) -> Archive:
-    """An archive for `CompactManager(archive=...)` whose readable files lie in a host's filesystem.
-
-    Raises:
-        ConfigError: the object has no `write_file`, or an async one.
-    """
-    recorder = recorder or Recorder(lambda: datetime.now(UTC), Ids("compact"))
-    return Archive(BackendStore(backend), redactor or DefaultRedactor(), recorder, listener=listener)
+        """Store a text under an absolute path, replacing what is there."""
 
 
 class BackendStore(MemoryStore):
-    """Records in a dict, and every file that an agent may read in the host's filesystem as well."""
+    """Records in a dict; every file that an agent may read is in the host's filesystem as well.
+
+    Raises:
+        ConfigError: the backend has no `write_file`, or an async one.
+    """
 
     adapter = "backend"
 
@@ -74,7 +55,7 @@ class BackendStore(MemoryStore):
         self._owner: str | None = None
 
     def create(self, key: str, record: Record) -> Created:
-        """See `Store.create`. A step is created only after its conversation is with the host.
+        """See `Store.create`. A step is created only after the host has taken its conversation.
 
         Raises:
             ArchiveError: the host did not take a file; nothing is stored.
@@ -89,12 +70,12 @@ class BackendStore(MemoryStore):
             return super().create(key, record)
 
     def address(self, key: str) -> str:
-        """The path in the host's filesystem; of other records a name for people."""
+        """Return the path in the host's filesystem; for records that are not there, a name for people."""
         name = key.partition("/")[2]
         return f"/{name}" if _is_readable(name) else super().address(key)
 
     def _write_conversation(self, folder: str, state: Record) -> None:
-        """The step's conversation, while it can still be refused: once the state is created, the step is made."""
+        """Write the step's conversation while it can still be refused. Once the state is created, the step is made."""
         if self._owner not in (None, folder):
             raise ArchiveError(
                 f"the conversations of {self._owner} are in this backend; those of {folder} would replace them",
@@ -103,15 +84,13 @@ class BackendStore(MemoryStore):
                 reason="taken",
             )
         step = read_state(state.data)
-        staged = {final: source for source, final in moves(folder, step)}
         transcript, page = step.files["transcript"], step.files["history"]
         exact = f"{page.name.removesuffix('.md')}_{transcript.sha256[:12]}.jsonl"
-        for ref, name in ((transcript, exact), (page, page.name)):
-            self._write(f"/{name}", self.read(staged[f"{folder}/{ref.name}"]) or b"")
+        for kind, name in (("transcript", exact), ("history", page.name)):
+            self._write(f"/{name}", self.read(f"{folder}/{keys.staged_name(step.attempt, kind)}") or b"")
         self._owner = folder
 
     def _write(self, path: str, data: bytes) -> None:
-        turns.rest()
         try:
             answer = self._backend.write_file(path, data.decode("utf-8", "replace"))
         except Exception as problem:
@@ -124,12 +103,12 @@ class BackendStore(MemoryStore):
 
 
 def _is_readable(name: str) -> bool:
-    """Whether an agent may read a record of that name."""
+    """Return whether an agent may read a record of that name."""
     return name.startswith((f"{keys.OUTPUTS}/", f"{keys.HISTORY}/")) and not keys.is_hidden(name)
 
 
 def _says_error(answer: Any) -> bool:
-    # Hosts whose tools answer a model do not raise: they return a text, or an object with an error in it.
+    # Hosts whose tools answer a model do not raise. They return a text, or an object that carries an error.
     if isinstance(answer, str):
         return answer.lower().startswith("error")
     error = answer.get("error") if isinstance(answer, Mapping) else getattr(answer, "error", None)

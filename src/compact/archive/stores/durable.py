@@ -1,14 +1,14 @@
-"""The write sequence: the order of system calls after which a record is there, whole, and survives power loss.
+"""The write sequence: the system calls after which a record is there, whole, and survives power loss.
 
     new file      open O_EXCL|O_NOFOLLOW 0600, write all, fsync, close        under a hidden name
     its name      link(2) to the final name                                   exclusive: an existing name is never replaced
     clean up      unlink the hidden name, fsync the folder
 
-A crash before the link leaves a hidden file that is swept later; after it, the whole record. A name that was linked is
-never taken back: another process may have built on it already. If the folder's fsync then fails, the write is reported
-as failed, and what may be seen is whole.
+A crash before the link leaves a hidden file that is swept later; a crash after it leaves the whole record. A linked name is
+never taken back, because another process may already have built on it. If the folder's fsync then fails, the write is
+reported as failed, and whatever is visible is whole.
 
-Every function works on an open folder and raises OSError; `compact.archive.stores.tree` explains it.
+Every function works on an open folder and raises OSError, which `compact.archive.stores.files` turns into ArchiveError.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import stat
 import time
 from contextlib import suppress
 
-from compact import turns
 from compact.archive.stores import owners
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-# Without O_NONBLOCK the open of a pipe that somebody put there would wait forever.
+# Without O_NONBLOCK, opening a pipe that somebody put there would wait forever.
 _EXISTING = os.O_NOFOLLOW | os.O_NONBLOCK
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 _NOT_REPLACING = 1  # RENAME_NOREPLACE
@@ -34,23 +33,22 @@ _LOCK_PAUSE_S = 0.002
 
 
 def write_new(folder: int, name: str, data: bytes) -> None:
-    """A new file with all of `data`, on disk. Its name is durable after `sync_folder`."""
+    """Write all of `data` to a new file and sync it. Its name is durable after `sync_folder`."""
     file = os.open(name, _NEW, 0o600, dir_fd=folder)
     try:
         try:
             _write_all(file, data)
-            turns.rest()
             os.fsync(file)
         finally:
             os.close(file)
     except BaseException:
-        # After a failed fsync the pages count as clean: a second fsync would lie. The file is given up.
+        # After a failed fsync the kernel counts the pages as clean, so a second fsync would lie. Give the file up.
         discard(folder, name)
         raise
 
 
 def create(folder: int, name: str, data: bytes) -> bool:
-    """The record under its final name, durable; False when the name is taken."""
+    """Write a record under its final name, durable on return. Returns False if the name is taken."""
     hidden = f".tmp-{owners.unique_id()}"
     write_new(folder, hidden, data)
     try:
@@ -63,7 +61,7 @@ def create(folder: int, name: str, data: bytes) -> bool:
 
 
 def give_name(folder: int, hidden: str, name: str) -> bool:
-    """Lets `name` stand for the file that `hidden` stands for; False when the name is taken."""
+    """Link the file `hidden` to `name`. Returns False if the name is taken."""
     try:
         os.link(hidden, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -76,7 +74,7 @@ def give_name(folder: int, hidden: str, name: str) -> bool:
 
 
 def publish(folder: int, hidden: str, name: str) -> None:
-    """Gives a staged file its final name, unless somebody already did. `sync_folder` makes it durable."""
+    """Give a staged file its final name, unless somebody already did. `sync_folder` makes it durable."""
     try:
         if give_name(folder, hidden, name) or _same_file(folder, hidden, name):
             return
@@ -84,12 +82,12 @@ def publish(folder: int, hidden: str, name: str) -> None:
         if _exists(folder, name):
             return
         raise
-    # The staged file stays: it is the record, and what stands in its place is not.
+    # Keep the staged file: it is the record, and the file under its name is not.
     raise FileExistsError(errno.EEXIST, "another file has its name")
 
 
 def replace(folder: int, name: str, data: bytes) -> None:
-    """Puts a new record in the place of an old one, in one step."""
+    """Replace a record by a new one atomically."""
     hidden = f".tmp-{owners.unique_id()}"
     write_new(folder, hidden, data)
     try:
@@ -101,10 +99,10 @@ def replace(folder: int, name: str, data: bytes) -> None:
 
 
 def append(folder: int, name: str, data: bytes, lock_timeout_s: float) -> bool:
-    """Adds whole lines to a log, in one write; True when a torn last line had to be cut off first.
+    """Add whole lines to a log in one write. Returns True if a torn last line had to be cut off first.
 
-    Writers take turns by a lock on the file, which the kernel drops when its holder dies. The file is opened anew each
-    time: a descriptor shared through fork would share the lock too.
+    Writers lock the file, and the kernel drops the lock when its holder dies. The file is opened anew each time, because
+    a descriptor shared through fork would share the lock too.
     """
     file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND | _EXISTING, 0o600, dir_fd=folder)
     try:
@@ -116,7 +114,7 @@ def append(folder: int, name: str, data: bytes, lock_timeout_s: float) -> bool:
         try:
             _write_all(file, data)
         except BaseException:
-            with suppress(OSError):  # what stays is cut off by the next writer
+            with suppress(OSError):  # the next writer cuts off what stays
                 os.ftruncate(file, whole)
             raise
     finally:
@@ -125,7 +123,7 @@ def append(folder: int, name: str, data: bytes, lock_timeout_s: float) -> bool:
 
 
 def read(folder: int, name: str) -> bytes | None:
-    """All of a file, or None when there is none."""
+    """Return the content of a file, or None if there is none."""
     try:
         file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
     except FileNotFoundError:
@@ -141,13 +139,12 @@ def read(folder: int, name: str) -> bytes | None:
 
 
 def sync(folder: int, name: str) -> None:
-    """Makes an existing file and its name durable, whoever wrote it."""
+    """Make an existing file and its name durable, whoever wrote it."""
     try:
         file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
     except FileNotFoundError:
         return
     try:
-        turns.rest()
         os.fsync(file)
     finally:
         os.close(file)
@@ -155,18 +152,17 @@ def sync(folder: int, name: str) -> None:
 
 
 def sync_folder(folder: int) -> None:
-    """Makes the names in a folder durable."""
+    """Make the names in a folder durable."""
     try:
-        turns.rest()
         os.fsync(folder)
     except OSError as problem:
-        # EINVAL: this filesystem cannot sync a folder. It has no such guarantee to give, and no error to report.
+        # EINVAL: this filesystem cannot sync a folder, so it has no guarantee to give and no error to report.
         if problem.errno != errno.EINVAL:
             raise
 
 
 def discard(folder: int, name: str) -> None:
-    """Removes a hidden file if it can; what stays is swept when its owner is gone."""
+    """Remove a hidden file if possible. What stays is swept when its owner is gone."""
     with suppress(OSError):
         os.unlink(name, dir_fd=folder)
 
@@ -223,7 +219,7 @@ def _lock(file: int, timeout_s: float) -> None:
 
 
 def _rename_to_new(folder: int, hidden: str, name: str, refused: OSError) -> bool:
-    """The same promise on filesystems without hard links: a rename that never replaces (Linux)."""
+    """Keep the same promise on filesystems without hard links: rename without replacing (Linux only)."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:

@@ -1,75 +1,255 @@
-"""The archive on a local disk."""
+"""The archive on a local disk: a folder tree addressed by keys, in which no symbolic link is ever followed.
+
+This file turns keys into open folders and OSError into ArchiveError. `compact.archive.stores.durable` makes writes durable.
+Nothing stays open between two calls, so a store may be used from any thread and after a fork.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 
-from compact.archive.protocol import Appended, Created, Entry
 from compact.archive.records import Record, digest
-from compact.archive.stores.tree import Tree
+from compact.archive.stores import durable
+from compact.archive.stores.port import Appended, Blob, Created
+from compact.errors import ArchiveError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_HINTS = {
+    errno.ENOSPC: "Free disk space or move the archive's root; nothing was taken out of the context",
+    errno.EDQUOT: "The disk quota is used up: raise it or move the archive's root",
+    errno.EIO: "The disk reported an error: check it before going on",
+    errno.EACCES: "Give this process the right to write there, or move the archive's root",
+    errno.EPERM: "Give this process the right to write there, or move the archive's root",
+    errno.EROFS: "The filesystem is read-only: move the archive's root",
+    errno.EMFILE: "Too many open files in this process: raise its limit (ulimit -n) or close some",
+    errno.ENFILE: "Too many open files on this machine: raise the system's limit",
+    errno.ELOOP: "A symbolic link stands where a file or folder of the archive should be: remove it",
+    errno.ENOTDIR: "A file or a symbolic link stands where a folder of the archive should be: remove it",
+    errno.ENAMETOOLONG: "The archive's root is too deep: choose a shorter path",
+    errno.ETIMEDOUT: "A stopped or stuck process holds the lock on that file: end it",
+}
 
 
 class FsStore:
-    """Files under one root; see `compact.archive.stores.durable` for what survives what."""
+    """Durable files under one root. Creates folders with mode 0700 and files with mode 0600."""
 
     adapter = "fs"
     settle_s = 0.0
 
     def __init__(self, root: str | os.PathLike[str], *, lock_timeout_s: float = 5.0) -> None:
-        self._root = os.fspath(root)
-        self._tree = Tree(root, lock_timeout_s=lock_timeout_s)
+        self._shown_root = os.fspath(root)
+        self.root = Path(root).absolute()  # a host may change its working folder later
+        self._lock_timeout_s = lock_timeout_s
+        self._durable_folders: set[tuple[str, ...]] = set()
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`."""
-        self._tree.stage(key, record.data)
+        with self._writing(key) as (folder, name):
+            durable.write_new(folder, name, record.data)
+            durable.sync_folder(folder)
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         """See `Store.publish`."""
-        self._tree.publish(moves)
+        by_folder: dict[str, list[tuple[str, str]]] = {}
+        for source, target in moves:
+            by_folder.setdefault(target.rpartition("/")[0], []).append((source, target))
+        for group in by_folder.values():
+            hidden = [source.rpartition("/")[2] for source, _ in group]
+            with self._writing(group[0][1]) as (folder, _):
+                for name, (_, target) in zip(hidden, group, strict=True):
+                    durable.publish(folder, name, target.rpartition("/")[2])
+                durable.sync_folder(folder)
+                for name in hidden:
+                    durable.discard(folder, name)
 
     def create(self, key: str, record: Record) -> Created:
-        """See `Store.create`."""
-        if self._tree.create(key, record.data):
-            return "created"
-        present = self._tree.read(key)
+        """See `Store.create`. A file that already has the name is made durable too."""
+        with self._writing(key) as (folder, name):
+            if durable.create(folder, name, record.data):
+                return "created"
+            durable.sync(folder, name)
+        present = self.read(key)
         return "same" if present is not None and digest(present) == record.sha256 else "taken"
 
     def replace(self, key: str, record: Record) -> None:
         """See `Store.replace`."""
-        self._tree.replace(key, record.data)
+        with self._writing(key) as (folder, name):
+            durable.replace(folder, name, record.data)
 
     def append(self, log: str, record: Record) -> Appended:
         """See `Store.append`."""
-        return "mended" if self._tree.append(log, record.data) else "appended"
+        with self._writing(log) as (folder, name):
+            mended = durable.append(folder, name, record.data, self._lock_timeout_s)
+        return "mended" if mended else "appended"
 
     def sync(self, log: str) -> None:
         """See `Store.sync`."""
-        self._tree.sync(log)
+        with self._writing(log) as (folder, name):
+            durable.sync(folder, name)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
-        return self._tree.read(key)
+        parts, name = _split(key)
+        with _explain("read", key), self._open(parts) as folder:
+            return None if folder is None else durable.read(folder, name)
 
     def read_log(self, log: str) -> bytes:
         """See `Store.read_log`."""
-        return self._tree.read(log) or b""
+        return self.read(log) or b""
 
-    def entries(self, folder: str, prefix: str = "") -> list[Entry]:
-        """See `Store.entries`."""
-        return self._tree.entries(folder, prefix)
+    def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """See `Store.blobs`. Lists regular files only."""
+        with _explain("list", folder), self._open((folder,)) as opened:
+            found = [] if opened is None else list(_walk(opened, folder, f"{folder}/{prefix}"))
+        return sorted(found, key=lambda blob: blob.key)
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""
-        return self._tree.folders()
+        with _explain("list", ""), self._open(()) as root:
+            if root is None:
+                return []
+            with os.scandir(root) as items:
+                return sorted(item.name for item in items if item.is_dir(follow_symlinks=False))
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See `Store.delete`."""
-        self._tree.delete(keys)
+        """See `Store.delete`. Durable on return."""
+        touched = set()
+        for key in keys:
+            parts, name = _split(key)
+            touched.add(parts)
+            with _explain("delete", key), self._open(parts) as folder:
+                if folder is not None:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+        for parts in sorted(touched):
+            with _explain("delete", "/".join(parts)), self._open(parts) as folder:
+                if folder is not None:
+                    durable.sync_folder(folder)
 
     def address(self, key: str) -> str:
-        """The path of a record, under the root as it was given."""
-        return os.path.join(self._root, *key.split("/"))  # noqa: PTH118  # "./x" must not become "x"
+        """Return the path of a record, under the root as it was given."""
+        return os.path.join(self._shown_root, *key.split("/"))  # noqa: PTH118  # "./x" must not become "x"
 
     def close(self) -> None:
-        """Nothing is open between two calls."""
+        """Do nothing: no file stays open between two calls."""
+
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[tuple[int, str]]:
+        parts, name = _split(key)
+        with _explain("write", key):
+            if parts not in self._durable_folders:
+                self._make_folders(parts)
+                self._durable_folders.add(parts)
+            with self._open(parts) as folder:
+                if folder is None:
+                    # Somebody removed the folder after it was made; the next try makes it again.
+                    self._durable_folders.discard(parts)
+                    raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
+                yield folder, name
+
+    @contextmanager
+    def _open(self, parts: tuple[str, ...]) -> Iterator[int | None]:
+        """Open a folder component by component from the root. Yields None if it does not exist."""
+        opened: list[int] = []
+        try:
+            try:
+                # The root itself may be a link: the operator chose it.
+                opened.append(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY))
+                for part in parts:
+                    opened.append(os.open(part, _FOLDER, dir_fd=opened[-1]))
+            except FileNotFoundError:
+                yield None
+            else:
+                yield opened[-1]
+        finally:
+            for each in opened:
+                os.close(each)
+
+    def _make_folders(self, parts: tuple[str, ...]) -> None:
+        """Make a folder and its missing parents, and make their names durable.
+
+        A folder that already exists is synced once too, because its maker may have died before doing so.
+        """
+        _make_root(self.root)
+        for depth, name in enumerate(parts):
+            with self._open(parts[:depth]) as above:
+                if above is None:
+                    raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=above)
+                durable.sync_folder(above)
+
+
+def _make_root(root: Path) -> None:
+    try:
+        os.mkdir(root, 0o700)  # noqa: PTH102  # all system calls of the archive go through `os`, see its tests
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        if root.parent == root:
+            raise
+        _make_root(root.parent)
+        with suppress(FileExistsError):
+            os.mkdir(root, 0o700)  # noqa: PTH102
+    above = os.open(root.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        durable.sync_folder(above)
+    finally:
+        os.close(above)
+
+
+def _split(key: str) -> tuple[tuple[str, ...], str]:
+    *parts, name = key.split("/")
+    if any(part in {"", ".", ".."} or "\0" in part for part in (*parts, name)):
+        raise ArchiveError(f"not a key of the archive: {key!r:.200}", key=key, reason="outside")
+    return tuple(parts), name
+
+
+def _walk(folder: int, path: str, prefix: str) -> Iterator[Blob]:
+    with os.scandir(folder) as items:
+        for item in items:
+            key = f"{path}/{item.name}"
+            status = _status(item)
+            if status is None or not (key.startswith(prefix) or prefix.startswith(f"{key}/")):
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield Blob(key, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+            elif stat.S_ISDIR(status.st_mode):
+                yield from _walk_below(folder, item.name, key, prefix)
+
+
+def _walk_below(folder: int, name: str, path: str, prefix: str) -> Iterator[Blob]:
+    below = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        yield from _walk(below, path, prefix)
+    finally:
+        os.close(below)
+
+
+def _status(item: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return item.stat(follow_symlinks=False)
+    except FileNotFoundError:  # removed since the folder was read
+        return None
+
+
+@contextmanager
+def _explain(action: str, key: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        number = problem.errno or 0
+        name = errno.errorcode.get(number, type(problem).__name__)
+        raise ArchiveError(
+            f"could not {action} {key or 'the archive'}: {problem.strerror or problem} ({name})",
+            hint=_HINTS.get(number, "Check the archive's root and try again"),
+            key=key,
+            errno=number,
+            reason="io",
+        ) from problem

@@ -1,4 +1,4 @@
-"""The archive in memory: for tests, and for agents that leave nothing behind."""
+"""The archive in memory: for tests, and for agents that must leave nothing behind."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from compact.archive.protocol import Appended, Created, Entry
 from compact.archive.records import Record, digest
+from compact.archive.stores.port import Appended, Blob, Created
 from compact.errors import ArchiveError
 from compact.events import Clock
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class MemoryStore:
-    """Records in a dict. Nothing of it survives the process."""
+    """Records in a dict. Nothing survives the process."""
 
     adapter = "memory"
     settle_s = 0.0
 
-    def __init__(self, clock: Clock = _now) -> None:
+    def __init__(self, clock: Clock = lambda: datetime.now(UTC)) -> None:
         self._clock = clock
         self._held: dict[str, tuple[bytes | bytearray, datetime]] = {}
         self._lock = threading.Lock()
@@ -63,7 +59,7 @@ class MemoryStore:
         return "appended"
 
     def sync(self, log: str) -> None:
-        """Nothing to wait for."""
+        """Do nothing: memory is never durable."""
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -75,12 +71,12 @@ class MemoryStore:
         """See `Store.read_log`."""
         return self.read(log) or b""
 
-    def entries(self, folder: str, prefix: str = "") -> list[Entry]:
-        """See `Store.entries`."""
+    def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """See `Store.blobs`."""
         with self._lock:
             held = sorted(self._held.items())
         wanted = f"{folder}/{prefix}"
-        return [Entry(key, len(data), modified) for key, (data, modified) in held if key.startswith(wanted)]
+        return [Blob(key, len(data), modified) for key, (data, modified) in held if key.startswith(wanted)]
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""
@@ -94,8 +90,8 @@ class MemoryStore:
                 self._held.pop(key, None)
 
     def address(self, key: str) -> str:
-        """A name for people; nothing can be opened by it."""
+        """Return a name for people; nothing can be opened by it."""
         return f"memory://{key}"
 
     def close(self) -> None:
-        """Nothing runs in the background."""
+        """Do nothing: no background work."""

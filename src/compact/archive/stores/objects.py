@@ -1,35 +1,34 @@
 """The archive in an object store: S3, or anything that speaks it (extra `s3`).
 
-Exclusive means If-None-Match. Objects cannot be appended to, so a log is a row of numbered segments; a name cannot be
-given twice, so publishing is a copy by the server. After any error on a put the object is read back: if it is identical,
-it was stored, and only the answer was lost.
+An exclusive create is a put with If-None-Match. Objects cannot be appended to, so a log is a series of numbered segments.
+An object has one name, so publishing is a copy made by the server. After any error on a put the object is read back: if it
+is identical, it was stored and only the answer was lost.
 
 Every request ends within its limit: `timeout_s` for what an agent waits for (events, outputs, listings), `step_timeout_s`
-for the files of a step. The requests of one operation (`compact.archive.deadlines`) share its limit.
+for the files of a step. The requests of one operation share its limit (see `compact.archive.stores.deadlines`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from compact.archive import deadlines, keys
-from compact.archive.protocol import Appended, Created, Entry
-from compact.archive.recent import Recent
-from compact.archive.records import Record
-from compact.archive.stores.timed import Timed
+from compact.archive import keys
+from compact.archive.records import Recent, Record, digest
+from compact.archive.stores import deadlines
+from compact.archive.stores.port import Appended, Blob, Created
 from compact.errors import ArchiveError, ConfigError, MissingExtra
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
-_PUT_SHARE = 0.7  # of the limit; the rest is for reading back after an error
+_PUT_SHARE = 0.7  # of the limit; the rest is for reading the object back after an error
 _SEGMENT = re.compile(r".*/(\d{8,})\.jsonl", re.ASCII)
 _QUICK = re.compile(
     rf"[^/]+/(?:{keys.OUTPUTS}/.*|{keys.HISTORY}/removed_.*|events/.*|{re.escape(keys.SESSION)})"
@@ -48,13 +47,13 @@ def open_s3(
     step_timeout_s: float = 60.0,
     retries: int = 2,
 ) -> ObjectStore:
-    """A bucket as an archive. Credentials come from the environment or the machine's role, never from settings.
+    """Open a bucket as a store. Credentials come from the environment or the machine's role, never from settings.
 
-    With `kms_key_id` every object is encrypted by that key (SSE-KMS). `AWS_PROFILE` is honoured when boto3 is installed.
+    With `kms_key_id` every object is encrypted with that key (SSE-KMS). `AWS_PROFILE` is honoured if boto3 is installed.
 
     Raises:
         MissingExtra: obstore is not installed.
-        ConfigError: a setting or the environment is not usable.
+        ConfigError: a setting or the environment is unusable.
     """
     try:
         from obstore.store import S3Store
@@ -71,7 +70,7 @@ def open_s3(
             prefix=prefix or None,
             client_options={
                 "allow_http": bool(endpoint_url and endpoint_url.startswith("http://")),
-                # Behind our own limits, which know what waits for the call.
+                # Longer than our own limits, which know who waits for the call.
                 "connect_timeout": timedelta(seconds=_CONNECT_S),
                 "timeout": timedelta(seconds=step_timeout_s + _CONNECT_S),
             },
@@ -106,7 +105,7 @@ class ObjectStore:
         self._url = url
         self._timeout_s = timeout_s
         self._step_timeout_s = step_timeout_s
-        self._timed = Timed()
+        self._thread = deadlines.LoopThread()
         self._next_segment: Recent[int] = Recent()
 
     def stage(self, key: str, record: Record) -> None:
@@ -114,7 +113,7 @@ class ObjectStore:
         self._put(key, record, "overwrite")
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
-        """See `Store.publish`. What a target holds already is the same, so copying over it changes nothing."""
+        """See `Store.publish`. A target that exists already holds the same bytes, so copying over it changes nothing."""
         for source, target in moves:
             if not self._copy(source, target) and not self._exists(target):
                 raise ArchiveError(f"neither {source} nor {target} is there", key=target, reason="missing")
@@ -124,33 +123,32 @@ class ObjectStore:
         """See `Store.create`."""
         if self._put(key, record, "create"):
             return "created"
-        return "same" if self._hash_of(key, self._limit(key)) == record.sha256 else "taken"
+        return "same" if self._holds(key, record, self._limit(key)) else "taken"
 
     def replace(self, key: str, record: Record) -> None:
         """See `Store.replace`."""
         self._put(key, record, "overwrite")
 
     def append(self, log: str, record: Record) -> Appended:
-        """See `Store.append`: a new segment behind the newest one."""
+        """See `Store.append`. Writes a new segment after the newest one."""
         number = self._next_segment.get(log)
         while True:
             if number is None:
-                number = self._newest_segment(log) + 1
+                number = max((number for number, _ in self._segments(log)), default=0) + 1
             if self.create(segment_key(log, number), record) != "taken":
                 self._next_segment[log] = number + 1
                 return "appended"
             number = None
 
     def sync(self, log: str) -> None:
-        """An object is durable when its put was answered."""
+        """Do nothing: an object is durable as soon as its put is answered."""
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
-        data: bytes | None = self._look(key, lambda: self._get(key), self._step_timeout_s)
-        return data
+        return self._read(key, self._step_timeout_s)
 
     def read_log(self, log: str) -> bytes:
-        """See `Store.read_log`: the segments, one after another."""
+        """See `Store.read_log`. Joins the segments."""
         segments = self._segments(log)
         if not segments:
             return b""
@@ -162,55 +160,48 @@ class ObjectStore:
                 async with at_once:
                     return await self._get(key)
 
-            return await asyncio.gather(*map(one, segments))
+            return await asyncio.gather(*(one(key) for _, key in segments))
 
-        found: list[bytes] = self._call(log, "read", collect, self._step_timeout_s)
-        return b"".join(found)
+        return b"".join(self._call(log, "read", collect, self._step_timeout_s))
 
-    def entries(self, folder: str, prefix: str = "") -> list[Entry]:
-        """See `Store.entries`."""
+    def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """See `Store.blobs`."""
         wanted = f"{folder}/{prefix}"
 
-        async def collect() -> list[Entry]:
-            found: list[Entry] = []
+        async def collect() -> list[Blob]:
+            found: list[Blob] = []
             async for batch in self._obstore.list(self._client, folder, offset=wanted):
                 for meta in batch:
                     if meta["path"].startswith(wanted):
-                        found.append(Entry(meta["path"], meta["size"], meta["last_modified"]))
+                        found.append(Blob(meta["path"], meta["size"], meta["last_modified"]))
                 if batch and not batch[-1]["path"].startswith(wanted):
-                    break  # keys come in order: nothing that is wanted follows
+                    break  # keys come in order, so no wanted key follows
             return found
 
-        return sorted(self._call(folder, "list", collect, self._timeout_s), key=lambda entry: entry.key)
+        return sorted(self._call(folder, "list", collect, self._timeout_s), key=lambda blob: blob.key)
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""
-        found = self._call(
-            "", "list", lambda: self._obstore.list_with_delimiter_async(self._client), self._step_timeout_s
-        )
-        return sorted(found["common_prefixes"])
+        work = lambda: self._obstore.list_with_delimiter_async(self._client)  # noqa: E731
+        return sorted(self._call("", "list", work, self._step_timeout_s)["common_prefixes"])
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `Store.delete`."""
         paths = list(keys)
+        work = lambda: self._obstore.delete_async(self._client, paths)  # noqa: E731
         if paths:
-            self._call(
-                paths[0],
-                "delete",
-                lambda: self._obstore.delete_async(self._client, paths),
-                self._step_timeout_s,
-            )
+            self._call(paths[0], "delete", work, self._step_timeout_s)
 
     def address(self, key: str) -> str:
-        """The URL of a record."""
+        """Return the URL of a record."""
         return f"{self._url}/{key}"
 
     def close(self) -> None:
-        """Stops the network thread."""
-        self._timed.close()
+        """Stop the network thread."""
+        self._thread.close()
 
     def _put(self, key: str, record: Record, mode: Literal["create", "overwrite"]) -> bool:
-        """Whether the record was put; False when the key is taken."""
+        """Put a record. Returns False if the key is taken."""
         limit = self._left(self._limit(key))
         give_up = time.monotonic() + limit
         work = lambda: self._obstore.put_async(self._client, key, record.data, mode=mode)  # noqa: E731
@@ -219,31 +210,28 @@ class ObjectStore:
         except self._obstore.exceptions.AlreadyExistsError:
             return False
         except ArchiveError:
-            try:
-                present = self._hash_of(key, give_up - time.monotonic())
-            except ArchiveError:
-                present = None
-            if present != record.sha256:
+            arrived = False
+            with suppress(ArchiveError):
+                arrived = self._holds(key, record, give_up - time.monotonic())
+            if not arrived:
                 raise
         return True
 
-    def _hash_of(self, key: str, limit: float) -> str | None:
-        async def read() -> str:
-            found = await self._obstore.get_async(self._client, key)
-            seen = hashlib.sha256()
-            async for piece in found.stream():
-                seen.update(piece)
-            return seen.hexdigest()
+    def _holds(self, key: str, record: Record, limit: float) -> bool:
+        """Return whether the object under a key is this record."""
+        present = self._read(key, limit)
+        return present is not None and digest(present) == record.sha256
 
-        found: str | None = self._look(key, read, limit)
-        return found
+    def _read(self, key: str, limit: float) -> bytes | None:
+        data: bytes | None = self._look(key, lambda: self._get(key), limit)
+        return data
 
     async def _get(self, key: str) -> bytes:
         found = await self._obstore.get_async(self._client, key)
         return bytes(await found.bytes_async())
 
     def _copy(self, source: str, target: str) -> bool:
-        """Whether there was something to copy."""
+        """Copy an object. Returns False if there is no source."""
 
         async def copy() -> bool:
             await self._obstore.copy_async(self._client, source, target)
@@ -255,29 +243,24 @@ class ObjectStore:
         work = lambda: self._obstore.head_async(self._client, key)  # noqa: E731
         return self._look(key, work, self._step_timeout_s) is not None
 
-    def _segments(self, log: str) -> list[str]:
-        folder = log.partition("/")[0]
-        return [entry.key for entry in self.entries(folder, "events/") if _SEGMENT.fullmatch(entry.key)]
-
-    def _newest_segment(self, log: str) -> int:
-        return max(
-            (int(match[1]) for key in self._segments(log) if (match := _SEGMENT.fullmatch(key))), default=0
-        )
+    def _segments(self, log: str) -> list[tuple[int, str]]:
+        """List the numbers and keys of a log's segments, sorted by key."""
+        blobs = self.blobs(log.partition("/")[0], "events/")
+        return [(int(match[1]), blob.key) for blob in blobs if (match := _SEGMENT.fullmatch(blob.key))]
 
     def _limit(self, key: str) -> float:
         return self._timeout_s if _QUICK.fullmatch(key) else self._step_timeout_s
 
     def _left(self, limit: float) -> float:
-        """The limit of a request, or what the operation that it is part of has left."""
-        under_way = deadlines.current()
-        if under_way is None:
+        """Return the limit of a request, or what its operation has left if that is less."""
+        operation = deadlines.current()
+        if operation is None:
             return limit
-        return min(
-            limit, under_way.left(self._timeout_s if under_way.kind == "quick" else self._step_timeout_s)
-        )
+        whole = self._timeout_s if operation.kind == "quick" else self._step_timeout_s
+        return min(limit, operation.left(whole))
 
     def _look(self, key: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
-        """What is under a key, or None when there is nothing."""
+        """Call a reading request. Returns None if there is nothing under the key."""
         try:
             return self._call(key, "read", work, limit)
         except ArchiveError as problem:
@@ -288,15 +271,16 @@ class ObjectStore:
     def _call(self, key: str, action: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         exceptions = self._obstore.exceptions
         limit = self._left(limit)
+        operation = deadlines.current()
 
-        async def waited() -> Any:
+        async def request() -> Any:
             return await work()
 
         try:
             if limit <= 0:
                 raise TimeoutError  # the same as an answer that did not come
-            with deadlines.waiting():
-                return self._timed.run(waited, limit)
+            with operation.waiting() if operation else nullcontext():
+                return self._thread.run(request, limit)
         except exceptions.AlreadyExistsError:
             raise
         except (exceptions.NotFoundError, FileNotFoundError) as problem:
@@ -317,7 +301,7 @@ class ObjectStore:
 
 
 def segment_key(log: str, number: int) -> str:
-    """The key of a log's segment: `{folder}/events/{number:08d}.jsonl`."""
+    """Return the key of a log's segment: `{folder}/events/{number:08d}.jsonl`."""
     return f"{log.removesuffix('.jsonl')}/{number:08d}.jsonl"
 
 
@@ -331,12 +315,12 @@ def _failed(action: str, key: str, problem: Exception, hint: str, reason: str) -
 
 
 def _first_line(problem: Exception) -> str:
-    # The rest of it is the client's own debugging output.
+    # The remaining lines are the client's own debugging output.
     return str(problem).partition("\n")[0][:300]
 
 
 def _profile() -> dict[str, Any]:
-    """Credentials of a named profile, which the client itself cannot read."""
+    """Return the credentials of a named profile, which the client cannot read by itself."""
     if "AWS_PROFILE" not in os.environ:
         return {}
     try:

@@ -1,7 +1,7 @@
 """Who made a temporary file, and whether that process still lives.
 
-The answer stands in the file's name. It counts only on the same machine, since the same boot and in the same process
-namespace; anywhere else nobody can know, and age decides.
+The file's name says so. It is valid only on the same machine, since the same boot, and in the same process namespace.
+Anywhere else nobody can know, and the file's age decides.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _numbers = itertools.count(1)
 
 
 def unique_id() -> str:
-    """An id that no other process and no other call makes: machine, process, its start, a number."""
+    """Return an id that no other process and no other call makes: machine, process, its start, a number."""
     return f"{current()}-{next(_numbers)}"
 
 
 def current() -> str:
-    """The owner that this process is. Asked anew after a fork, since the process id is part of it."""
-    return _owner(os.getpid())
+    """Return this process as an owner. A forked child gets another answer, because the process id is part of it."""
+    return owner_of(os.getpid())
 
 
 def attempt_in(name: str) -> str | None:
-    """The attempt that made a hidden file, by its name."""
+    """Return the attempt that made a hidden file, read from its name; None if the name carries none."""
     match = _MARK.match(name.rpartition("/")[2])
     return match["attempt"] if match else None
 
 
 def is_gone(attempt: str) -> bool:
-    """Whether the process that made an attempt has certainly ended."""
+    """Return whether the process that made an attempt has certainly ended."""
     owner = attempt.rpartition("-")[0]
     machine, pid, start = owner.split("-")
     if machine != _machine():
@@ -45,7 +45,8 @@ def is_gone(attempt: str) -> bool:
 
 
 @cache
-def _owner(pid: int) -> str:
+def owner_of(pid: int) -> str:
+    """Return a process of this machine as an owner: machine, process, its start."""
     return f"{_machine()}-{pid}-{_start_of(pid) or 0}"
 
 
@@ -55,17 +56,17 @@ def _machine() -> str:
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii"))
     with suppress(OSError):
-        parts.append(os.readlink("/proc/self/ns/pid"))  # noqa: PTH115  # no path, but "pid:[4026531836]"
+        parts.append(os.readlink("/proc/self/ns/pid"))  # noqa: PTH115  # not a path, but "pid:[4026531836]"
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 
 def _start_of(pid: int) -> str | None:
-    """The moment a process began, in the kernel's ticks; None when it does not run or there is no /proc."""
+    """Return when a process began, in kernel ticks; None if it does not run or there is no /proc."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("latin-1")
     except OSError:
         return None
-    # The second field is the program's name in brackets and may itself hold brackets and spaces.
+    # The second field is the program's name in brackets, which may itself contain brackets and spaces.
     fields = stat.rpartition(")")[2].split()
     state, start = fields[0], fields[19]
     return None if state in "ZX" else start

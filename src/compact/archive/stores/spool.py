@@ -1,11 +1,11 @@
-"""A local waiting room for an object store that does not answer.
+"""A local spool for an object store that does not answer.
 
-Outputs and events must not make an agent wait, and must not be lost. When the store does not take one in time, it is
-written durably under a local root, in a tree like the store's own, and sent later from a background thread. Until then it
-is read from here. After a failure the store is left alone for `retry_s`, so an outage costs one wait and not one for each
-record. A step never goes through the spool: it is confirmed by the store, or it did not happen.
+Outputs and events must not make an agent wait and must not be lost. If the store does not take one in time, it is written
+durably under a local root, with the same keys, and a background thread sends it later. Until then it is read from the
+spool. After a failure the store is not asked again for `retry_s`, so an outage costs one wait and not one for each record.
+A step never goes through the spool: the store confirms it, or it did not happen.
 
-Events are sent at least once: a process that dies between sending and forgetting sends them again.
+Events are sent at least once: if a process dies after sending one and before deleting it, another sends it again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compact.archive import keys
-from compact.archive.protocol import Appended, Created, Entry, Store
-from compact.archive.records import Record, already_stored, digest
+from compact.archive.records import Record, already_stored
 from compact.archive.stores import owners
-from compact.archive.stores.tree import Tree
+from compact.archive.stores.files import FsStore
+from compact.archive.stores.port import Appended, Blob, Created, Store
 from compact.errors import ArchiveError
 
 _SPOOLED = re.compile(
@@ -34,19 +34,19 @@ _SEGMENT = re.compile(r"[^/]+/events/[^/]+\.jsonl")
 
 
 class SpooledStore:
-    """A store whose outputs and events wait on the local disk while it is away."""
+    """A store whose outputs and events wait on the local disk while it does not answer."""
 
     def __init__(
         self, store: Store, root: str | os.PathLike[str], *, retry_s: float = 30.0, close_s: float = 2.0
     ) -> None:
         self.adapter = store.adapter
         self.settle_s = store.settle_s
-        self._store = store
+        self.remote = store
         self._retry_s = retry_s
         self._close_s = close_s
         # Archives that share a spool root must not send each other's records.
         place = hashlib.sha256(store.address("").encode()).hexdigest()[:16]
-        self._tree = Tree(Path(root) / place)
+        self.local = FsStore(Path(root) / place)
         self._resting_until = 0.0
         self._stopping = threading.Event()
         self._drainer: threading.Thread | None = None
@@ -54,25 +54,25 @@ class SpooledStore:
             self._start_draining()
 
     def create(self, key: str, record: Record) -> Created:
-        """See `Store.create`; an output may end "spooled"."""
+        """See `Store.create`. An output may be "spooled"."""
         if not _SPOOLED.fullmatch(key):
-            return self._store.create(key, record)
+            return self.remote.create(key, record)
         if not self._resting():
             try:
-                return self._store.create(key, record)
+                return self.remote.create(key, record)
             except ArchiveError:
                 self._rest()
         return self._spool(key, record)
 
     def append(self, log: str, record: Record) -> Appended:
-        """See `Store.append`; events may end "spooled"."""
+        """See `Store.append`. Events may be "spooled"."""
         key = f"{log.removesuffix('.jsonl')}/new-{owners.unique_id()}.jsonl"
         if not self._resting():
             try:
-                return self._store.append(log, record)
+                return self.remote.append(log, record)
             except ArchiveError as problem:
                 self._rest()
-                # If only the answer was lost, the segment is there: sending it to the same key again finds it.
+                # If only the answer was lost, the segment exists, and sending it to the same key again finds it.
                 tried = str(problem.details.get("key"))
                 key = tried if _SEGMENT.fullmatch(tried) else key
         self._spool(key, record)
@@ -80,33 +80,33 @@ class SpooledStore:
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`."""
-        self._store.stage(key, record)
+        self.remote.stage(key, record)
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         """See `Store.publish`."""
-        self._store.publish(moves)
+        self.remote.publish(moves)
 
     def replace(self, key: str, record: Record) -> None:
         """See `Store.replace`."""
-        self._store.replace(key, record)
+        self.remote.replace(key, record)
 
     def sync(self, log: str) -> None:
-        """See `Store.sync`; what is spooled is durable already."""
-        self._store.sync(log)
+        """See `Store.sync`. Spooled lines are durable already."""
+        self.remote.sync(log)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
-        waiting = self._tree.read(key) if _SPOOLED.fullmatch(key) else None
-        return waiting if waiting is not None else self._store.read(key)
+        waiting = self.local.read(key) if _SPOOLED.fullmatch(key) else None
+        return waiting if waiting is not None else self.remote.read(key)
 
     def read_log(self, log: str) -> bytes:
-        """See `Store.read_log`; what is spooled comes last."""
-        waiting = self._tree.entries(log.partition("/")[0], "events/")
-        lines = [self._tree.read(entry.key) or b"" for entry in waiting if not keys.is_hidden(entry.key)]
-        return self._store.read_log(log) + b"".join(lines)
+        """See `Store.read_log`. Spooled lines come last."""
+        waiting = self.local_blobs(log.partition("/")[0], "events/")
+        lines = [self.local.read(blob.key) or b"" for blob in waiting]
+        return self.remote.read_log(log) + b"".join(lines)
 
-    def entries(self, folder: str, prefix: str = "") -> list[Entry]:
-        """See `Store.entries`. A listing of what an agent reads is not tried while the store is left alone."""
+    def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """See `Store.blobs`. Listings of what an agent reads are refused until the store is asked again."""
         for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
         if for_agent and self._resting():
             raise ArchiveError(
@@ -115,58 +115,53 @@ class SpooledStore:
                 key=folder,
                 reason="resting",
             )
-        found = {entry.key: entry for entry in self.entries_here(folder, prefix)}
+        found = {blob.key: blob for blob in self.local_blobs(folder, prefix)}
         try:
-            found.update((entry.key, entry) for entry in self._store.entries(folder, prefix))
+            found.update((blob.key, blob) for blob in self.remote.blobs(folder, prefix))
         except ArchiveError as problem:
             if for_agent and problem.details.get("reason") == "timeout":
                 self._rest()
             raise
         return [found[key] for key in sorted(found)]
 
-    def entries_here(self, folder: str, prefix: str = "") -> list[Entry]:
-        """See `Spooling.entries_here`."""
-        return [entry for entry in self._tree.entries(folder, prefix) if not keys.is_hidden(entry.key)]
+    def local_blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """See `Spooling.local_blobs`."""
+        return [blob for blob in self.local.blobs(folder, prefix) if not keys.is_hidden(blob.key)]
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""
-        return sorted({*self._tree.folders(), *self._store.folders()})
+        return sorted({*self.local.folders(), *self.remote.folders()})
 
     def delete(self, keys: Iterable[str]) -> None:
         """See `Store.delete`."""
         paths = list(keys)
-        self._tree.delete(path for path in paths if _SPOOLED.fullmatch(path))
-        self._store.delete(paths)
+        self.local.delete(path for path in paths if _SPOOLED.fullmatch(path))
+        self.remote.delete(paths)
 
     def address(self, key: str) -> str:
-        """Where a record lies once it has been sent."""
-        return self._store.address(key)
+        """Return where a record lies once it has been sent."""
+        return self.remote.address(key)
 
     def close(self) -> None:
-        """Tries for a short time to send what waits; the rest stays for another process."""
+        """Try for a short time to send what waits. The rest stays for another process."""
         self._stopping.set()
         if self._drainer is not None:
             self._drainer.join(self._close_s)
         if not self._resting() and self.waiting():
             self.drain(self._close_s)
-        self._store.close()
+        self.remote.close()
 
     def waiting(self) -> list[str]:
-        """The keys of what waits here."""
-        return [
-            entry.key
-            for folder in self._tree.folders()
-            for entry in self._tree.entries(folder)
-            if not keys.is_hidden(entry.key)
-        ]
+        """List the keys of spooled records."""
+        return [blob.key for folder in self.local.folders() for blob in self.local_blobs(folder)]
 
     def drain(self, limit_s: float = float("inf")) -> bool:
-        """Sends what waits, until all is sent, the store fails, or the time is up; True when nothing is left.
+        """Send what waits until all is sent, the store fails, or the time is up. Returns True if nothing is left.
 
-        Of several processes that share the spool only one does this at a time.
+        Of several processes that share the spool, only one sends at a time.
         """
         give_up = time.monotonic() + limit_s
-        with self._turn() as is_ours:
+        with self.drain_lock() as is_ours:
             if not is_ours:
                 return False
             self._sweep()
@@ -182,20 +177,20 @@ class SpooledStore:
         return not self.waiting()
 
     def _send(self, key: str) -> None:
-        data = self._tree.read(key)
+        data = self.local.read(key)
         if data is None:
             return
         record = already_stored(data)
         folder, _, name = key.partition("/")
         is_new = name.startswith("events/new-")
-        if is_new or self._store.create(key, record) == "taken":
+        if is_new or self.remote.create(key, record) == "taken":
             if not name.startswith("events/"):
-                return  # other bytes hold its name; it stays readable here
-            self._store.append(f"{folder}/{keys.EVENTS}", record)
-        self._tree.delete([key])
+                return  # other bytes have its name; it stays readable here
+            self.remote.append(f"{folder}/{keys.EVENTS}", record)
+        self.local.delete([key])
 
     def _spool(self, key: str, record: Record) -> Created:
-        if not self._tree.create(key, record.data) and digest(self._tree.read(key) or b"") != record.sha256:
+        if self.local.create(key, record) == "taken":
             return "taken"
         self._start_draining()
         return "spooled"
@@ -207,7 +202,7 @@ class SpooledStore:
         self._resting_until = time.monotonic() + self._retry_s
 
     def _start_draining(self) -> None:
-        # After a fork the thread of the parent counts as dead here, and the child starts its own.
+        # After a fork the parent's thread counts as dead here, and the child starts its own.
         if self._drainer is None or not self._drainer.is_alive():
             self._drainer = threading.Thread(target=self._keep_draining, name="compact-spool", daemon=True)
             self._drainer.start()
@@ -218,18 +213,19 @@ class SpooledStore:
                 if self.drain():
                     return
             except ArchiveError:
-                pass  # the local disk failed; what waits there still waits
+                pass  # the local disk failed; what waits there goes on waiting
             self._stopping.wait(self._retry_s)
 
     def _sweep(self) -> None:
-        for folder in self._tree.folders():
-            left = [e.key for e in self._tree.entries(folder) if keys.is_hidden(e.key)]
-            self._tree.delete(key for key in left if (by := owners.attempt_in(key)) and owners.is_gone(by))
+        for folder in self.local.folders():
+            left = [blob.key for blob in self.local.blobs(folder) if keys.is_hidden(blob.key)]
+            self.local.delete(key for key in left if (by := owners.attempt_in(key)) and owners.is_gone(by))
 
     @contextmanager
-    def _turn(self) -> Iterator[bool]:
+    def drain_lock(self) -> Iterator[bool]:
+        """Hold the lock that lets only one process drain. Yields whether this one has it."""
         try:
-            lock = os.open(self._tree.root / ".drain", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            lock = os.open(self.local.root / ".drain", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError:  # no root: nothing was ever spooled
             yield False
             return

@@ -1,55 +1,53 @@
-"""Large tool results go to the archive at once; a preview, the path and how to read it stay. Reversible."""
+"""Move large tool results to the archive. A preview, the path and how to read it stay in the context. Reversible."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from compact.engine.context import Context, Desk, Row, tool_names, with_result_text
 from compact.engine.effects import Asking, Emit, Store
-from compact.engine.rows import Desk, Row, tool_names, with_result_text
+from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
 from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
 
 
-def offload(
-    rows: Sequence[Row],
-    desk: Desk,
-    pinned: frozenset[int] = frozenset(),
-    names: Mapping[str, str] | None = None,
-) -> Asking[list[Row]]:
-    """Every result over the limit becomes a pointer, wherever it stands; protected rows stay as they are.
+def offload(context: Context) -> Asking[Context]:
+    """Replace every result over the limit by a pointer, wherever it stands. Pinned rows stay as they are."""
+    rows, names = list(context.rows), tool_names(context.rows)
+    for index in sorted(rows_of(context.units, pinned=False)):
+        rows[index] = yield from offload_row(rows[index], context.desk, names)
+    return context.with_rows(rows)
 
-    `names` gives the tool of a call id, where the rows do not hold the calls themselves.
+
+def offload_row(row: Row, desk: Desk, names: Mapping[str, str]) -> Asking[Row]:
+    """Replace the large results of one row by pointers. `names` gives the tool of a call id.
+
+    A row without large results is returned as it is.
     """
-    names = tool_names(rows) if names is None else names
-    found = list(rows)
-    for index, row in enumerate(rows):
-        if index in pinned or row.tokens <= desk.large_result_tokens:
+    if row.tokens <= desk.large_result_tokens:
+        return row
+    message = row.message
+    for place, part in enumerate(message.parts):
+        if not isinstance(part, ToolResult) or not is_large(part.text, desk):
             continue
-        message = row.message
-        for place, part in enumerate(message.parts):
-            if not isinstance(part, ToolResult) or not is_large(part.text, desk):
-                continue
-            name = part.name or names.get(part.call_id, "tool")
-            text = part.text
-            pointer = yield from offloaded(text, name, part.call_id, desk)
-            if pointer is not text:
-                message = with_result_text(message, place, pointer)
-        if message is not row.message:
-            found[index] = desk.row(message, "offloaded")
-    return found
+        text = part.text
+        _, pointer = yield from store(text, part.name or names.get(part.call_id, "tool"), part.call_id, desk)
+        if pointer is not text:
+            message = with_result_text(message, place, pointer)
+    return row if message is row.message else desk.row(message, "offloaded")
 
 
 def is_large(text: str, desk: Desk) -> bool:
-    """Whether a result belongs into the archive: too many tokens, and not itself something out of the archive."""
+    """Whether a result belongs into the archive: it has too many tokens and does not come from the archive itself."""
     if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recovery_output(text):
         return False
     return desk.count_text(text) > desk.large_result_tokens
 
 
-def offloaded(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[str]:
-    """The pointer that stands for a text, after the text is durable in the archive; the text, if that is shorter."""
+def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[tuple[str, str]]:
+    """Store a text. Return its path, and the pointer that stands for it, or the text itself if that is shorter."""
     path = yield Store(text, tool_name, tool_call_id)
     shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
     tokens = desk.count_text(text)
@@ -59,7 +57,7 @@ def offloaded(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Askin
         f'Read it with read_file("{path}"), search it with grep("...", "{path}"). It begins:]\n{shown}'
     )
     if desk.count_text(pointer) >= tokens:
-        return text
+        return path, text
     yield Emit(
         Offload(
             tool_name=tool_name,
@@ -69,4 +67,4 @@ def offloaded(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Askin
             file_path=path,
         )
     )
-    return pointer
+    return path, pointer

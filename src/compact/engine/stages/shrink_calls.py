@@ -1,7 +1,7 @@
-"""Old tool traffic becomes pointers: results, and the bulky arguments of calls that write files. Reversible.
+"""Replace old tool traffic by pointers: results, and the bulky arguments of calls that write files. Reversible.
 
-Oldest first, and only as many as it takes. Every text lies in the archive before its pointer stands in the context. The
-room that is left goes to excerpts: with its pointer a text keeps those of its lines that say what nothing else says.
+The oldest texts go first, and only as many as it takes. Every text is durable in the archive before its pointer stands in
+the context. Room that is left goes to excerpts: beside its pointer, a text keeps the lines that nothing else says.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from compact.engine.context import Context, Desk, Row, tool_names, total, with_result_text
 from compact.engine.effects import Asking, Emit, Store
-from compact.engine.rows import Desk, Row, tool_names, total, with_result_text
+from compact.engine.plan import doomed, reducible
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
 from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
@@ -21,31 +22,31 @@ from compact.messages.units import Unit
 BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""
 POINTER_TOKENS = 56
-"""What a pointer costs without an excerpt, roughly."""
+"""Roughly what a pointer costs without an excerpt."""
 _PIECE_TOKENS = 2
-"""What a piece costs beside its text, roughly."""
+"""Roughly what a piece costs beside its text."""
 _EXCERPT = "; its lines:]"
 _HEADER = re.compile(
     rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+ tokens(?:\]|{re.escape(_EXCERPT)})"
 )
 _LEAST_SHARE = 0.1
 _LEAST_ROOM = 1 / 16
-"""Of the texts: with less room than this, looking for the lines that should stay costs more than it gives."""
+"""A share of the texts. With less room than this, excerpts cost more to choose than they are worth."""
 _TRIES = 4
 _MORE = 1.3
-"""Pieces are ranked for somewhat more than the room: what a piece costs is an estimate."""
+"""Pieces are ranked for somewhat more than the room, because their cost is an estimate."""
 _OWN_WORDS = 3.0
-"""What the agent wrote itself is this much more likely to be written again than what a tool showed it."""
+"""How much more likely the agent repeats what it wrote itself than what a tool showed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Bulk:
-    """A text that can become a pointer: where it stands, and what it costs whole."""
+    """A text that can become a pointer: where it stands, and what it costs as a whole."""
 
     row: int
     part: int
     key: str | None
-    """The argument that it is; None for a result."""
+    """The name of the argument; None for a result."""
     text: str
     what: str
     tool_name: str
@@ -64,7 +65,7 @@ class _Bulk:
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """A text that lies in the archive, and what of it may stay: its masked form, or the lines that stood here before."""
+    """A text that lies in the archive, and what of it may stay: its masked form, or the lines of its earlier excerpt."""
 
     bulk: _Bulk
     path: str
@@ -73,35 +74,51 @@ class _Reduced:
     is_excerpt: bool = False
 
     def pieces(self, owner: int) -> list[Piece]:
-        """The text in pieces, marked as those of `owner`."""
+        """The text in pieces that belong to `owner`."""
         return pieces_again(self.masked, owner) if self.is_excerpt else pieces_of(self.masked, owner)
 
 
-def shrink_calls(
-    rows: Sequence[Row],
-    desk: Desk,
-    units: Sequence[Unit],
-    may_go: Sequence[bool],
-    goal: int,
-    *,
-    every_tool: bool = False,
-) -> Asking[list[Row]]:
-    """Pairs that may go are reduced until the total is at most `goal`: repeated reads first, then by age.
+def shrink_calls(context: Context) -> Asking[Context]:
+    """Reduce old pairs until the target is reached. A no-op where everything is folded anyway."""
+    rules, units = context.rules, context.units
+    if rules.fold_all or rules.layout == "selective":
+        return context
+    free = reducible(context)
+    least = [
+        _least_tokens(context, unit) if may_go else context.tokens_of(unit)
+        for unit, may_go in zip(units, free, strict=True)
+    ]
+    folding = doomed(context, least)
+    folding_tokens = sum(context.tokens_of(units[place]) for place in folding)
+    target = rules.target + max(0, folding_tokens - rules.summary_tokens)
+    may_go = [may_go and place not in folding for place, may_go in enumerate(free)]
+    return (yield from shrink(context, may_go, target))
+
+
+def shrink(
+    context: Context, may_go: Sequence[bool], target: int, *, every_tool: bool = False
+) -> Asking[Context]:
+    """Reduce the pairs that may go until the total is at most `target`: repeated reads first, then by age.
 
     With `every_tool`, long arguments of any tool become pointers, not only of those that write files.
     """
-    if total(rows) <= goal:
-        return list(rows)
+    rows, desk = context.rows, context.desk
+    if context.tokens <= target:
+        return context
     names = tool_names(rows)
-    candidates = [unit for unit, free in zip(units, may_go, strict=True) if free and unit.kind == "pair"]
-    repeated = _repeated(rows, candidates)
+    candidates = [
+        unit for unit, free in zip(context.units, may_go, strict=True) if free and unit.kind == "pair"
+    ]
+    repeated = _find_repeated(rows, candidates)
     by_age = sorted(candidates, key=lambda unit: (unit.start not in repeated, unit.start))
     bulks = [list(_bulks(rows, unit, desk, names, every_tool)) for unit in by_age]
-    going = [bulk for group in _enough(bulks, total(rows) - goal, desk.excerpt_share) for bulk in group]
+    going = [
+        bulk for group in _take_enough(bulks, context.tokens - target, desk.excerpt_share) for bulk in group
+    ]
     reduced: list[_Reduced] = []
     for bulk in going:
-        reduced.append((yield from _archived(bulk, rows[bulk.row].quotable, desk)))
-    found, shown = _fitted(rows, reduced, desk, goal)
+        reduced.append((yield from _archive(bulk, rows[bulk.row].quotable, desk)))
+    found, shown = _fit(rows, reduced, desk, target)
     for entry in reduced:
         text = shown[entry.bulk]
         if text is not entry.bulk.text:
@@ -114,20 +131,21 @@ def shrink_calls(
                     file_path=entry.path,
                 )
             )
-    return found
+    # "compact" is the addendum's name for this stage in the statistics.
+    return context.with_rows(found).credit("compact", context.tokens - total(found))
 
 
-def least_tokens(rows: Sequence[Row], unit: Unit, desk: Desk) -> int:
-    """What a unit costs, about, when all of its bulk is pointers."""
-    gained = sum(bulk.tokens - POINTER_TOKENS for bulk in _bulks(rows, unit, desk, {}))
-    return sum(rows[n].tokens for n in range(unit.start, unit.stop)) - gained
+def _least_tokens(context: Context, unit: Unit) -> int:
+    """Roughly what a unit costs when all of its bulk is pointers."""
+    gained = sum(bulk.tokens - POINTER_TOKENS for bulk in _bulks(context.rows, unit, context.desk, {}))
+    return context.tokens_of(unit) - gained
 
 
 # --- what can be reduced, and how much of it must be
 
 
-def _repeated(rows: Sequence[Row], candidates: Sequence[Unit]) -> set[int]:
-    """The units that only read again what a later call reads too: the newest reading is the one that counts."""
+def _find_repeated(rows: Sequence[Row], candidates: Sequence[Unit]) -> set[int]:
+    """Starts of the units whose calls are all repeated later: only the newest reading counts."""
     newest: dict[tuple[str, str], int] = {}
     for index, row in enumerate(rows):
         for call in row.message.calls:
@@ -145,7 +163,7 @@ def _repeated(rows: Sequence[Row], candidates: Sequence[Unit]) -> set[int]:
 def _bulks(
     rows: Sequence[Row], unit: Unit, desk: Desk, names: Mapping[str, str], every_tool: bool = False
 ) -> Iterable[_Bulk]:
-    """The bulky texts of a unit. What is bound to signed reasoning is never edited, results are."""
+    """The bulky texts of a unit. Calls that are bound to signed reasoning are never edited; their results are."""
     bound = any(rows[index].message.signed for index in range(unit.start, unit.stop))
     for index in range(unit.start, unit.stop):
         for place, part in enumerate(rows[index].message.parts):
@@ -181,8 +199,8 @@ def _is_bulky(text: str, desk: Desk) -> bool:
     return desk.count_text(text) > BULKY_TOKENS
 
 
-def _enough(groups: Sequence[Sequence[_Bulk]], excess: int, share: float) -> Sequence[Sequence[_Bulk]]:
-    """The first groups that have to be reduced, when at most `share` of their texts stays; half of that, and so on."""
+def _take_enough(groups: Sequence[Sequence[_Bulk]], excess: int, share: float) -> Sequence[Sequence[_Bulk]]:
+    """The first groups that must be reduced if `share` of their texts stays. If all are not enough, the share is halved."""
     while True:
         gained = 0.0
         for taken, group in enumerate(groups, start=1):
@@ -197,7 +215,7 @@ def _enough(groups: Sequence[Sequence[_Bulk]], excess: int, share: float) -> Seq
 # --- pointers and excerpts
 
 
-def _archived(bulk: _Bulk, masked: Message, desk: Desk) -> Asking[_Reduced]:
+def _archive(bulk: _Bulk, masked: Message, desk: Desk) -> Asking[_Reduced]:
     known = _HEADER.match(bulk.text)
     if known is not None:
         header = known.group().removesuffix(_EXCERPT).removesuffix("]")
@@ -207,40 +225,40 @@ def _archived(bulk: _Bulk, masked: Message, desk: Desk) -> Asking[_Reduced]:
     return _Reduced(bulk, path, header, bulk.masked(masked))
 
 
-def _fitted(
-    rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk, goal: int
+def _fit(
+    rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk, target: int
 ) -> tuple[list[Row], dict[_Bulk, str]]:
-    """The rows with pointers, and with as much of the texts as fits the goal."""
-    bare = {entry.bulk: _shown(entry, (), desk) for entry in reduced}
-    found = _applied(rows, bare, desk)
-    room = float(goal - total(found))
+    """Put pointers into the rows, with as much of the texts as fits the target."""
+    bare = {entry.bulk: _show(entry, (), desk) for entry in reduced}
+    found = _apply(rows, bare, desk)
+    room = float(target - total(found))
     if room < _LEAST_ROOM * sum(entry.bulk.tokens for entry in reduced) or not desk.excerpt_share:
-        return _spared(rows, found, bare, desk, goal)
+        return _spare_newest(rows, found, bare, desk, target)
     pieces = [piece for owner, entry in enumerate(reduced) for piece in entry.pieces(owner)]
     rates = [entry.bulk.tokens / len(entry.bulk.text) for entry in reduced]
     costs = [len(piece.text) * rates[piece.owner] + _PIECE_TOKENS for piece in pieces]
     limits = [entry.bulk.tokens * desk.excerpt_share for entry in reduced]
     factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
-    order = choose(pieces, costs, factors, words_of(_standing(rows, bare)), room * _MORE)
+    order = choose(pieces, costs, factors, words_of(_untouched_texts(rows, bare)), room * _MORE)
     wanted = room
     for _ in range(_TRIES):
         shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, wanted), desk)
         spent = sum(desk.count_text(shown[bulk]) - desk.count_text(text) for bulk, text in bare.items())
         over = spent - room
         if over <= 0:
-            fuller = _applied(rows, shown, desk)
-            over = total(fuller) - goal  # quoted in JSON, a text costs more than alone
+            fuller = _apply(rows, shown, desk)
+            over = total(fuller) - target  # quoted in JSON, a text costs more than alone
             if over <= 0:
                 return fuller, shown
         wanted -= over * 1.2 + 8
     return found, bare
 
 
-def _spared(
-    rows: Sequence[Row], found: list[Row], bare: dict[_Bulk, str], desk: Desk, goal: int
+def _spare_newest(
+    rows: Sequence[Row], found: list[Row], bare: dict[_Bulk, str], desk: Desk, target: int
 ) -> tuple[list[Row], dict[_Bulk, str]]:
-    """The newest of the texts stay whole after all, as far as there is room."""
-    room = goal - total(found)
+    """Keep the newest of the texts whole after all, as far as there is room."""
+    room = target - total(found)
     shown = dict(bare)
     for bulk in sorted(bare, key=lambda bulk: -bulk.row):
         gained = bulk.tokens - desk.count_text(bare[bulk])
@@ -248,8 +266,8 @@ def _spared(
             break
         room -= gained
         shown[bulk] = bulk.text
-    fuller = _applied(rows, shown, desk)
-    return (fuller, shown) if total(fuller) <= goal else (found, bare)
+    fuller = _apply(rows, shown, desk)
+    return (fuller, shown) if total(fuller) <= target else (found, bare)
 
 
 def _within(
@@ -259,7 +277,7 @@ def _within(
     limits: Sequence[float],
     room: float,
 ) -> set[int]:
-    """As many of the first as fit the room: of each text at most its limit, then whatever there is room for."""
+    """Take pieces in order while they fit the room: of each text at most its limit, then whatever still fits."""
     found: set[int] = set()
     left = list(limits)
     for within_limits in (True, False):
@@ -281,19 +299,19 @@ def _excerpts(
     by_owner: list[list[Piece]] = [[] for _ in reduced]
     for place in sorted(taken):
         by_owner[pieces[place].owner].append(pieces[place])
-    return {entry.bulk: _shown(entry, kept, desk) for entry, kept in zip(reduced, by_owner, strict=True)}
+    return {entry.bulk: _show(entry, kept, desk) for entry, kept in zip(reduced, by_owner, strict=True)}
 
 
-def _shown(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
-    """The pointer with its excerpt; the whole text, if that is shorter."""
+def _show(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
+    """The pointer with its excerpt, or the whole text if that is shorter."""
     text = f"{entry.header}{_EXCERPT}\n{numbered(kept)}" if kept else f"{entry.header}]"
     if len(text) < len(entry.bulk.text) // 2:
         return text
     return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text
 
 
-def _standing(rows: Sequence[Row], reduced: Iterable[_Bulk]) -> Iterable[str]:
-    """The texts of the context that stay as they are."""
+def _untouched_texts(rows: Sequence[Row], reduced: Iterable[_Bulk]) -> Iterable[str]:
+    """The texts of the context that no pointer replaces."""
     gone = {(bulk.row, bulk.part) for bulk in reduced}
     for index, row in enumerate(rows):
         for place, part in enumerate(row.message.parts):
@@ -305,15 +323,15 @@ def _standing(rows: Sequence[Row], reduced: Iterable[_Bulk]) -> Iterable[str]:
                 yield part.arguments_text
 
 
-def _applied(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> list[Row]:
-    """The rows with these texts in their places."""
+def _apply(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> list[Row]:
+    """Put these texts into the rows."""
     found = list(rows)
-    for index, message in _changed(rows, shown):
+    for index, message in _rewrite(rows, shown):
         found[index] = Row(message, desk.count(message), None, "shrunk")
     return found
 
 
-def _changed(rows: Sequence[Row], shown: Mapping[_Bulk, str]) -> Iterable[tuple[int, Message]]:
+def _rewrite(rows: Sequence[Row], shown: Mapping[_Bulk, str]) -> Iterable[tuple[int, Message]]:
     by_row: dict[int, list[_Bulk]] = {}
     for bulk, text in shown.items():
         if text is not bulk.text:

@@ -1,363 +1,93 @@
-"""Fold the oldest units into one message. What it replaces lies in the archive, and the message says where.
+"""Replace the oldest units by a summary.
 
-The user's own instructions are carried word for word by code, whoever wrote the rest of the summary. What a summarizer
-wrote is checked before it may stand for anything: it is asked again where that can help, else the fallback is taken.
+layered     pinned | one summary | recent. The oldest units go first, and only as many as it takes.
+selective   user messages stay where they are; the runs between them become one assistant message each.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
 
+from compact.engine.context import Context, Fold, total
 from compact.engine.effects import Asking, Emit
-from compact.engine.rows import Desk, Row, total
-from compact.events import Failure, Fallback
-from compact.messages import Message, Text
-from compact.messages.dialects import Dialect
-from compact.messages.excerpts import fitting_head, head_and_tail
-from compact.messages.hygiene.sanitizing import valid_text
-from compact.messages.markers import SUMMARY_OPENS
-from compact.summaries.checking.claims import Source
-from compact.summaries.checking.facts import appendix, facts_of
-from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
-from compact.summaries.extracting.cues import CONSTRAINT
-from compact.summaries.request import Reply, SummaryRequest
-
-_STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
-INSTRUCTIONS = "## What the user asked, in their words, newest first"
-_TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
-_LONGEST_FRAMING = 8_000
-_OPENED = re.compile(rf"{re.escape(SUMMARY_OPENS)}\d+>\n{re.escape(INSTRUCTIONS)}\n")
-_INSTRUCTION_SHARE = 3
-"""One part in this many of a summary is for the user's own words."""
-_ONE_INSTRUCTION = 2
-"""One part in this many of those is the most that a single instruction may take."""
-_CLOSES = "</COMPACT-SUMMARY>"
-_SHORTER_RETRIES = 2
-"""How often a summary that is too long is asked for again, each time with half the tokens."""
-_LEAST_STRATEGY = "brief"
-"""What a model that refused is asked for instead."""
-_SHOWN_CHARS = 500
-
-Writer: TypeAlias = Literal["configured", "extractive", "none"]
-"""Who wrote the body of a summary; none: only the frame stands, with the user's words and the way to the archive."""
+from compact.engine.plan import choose_folded, rows_of, spare, summary_room
+from compact.engine.stages.fold import fold
+from compact.events import SummaryCreated
+from compact.messages.markers import text_hash
+from compact.messages.units import run_between_users
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """What a summarizer wrote, as it may stand in a context."""
-
-    text: str
-    writer: Writer
-    strategy: str
-    struck: tuple[str, ...] = ()
-    """Sentences that named what the input did not contain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A summary, ready to stand in the context, and what it was made from."""
-
-    row: Row
-    text: str
-    body: str
-    """What the summarizer wrote, and what code added."""
-    input_tokens: int
-    """Of the messages, and of the earlier summary that it takes in."""
-    input_messages: int
-    is_empty: bool
-    """Nothing was said and nothing was carried: it must not replace anything."""
-    positions: tuple[int, int]
-    """Where the first and the last of them stand in the archived transcript."""
-    step: int
-    """The archived step whose transcript that is."""
-    transcript: str
-    """Where that transcript can be read."""
-    writer: Writer
-    strategy: str
-    struck: tuple[str, ...] = ()
+def summarize(context: Context) -> Asking[Context]:
+    """Fold units by the rules' layout. A no-op up to `summarize_above`, unless everything is to be folded."""
+    rules = context.rules
+    if not rules.fold_all and context.tokens <= max(rules.target, rules.summarize_above or 0):
+        return context
+    folded = yield from (_fold_runs if rules.layout == "selective" else _fold_oldest)(context)
+    for made in folded.folds:
+        if made.writer == "none":
+            continue  # pruned without a summary: the error that led to it has its own event
+        event = SummaryCreated(
+            strategy=made.strategy,
+            input_messages=made.input_messages,
+            summary_tokens=context.desk.scale(made.row.tokens),
+            compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
+        )
+        yield Emit(event, payload={"summary": made.text})
+    return replace(folded, summaries=context.summaries | {text_hash(made.text) for made in folded.folds})
 
 
-def fold(
-    rows: Sequence[Row],
-    desk: Desk,
-    *,
-    step: int,
-    strategy: str,
-    max_tokens: int,
-    where: str,
-    previous: str = "",
-    previous_tokens: int = 0,
-    places: Sequence[int] = (),
-    carry_instructions: bool = True,
-) -> Asking[Fold]:
-    """One assistant message for these rows, of at most `max_tokens` tokens, all told.
-
-    `places` says where each row stands in the archived transcript.
-    """
-    frame = _frame(step, "", where)
-    room = max_tokens - desk.count(Message("assistant", (Text(frame),))) - 2
-    kept = ""
-    if carry_instructions:
-        kept = _instructions(rows, previous, room // _INSTRUCTION_SHARE, desk)
-    request = SummaryRequest(
-        messages=tuple(row.quotable for row in rows),
-        dialect=desk.dialect.NAME,
-        strategy=strategy,
-        max_tokens=max(1, room - desk.count_text(kept)),
-        previous=without_instructions(previous),
-        positions=(places[0], places[-1]) if places else (0, 0),
-        numbers=tuple(place + 1 for place in places),
-        previous_step=_step_of(previous),
+def _fold_oldest(context: Context) -> Asking[Context]:
+    """One summary in front of everything that is kept and not pinned. It takes an earlier summary in."""
+    rules, rows = context.rules, context.rows
+    reserve = summary_room(context)
+    gone = choose_folded(context, reserve)
+    folding = [(n, rows[n]) for n in sorted(gone)]
+    inputs = [(n, row) for n, row in folding if not context.is_summary(row.message)]
+    if not inputs:
+        return context
+    cost = sum(row.tokens for _, row in folding)
+    made = yield from fold(
+        [row for _, row in inputs],
+        context,
+        max_tokens=min(reserve, cost * 2 // 3),
+        previous="\n\n".join(row.message.text for _, row in folding if context.is_summary(row.message)),
+        previous_tokens=cost - sum(row.tokens for _, row in inputs),
+        places=[n for n, _ in inputs],
     )
-    body = yield from _body(request, desk, total(rows))
-    text = _frame(step, "\n\n".join(piece for piece in (kept, body.text) if piece), where)
-    message = Message("assistant", (summary_part(text, rows, desk.dialect),))
-    return Fold(
-        row=Row(message, desk.count(message), None, "summary"),
-        text=text,
-        body=body.text,
-        input_tokens=total(rows) + previous_tokens,
-        input_messages=len(rows),
-        is_empty=not (kept or body.text) and body.writer != "none",
-        positions=request.positions,
-        step=step,
-        transcript=where,
-        writer=body.writer,
-        strategy=body.strategy,
-        struck=body.struck,
-    )
+    if made.row.tokens >= cost or made.is_empty:
+        return context
+    if not rules.fold_all and rules.recent_tokens is None:
+        # A context that is half empty has forgotten what it could have kept.
+        gone -= spare(context, gone, rules.target - (context.tokens - cost + made.row.tokens))
+    pinned = rows_of(context.units, pinned=True)
+    kept = [n for n in range(len(rows)) if n not in gone]
+    place = next((k for k, n in enumerate(kept) if n not in pinned), len(kept))
+    after = [rows[n] for n in kept]
+    return context.with_rows([*after[:place], made.row, *after[place:]], folds=(made,))
 
 
-# --- asking and checking
-
-
-def _body(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body]:
-    """A body that passed: the summarizer's, else the fallback's. Never raises for what a summarizer did."""
-    wanted: SummaryRequest | None = request
-    while wanted is not None:
-        asked = wanted
-        try:
-            reply = _as_reply((yield asked))
-        except Exception as problem:
-            yield _failed(type(problem).__name__, str(problem) or "no message", desk.fallback, asked, desk)
+def _fold_runs(context: Context) -> Asking[Context]:
+    """Run after run between user messages becomes one message, the earliest first, while it is still too much."""
+    rules, rows = context.rules, list(context.rows)
+    folds: list[Fold] = []
+    places = list(range(len(rows)))
+    while rules.fold_all or total(rows) > rules.target:
+        messages = [row.message for row in rows]
+        run = run_between_users(messages, context.desk.dialect, rules.retention_window, context.is_pinned)
+        if run is None:
             break
-        if reply.trusted:
-            return Body(_fitted(reply.text, request, desk), "extractive", asked.strategy)
-        verdict = _verdict(reply, request, desk, input_tokens)
-        if verdict.defect is None:
-            return _completed(verdict, request, asked.strategy, desk)
-        wanted = _asked_again(asked, request, verdict.defect)
-        yield _rejected(verdict, asked, wanted, desk)
-    if desk.fallback == "extractive":
-        extractive = replace(request, source="extractive")
-        try:
-            reply = _as_reply((yield extractive))
-        except Exception as problem:
-            yield _failed(type(problem).__name__, str(problem), "pruning-only", extractive, desk)
-        else:
-            return Body(_fitted(reply.text, request, desk), "extractive", request.strategy)
-    return Body("", "none", request.strategy)
-
-
-def _as_reply(answer: Any) -> Reply:
-    """What was answered, as text that can be sent: no lone surrogates, no control characters, none of our own marks."""
-    reply = answer if isinstance(answer, Reply) else Reply("" if answer is None else answer)
-    if not isinstance(reply.text, str):
-        raise TypeError(f"a summarizer must give text, not {type(reply.text).__name__}")
-    return reply if reply.trusted else replace(reply, text=_defused(valid_text(reply.text)))
-
-
-def _defused(text: str) -> str:
-    """What only the frame of a summary may say is not said inside of it."""
-    for ours in (INSTRUCTIONS, "[Archived:", SUMMARY_OPENS, _CLOSES):
-        text = text.replace(ours, "(" + ours.strip("#[<> ").removesuffix(":") + ")")
-    return text
-
-
-def _verdict(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
-    """Held against the room that there is. A retry asks for less, but what fits is good."""
-    expected = Expected(
-        source=Source.of(request.messages, request.previous),
-        limit=request.max_tokens,
-        count=desk.count_text,
-        sections=reply.sections,
-        previous=request.previous,
-        input_tokens=input_tokens,
-    )
-    return verify(desk.redact(reply.text), expected, cut_off=reply.cut_off, refused=reply.refused)
-
-
-def _asked_again(asked: SummaryRequest, first: SummaryRequest, defect: Defect) -> SummaryRequest | None:
-    """The request to try next; None when asking again cannot help."""
-    if defect == "too_long" and asked.max_tokens > first.max_tokens >> _SHORTER_RETRIES:
-        return replace(asked, max_tokens=max(1, asked.max_tokens // 2))
-    if defect == "refusal" and asked.strategy != _LEAST_STRATEGY:
-        return replace(asked, strategy=_LEAST_STRATEGY)
-    return None
-
-
-def _completed(verdict: Verdict, request: SummaryRequest, strategy: str, desk: Desk) -> Body:
-    """The text with the facts that it forgot, as far as they fit."""
-    text = verdict.text
-    room = request.max_tokens - desk.count_text(text) - 2
-    added = desk.redact(appendix(facts_of(request.messages, desk.write_tools), text, room, desk.count_text))
-    whole = f"{text}\n\n{added}" if added else text
-    # Masks may be longer than what they hide.
-    text = whole if desk.count_text(whole) <= request.max_tokens else text
-    return Body(text, "configured", strategy, verdict.struck)
-
-
-def _fitted(text: str, request: SummaryRequest, desk: Desk) -> str:
-    masked = desk.redact(text.strip())
-    if desk.count_text(masked) <= request.max_tokens:
-        return masked
-    return fitting_head(masked, request.max_tokens, desk.count_text)
-
-
-def _rejected(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | None, desk: Desk) -> Emit:
-    fallback: Fallback = desk.fallback if again is None else "none"
-    message = f"the summary was rejected ({verdict.defect}): {verdict.why}"
-    if again is not None:
-        message += f"; asked again for {again.strategy} in {again.max_tokens:,} tokens"
-    details = {"reason": verdict.defect, "answer": verdict.text[:_SHOWN_CHARS]}
-    return _failed("SummaryRejected", message, fallback, asked, desk, **details)
-
-
-def _failed(
-    kind: str, message: str, fallback: Fallback, asked: SummaryRequest, desk: Desk, **details: Any
-) -> Emit:
-    event = Failure(error_type=kind, message=desk.redact(valid_text(message)), fallback=fallback)
-    context = {
-        "strategy": asked.strategy,
-        "max_tokens": asked.max_tokens,
-        "source": asked.source,
-        "input_messages": len(asked.messages),
-    }
-    return Emit(event, payload={**context, **details})
-
-
-# --- the message
-
-
-def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
-    """The text of a summary; a cache mark that stood on what it replaces stands on it."""
-    if dialect.NAME != "anthropic":
-        return Text(text)
-    for row in reversed(rows):
-        for part in row.message.parts:
-            mark = part.origin.get("cache_control") if isinstance(part.origin, dict) else None
-            if mark is not None:
-                return Text(text, origin={"type": "text", "text": text, "cache_control": mark})
-    return Text(text)
-
-
-def instructions_in(summary: str) -> list[str]:
-    """The user's instructions that a summary of ours carries."""
-    found: list[str] = []
-    for opened in _OPENED.finditer(
-        summary
-    ):  # only right behind the opening: elsewhere somebody else wrote it
-        first = len(found)
-        for line in summary[opened.end() :].splitlines():
-            if line.startswith("- "):
-                found.append(line[2:])
-            elif line.startswith("  ") and len(found) > first:
-                found[-1] += f"\n{line[2:]}"
-            else:
-                break
-    return found
-
-
-def _step_of(summary: str) -> int:
-    opened = _STEP.match(summary)
-    return int(opened.group(1)) if opened else 0
-
-
-def without_instructions(summary: str) -> str:
-    """What the summarizer wrote in an earlier summary of ours: no frame, no carried instructions."""
-    body = summary.partition(">\n")[2] if summary.startswith(SUMMARY_OPENS) else summary
-    body = body.removesuffix(_CLOSES)
-    body = body.rpartition("\n\n[Archived:")[0] or body
-    before, opened, rest = body.partition(f"{INSTRUCTIONS}\n")
-    if not opened:
-        return body.strip()
-    return f"{before}\n{rest.partition(chr(10) * 2)[2]}".strip()
-
-
-def _frame(step: int, body: str, where: str) -> str:
-    reading = f'[Archived: read_file("{where}"), grep("...", "/conversation_history/"), search("...")]'
-    return f"{SUMMARY_OPENS}{step}>\n{body}\n\n{reading}\n{_CLOSES}"
-
-
-def _instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:
-    """What the user said in these rows and before, newest first, as much as fits; a long one is cut, never left out."""
-    said = [row.quotable.text.strip() for row in rows if row.message.starts_turn]
-    texts = list(dict.fromkeys([text for text in reversed(said) if text] + instructions_in(previous)))
-    lines: dict[int, str] = {}
-    room -= desk.count_text(INSTRUCTIONS) + 1
-    all_fit = sum(desk.count_text(_listed(text)) + 1 for text in texts) <= room
-    for place in _weightiest(texts):
-        text = texts[place]
-        limit = room if all_fit else min(room, max(room // _ONE_INSTRUCTION, 24))
-        if limit < 12:
+        inputs = rows[run.start : run.stop]
+        cost = total(inputs)
+        made = yield from fold(
+            inputs,
+            context,
+            max_tokens=min(rules.summary_tokens, cost // 2),
+            places=places[run.start : run.stop],
+            carry_instructions=False,
+        )
+        if made.row.tokens >= cost or made.is_empty:
             break
-        fits = all_fit or desk.count_text(text) <= limit
-        line = _listed(text if fits else head_and_tail(text, limit, desk.count_text, "[...]"))
-        cost = desk.count_text(line) + 1
-        if cost <= room:
-            lines[place] = line
-            room -= cost
-    return "\n".join([INSTRUCTIONS, *(lines[place] for place in sorted(lines))]) if lines else ""
-
-
-def _listed(text: str) -> str:
-    return "- " + text.replace("\n", "\n  ")
-
-
-def _weightiest(texts: Sequence[str]) -> list[int]:
-    """The order in which instructions get room: the newest, what opened the session, rules, then the rest.
-
-    What an agent's own program wrote in the user's name comes last.
-    """
-    framing = [_is_framing(text) for text in texts]
-    own = [place for place, frame in enumerate(framing) if not frame]
-    ends = (own[:1], own[-1:])
-    return sorted(
-        range(len(texts)),
-        key=lambda place: (
-            framing[place],
-            *(place not in end for end in ends),
-            CONSTRAINT.search(texts[place]) is None,
-            place,
-        ),
-    )
-
-
-def _is_framing(text: str) -> bool:
-    """Whether a message is nothing but blocks like `<local-command-caveat>...</local-command-caveat>`."""
-    return len(text) < _LONGEST_FRAMING and not _TAGGED.sub("", text).strip()
-
-
-def record(folds: Sequence[Fold], strategy: str) -> dict[str, Any]:
-    """What a step's summary file says."""
-    return {
-        "strategy": strategy,
-        "summaries": [
-            {
-                "text": fold.text,
-                "summary_tokens": fold.row.tokens,
-                "input_tokens": fold.input_tokens,
-                "input_messages": fold.input_messages,
-                "positions": list(fold.positions),
-                "step": fold.step,
-                "transcript": fold.transcript,
-                "writer": fold.writer,
-                "strategy": fold.strategy,
-                "struck": list(fold.struck),
-            }
-            for fold in folds
-        ],
-    }
+        folds.append(made)
+        rows = [*rows[: run.start], made.row, *rows[run.stop :]]
+        places[run.start : run.stop] = places[run.start : run.start + 1]
+    return context.with_rows(rows, folds=tuple(folds))

@@ -1,76 +1,101 @@
-"""The last rung: cut what is oversized, head and tail; then drop the oldest units. Archived, but lost from the context."""
+"""The last rung: cut oversized messages to head and tail, then drop the oldest units. Needs no model.
+
+What it takes out is in the archive, but nothing in the context stands for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from compact.engine.rows import Desk, Row, total
+from compact.engine.check import check_budget
+from compact.engine.context import Context, Desk, alternate, total
+from compact.engine.effects import Asking
+from compact.engine.plan import rows_of
+from compact.engine.stages.shrink_calls import shrink
 from compact.messages import Message, Part, Text, ToolResult
 from compact.messages.excerpts import head_and_tail
 from compact.messages.markers import POINTER_OPENS
-from compact.messages.units import Unit
 
 _MIN_TOKENS = 40
-"""No message is cut below this: the rest would say nothing."""
+"""No message is cut below this, because the rest would say nothing."""
+_ROUNDS = 5
+"""Markers between roles take room, too. Cutting for them can make others necessary."""
 
 
-def truncate(
-    rows: Sequence[Row],
-    desk: Desk,
-    units: Sequence[Unit],
-    excess: Callable[[int], int],
-    where: str,
-) -> list[Row]:
-    """The rows with the bulkiest cut first, results before words, until `excess` of the total is zero or less.
+def truncate(context: Context) -> Asking[Context]:
+    """Make the rows fit the budget, markers between roles included. A no-op if they fit already.
+
+    What is recent is reduced reversibly first. Then oversized messages are cut, and then the oldest units are dropped.
+
+    Raises:
+        InsufficientBudget: what must stay is larger than the budget.
+    """
+    budget, desk = context.rules.budget, context.desk
+    if context.tokens > budget:
+        may_go = [not unit.pinned for unit in context.units]
+        context = yield from shrink(context, may_go, budget, every_tool=True)
+    limit = budget
+    for _ in range(_ROUNDS):
+        after = _drop_oldest(_cut_bulkiest(context, limit), limit) if context.tokens > limit else context
+        if after.tokens > limit:
+            check_budget(replace(after, rules=replace(after.rules, budget=limit)))
+        over = total(alternate(after.rows, desk)) - budget
+        if over <= 0:
+            return after
+        limit -= over
+    check_budget(after.with_rows(alternate(after.rows, desk)))
+    return after
+
+
+def _cut_bulkiest(context: Context, limit: int) -> Context:
+    """Cut the bulkiest messages, results before words, until the total is at most `limit`.
 
     Pinned rows, and messages with signed reasoning, stay whole.
     """
-    found = list(rows)
-    free = [n for unit in units if not unit.pinned for n in range(unit.start, unit.stop)]
-    free = [n for n in free if not found[n].message.signed and _cuttable(found[n].message)]
-    size = total(found)
+    found = list(context.rows)
+    free = [n for n in sorted(rows_of(context.units, pinned=False)) if _may_be_cut(found[n].message)]
+    size = context.tokens
     by_bulk = sorted(free, key=lambda n: (not found[n].message.results, -found[n].tokens, n))
     for index in by_bulk:
-        over = excess(size)
+        over = size - limit
         if over <= 0:
             break
         row = found[index]
         if row.tokens <= _MIN_TOKENS * 2:
             continue
-        cut = _cut(row.message, max(_MIN_TOKENS, row.tokens - over - 8), desk, where)
-        shorter = desk.row(cut, "cut")
+        tokens = max(_MIN_TOKENS, row.tokens - over - 8)
+        shorter = context.desk.row(_cut(row.message, tokens, context.desk, context.history_path), "cut")
         if shorter.tokens < row.tokens:
             found[index] = shorter
             size += shorter.tokens - row.tokens
-    return found
+    return context.with_rows(found)
 
 
-def drop_oldest(rows: Sequence[Row], units: Sequence[Unit], excess: Callable[[int], int]) -> list[Row]:
-    """The rows without the oldest units, pairs whole, until `excess` of the total is zero or less.
+def _drop_oldest(context: Context, limit: int) -> Context:
+    """Drop the oldest units until the total is at most `limit`.
 
-    Pinned units, the newest unit and what opened the newest turn stay.
+    Pinned units, the newest unit and the message that opened the newest turn stay.
     """
-    size = total(rows)
+    size, units = context.tokens, context.units
     newest_turn = max((unit.turn for unit in units), default=0)
     gone: set[int] = set()
-    # A summary stands for everything that is gone already: it is the last to follow.
+    # A summary stands for everything that is gone already, so it is the last to go.
     for unit in sorted(units[:-1], key=lambda unit: unit.kind == "summary"):
-        if excess(size) <= 0:
+        if size <= limit:
             break
         if unit.pinned or unit.in_flight or (unit.kind == "opener" and unit.turn == newest_turn):
             continue
         gone.update(range(unit.start, unit.stop))
-        size -= sum(rows[n].tokens for n in range(unit.start, unit.stop))
-    return [row for n, row in enumerate(rows) if n not in gone]
+        size -= context.tokens_of(unit)
+    return context.with_rows([row for n, row in enumerate(context.rows) if n not in gone])
 
 
-def _cuttable(message: Message) -> bool:
-    return any(isinstance(part, Text | ToolResult) for part in message.parts)
+def _may_be_cut(message: Message) -> bool:
+    return not message.signed and any(isinstance(part, Text | ToolResult) for part in message.parts)
 
 
 def _cut(message: Message, tokens: int, desk: Desk, where: str) -> Message:
-    """The message with its texts cut together to about `tokens` tokens; pictures and calls stay."""
+    """Cut the texts of a message together to about `tokens` tokens. Pictures and calls stay."""
     texts = [text for part in message.parts for text in _texts(part)]
     sizes = [desk.count_text(text) for text in texts]
     whole = sum(sizes)

@@ -1,4 +1,4 @@
-"""LangChain agents, and Deep Agents, which are built on them: `create_agent(..., middleware=[CompactMiddleware(manager)])`."""
+"""LangChain agents, and Deep Agents, which build on them: `create_agent(..., middleware=[CompactMiddleware(manager)])`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ try:
 except ImportError as problem:
     raise MissingExtra.named("langchain", "The integration with LangChain") from problem
 
-from compact.integrations.langchain.middleware import CompactMiddleware
+from compact.integrations.langchain.agent_middleware import CompactMiddleware
 
 __all__ = ["CompactMiddleware"]

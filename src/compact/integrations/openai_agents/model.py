@@ -1,232 +1,121 @@
-"""A model that sends what fits, and sends less when its provider refuses."""
+"""A model that makes every request fit, and sends less when its provider refuses."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from dataclasses import dataclass
+import inspect
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from agents import (
-    AgentOutputSchemaBase,
-    Handoff,
-    ItemHelpers,
-    Model,
-    ModelResponse,
-    ModelRetryAdvice,
-    ModelRetryAdviceRequest,
-    ModelSettings,
-    ModelTracing,
-    TResponseInputItem,
-)
+from agents import ItemHelpers, Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
 from agents.items import TResponseStreamEvent
-from agents.tool import Tool
-from openai.types.responses.response_prompt_param import ResponsePromptParam
 
-from compact.integrations.openai_agents.filter import DIALECT, fit_for, name_of, warn_server_managed
-from compact.integrations.openai_agents.tools import schemas
-from compact.integrations.shared import (
-    SessionId,
-    StreamRefused,
-    conversations_of,
-    current_session,
-    is_preamble,
-    is_refusal,
-    observe,
+from compact.integrations.calls import HostCall, HostStream, StreamRefused, aread_ahead
+from compact.integrations.naming import SessionId, current_session
+from compact.integrations.openai_agents.agent_tools import schemas
+from compact.integrations.openai_agents.input_filter import (
+    DIALECT,
+    adapt_to_model,
+    find_session,
+    warn_kept_elsewhere,
 )
 from compact.runtime.manager import CompactManager
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a model is called with, apart from its input."""
-
-    instructions: str | None
-    settings: ModelSettings
-    tools: list[Tool]
-    output: AgentOutputSchemaBase | None
-    handoffs: list[Handoff[Any, Any]]
-    tracing: ModelTracing
-    previous_response_id: str | None
-    conversation_id: str | None
-    prompt: ResponsePromptParam | None
-
-    @property
-    def server_managed(self) -> bool:
-        """Whether the provider holds what came before."""
-        return self.previous_response_id is not None or self.conversation_id is not None
-
-    def arguments(self, items: Any) -> tuple[Any, ...]:
-        """As `Model` takes them, with this input."""
-        return (self.instructions, items, self.settings, self.tools, self.output, self.handoffs, self.tracing)
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """Those that `Model` takes by name."""
-        return {
-            "previous_response_id": self.previous_response_id,
-            "conversation_id": self.conversation_id,
-            "prompt": self.prompt,
-        }
+_PARAMETERS = inspect.signature(Model.get_response)
+"""`stream_response` has the same ones."""
 
 
 class CompactModel(Model):
     """Any model of the SDK: `Agent(model=CompactModel(model, manager))`.
 
-    When the provider says that a request is too long, it is compacted further and sent again, streamed or not, up to
+    When the provider refuses a request as too long, it is compacted further and sent again, streamed or not, up to
     `recovery.max_compactions` times; the agent does not notice. The provider's usage corrects the counts.
 
-    `session_id` is a name, or a function that finds one in the `Request`; without it, as in `compact_filter`. A call with
-    `previous_response_id` or `conversation_id` passes through, with a `server_managed` warning.
+    `session_id` is a name, or a function that finds one in the arguments of `Model.get_response`, a mapping. It defaults
+    as in `compact_filter`. A call with `previous_response_id` or `conversation_id` passes through, with a
+    `server_managed` warning.
 
-    Raises, on a call, as `CompactManager.acall` does.
+    A call raises as `CompactManager.acall` does.
     """
 
-    sends_what_fits = True
-    """For the filter: what it returns comes here next."""
+    makes_requests_fit = True
+    """Tells the filter that its result comes here next."""
 
     def __init__(self, model: Model, manager: CompactManager, session_id: SessionId = None) -> None:
         self.wrapped = model
         self._manager = manager
         self._session_id = session_id
 
-    async def get_response(
-        self,
-        system_instructions: str | None,
-        input: str | list[TResponseInputItem],
-        model_settings: ModelSettings,
-        tools: list[Tool],
-        output_schema: AgentOutputSchemaBase | None,
-        handoffs: list[Handoff[Any, Any]],
-        tracing: ModelTracing,
-        *,
-        previous_response_id: str | None,
-        conversation_id: str | None,
-        prompt: ResponsePromptParam | None,
-    ) -> ModelResponse:
+    async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
         """See `Model.get_response`."""
-        request = Request(
-            system_instructions, model_settings, tools, output_schema, handoffs, tracing,
-            previous_response_id, conversation_id, prompt,
-        )  # fmt: skip
-
-        async def send(items: Any) -> ModelResponse:
-            return await self.wrapped.get_response(*request.arguments(items), **request.named)
-
-        if request.server_managed:
-            warn_server_managed(self._manager, self._session_id, request)
-            return await send(input)
-        response: ModelResponse
-        name, response = await self._call(request, input, send)
-        observe(self._manager, name, response.usage)
+        request = _PARAMETERS.bind(self, *args, **named).arguments
+        del request["self"]
+        call = self._prepare(request)
+        if call is None:
+            return await self.wrapped.get_response(**request)
+        response: ModelResponse = await call.arun(
+            lambda items: self.wrapped.get_response(**{**request, "input": items})
+        )
         return response
 
-    async def stream_response(
-        self,
-        system_instructions: str | None,
-        input: str | list[TResponseInputItem],
-        model_settings: ModelSettings,
-        tools: list[Tool],
-        output_schema: AgentOutputSchemaBase | None,
-        handoffs: list[Handoff[Any, Any]],
-        tracing: ModelTracing,
-        *,
-        previous_response_id: str | None,
-        conversation_id: str | None,
-        prompt: ResponsePromptParam | None,
-    ) -> AsyncIterator[TResponseStreamEvent]:
+    async def stream_response(self, *args: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
         """See `Model.stream_response`."""
-        request = Request(
-            system_instructions, model_settings, tools, output_schema, handoffs, tracing,
-            previous_response_id, conversation_id, prompt,
-        )  # fmt: skip
+        request = _PARAMETERS.bind(self, *args, **named).arguments
+        del request["self"]
+        call = self._prepare(request)
 
-        async def send(items: Any) -> _Stream:
-            events = self.wrapped.stream_response(*request.arguments(items), **request.named)
-            return await _Stream.begun(events)
+        async def send(items: Any) -> HostStream:
+            events = self.wrapped.stream_response(**{**request, "input": items})
+            try:
+                return await aread_ahead(events)
+            except StreamRefused:
+                await _close(events)
+                raise
 
-        if request.server_managed:
-            warn_server_managed(self._manager, self._session_id, request)
-            async for event in self.wrapped.stream_response(*request.arguments(input), **request.named):
-                yield event
-            return
+        stream = self.wrapped.stream_response(**request) if call is None else await call.arun(send)
         try:
-            name, stream = await self._call(request, input, send)
-        except StreamRefused as refused:
-            for (
-                event
-            ) in refused.events:  # a refusal that is not about length: the SDK makes its own error of it
+            async for event in stream:
                 yield event
-            return
-        async with aclosing(stream.events()) as events:
-            async for event in events:
-                if event.type == "response.completed":
-                    observe(self._manager, name, event.response.usage)
-                yield event
+        finally:
+            await _close(stream)
 
-    async def _call(self, request: Request, input: Any, send: Any) -> tuple[str, Any]:
-        items = ItemHelpers.input_to_new_input_list(input)
-        name = name_of(self._manager, self._session_id, request, items)
+    def _prepare(self, request: Mapping[str, Any]) -> HostCall | None:
+        """Return the call of a request. None: the provider keeps the conversation."""
+        if request["previous_response_id"] is not None or request["conversation_id"] is not None:
+            warn_kept_elsewhere(self._manager, self._session_id, request)
+            return None
+        items = ItemHelpers.input_to_new_input_list(request["input"])
+        name = find_session(self._manager, self._session_id, request, items)
         current_session.set(name)
-        offered = schemas(request.tools, request.handoffs, request.output)
-
-        async def send_noted(kept: Any) -> Any:
-            conversations_of(self._manager).note(name, items, kept)
-            return await send(kept if kept is items else fit_for(self.wrapped, kept))
-
-        reply = await self._manager.acall(
-            name, items, send_noted, offered, system=request.instructions, dialect=DIALECT
+        return HostCall(
+            manager=self._manager,
+            session_id=name,
+            items=items,
+            original=items,
+            restore=lambda kept: adapt_to_model(self.wrapped, kept),
+            dialect=DIALECT,
+            tools=schemas(request["tools"], request["handoffs"], request["output_schema"]),
+            system=request["system_instructions"],
         )
-        return name, reply
 
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
         """See `Model.get_retry_advice`."""
         return self.wrapped.get_retry_advice(request)
 
     async def close(self) -> None:
-        """Closes the wrapped model."""
+        """Close the wrapped model."""
         await self.wrapped.close()
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self.wrapped._cleanup_on_run_end(owner)
 
     def __getattr__(self, name: str) -> Any:
-        # The SDK asks models for more than `Model` promises, such as whether they take a prompt cache key.
+        # The SDK asks models for more than `Model` declares, such as whether they take a prompt cache key.
         if name == "wrapped":
             raise AttributeError(name)
         return getattr(self.wrapped, name)
 
 
-class _Stream:
-    """A stream whose beginning was awaited, so that a refusal shows while the request can still be made smaller."""
-
-    def __init__(self, head: list[Any], rest: AsyncIterator[Any]) -> None:
-        self._head = head
-        self._rest = rest
-
-    @classmethod
-    async def begun(cls, events: AsyncIterator[Any]) -> _Stream:
-        head: list[Any] = []
-        async for event in events:
-            head.append(event)
-            if is_refusal(event):
-                await _closed(events)
-                raise StreamRefused(head)
-            if not is_preamble(event):
-                break
-        return cls(head, events)
-
-    async def events(self) -> AsyncIterator[Any]:
-        try:
-            for event in self._head:
-                yield event
-            async for event in self._rest:
-                yield event
-        finally:
-            await _closed(self._rest)
-
-
-async def _closed(events: AsyncIterator[Any]) -> None:
+async def _close(events: Any) -> None:
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()

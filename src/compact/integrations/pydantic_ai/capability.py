@@ -1,8 +1,8 @@
-"""The capability: a model that sends what fits, around whatever model serves a request."""
+"""The capability: a model wrapper that makes every request fit."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,24 +15,25 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import FunctionToolset
 
-from compact.archive.recall.tools import RecoveryTool
-from compact.integrations.pydantic_ai.messages import View
-from compact.integrations.shared import SessionId, conversations_of, observe, parted
+from compact.archive.recall import RecallTool
+from compact.integrations.calls import HostCall, separate_roles
+from compact.integrations.naming import SessionId, name_session
+from compact.integrations.pydantic_ai.pydantic_view import PydanticView
 from compact.runtime.manager import CompactManager
 
 
 @dataclass
 class CompactHistory(AbstractCapability[Any]):
-    """Sends what fits, and sends less when the provider refuses: `Agent(..., capabilities=[CompactHistory(manager)])`.
+    """Makes every request fit, and sends less if the provider refuses it: `Agent(..., capabilities=[CompactHistory(manager)])`.
 
-    The run's message history stays whole; the manager re-applies its last step to it on every request. Instructions and tools
-    are counted, and the provider's usage corrects the counts.
+    The run's message history stays complete; the manager re-applies its last step to it on every request. Instructions
+    and tools are counted, and the provider's usage corrects the counts.
 
-    `session_id` is a name, or a function that finds one in the list of messages. Without it, it is the run's `conversation_id`.
-    With `recovery_tools`, the agent is given tools that read back what left its context (this needs a `session_id` that is a
-    name); `tool_prefix` goes before their names.
+    `session_id` is a name, or a function that finds one in the list of messages. It defaults to the run's
+    `conversation_id`. With `recovery_tools`, the agent gets tools that read back what left its context: of the
+    session that a string `session_id` names, else of the run's `conversation_id`. `tool_prefix` is put before their names.
 
-    Raises, on a request, as `CompactManager.acall` does.
+    A request raises as `CompactManager.acall` does.
     """
 
     manager: CompactManager
@@ -48,25 +49,20 @@ class CompactHistory(AbstractCapability[Any]):
         """See `AbstractCapability.get_toolset`."""
         if not self.recovery_tools:
             return None
-        return FunctionToolset([self._tool(name) for name in self.manager.recovery_tools()])
+        return FunctionToolset([self._tool(tool) for tool in self.manager.recall_tools().values()])
 
-    def _tool(self, name: str) -> Tool[Any]:
-        def recovery_tool(session_id: str | None) -> RecoveryTool:
-            found: RecoveryTool = self.manager.recovery_tools(session_id)[name]
-            return found
-
+    def _tool(self, tool: RecallTool) -> Tool[Any]:
         def invoke(ctx: RunContext[Any], **arguments: Any) -> str:
             own = self.session_id if isinstance(self.session_id, str) else ctx.conversation_id
-            return recovery_tool(own).answer(arguments)
+            return self.manager.recall_tools(own)[tool.name].answer(arguments)
 
-        shown = recovery_tool(None)
         return Tool.from_schema(
-            invoke, f"{self.tool_prefix}{name}", shown.description, dict(shown.schema), takes_ctx=True
+            invoke, f"{self.tool_prefix}{tool.name}", tool.description, dict(tool.schema), takes_ctx=True
         )
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """None: it holds a manager."""
+        """None: a manager cannot be serialized."""
         return None
 
 
@@ -82,12 +78,10 @@ class _CompactModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        async def send(sent: list[ModelMessage]) -> ModelResponse:
-            return await self.wrapped.request(sent, model_settings, model_request_parameters)
-
-        response: ModelResponse
-        name, response = await self._call(messages, model_request_parameters, send)
-        observe(self._manager, name, response.usage)
+        call = self._prepare(messages, model_request_parameters)
+        response: ModelResponse = await call.arun(
+            lambda sent: self.wrapped.request(sent, model_settings, model_request_parameters)
+        )
         return response
 
     @asynccontextmanager
@@ -98,52 +92,34 @@ class _CompactModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
+        call = self._prepare(messages, model_request_parameters)
         async with AsyncExitStack() as stack:
-
-            async def send(sent: list[ModelMessage]) -> StreamedResponse:
-                stream = self.wrapped.request_stream(
-                    sent, model_settings, model_request_parameters, run_context
+            response = await call.arun(
+                lambda sent: stack.enter_async_context(
+                    self.wrapped.request_stream(sent, model_settings, model_request_parameters, run_context)
                 )
-                return await stack.enter_async_context(stream)
-
-            name, response = await self._call(messages, model_request_parameters, send)
+            )
             yield response
-            observe(self._manager, name, response.usage)
+            call.observe(response)
 
-    async def _call(
-        self,
-        messages: list[ModelMessage],
-        parameters: ModelRequestParameters,
-        send: Callable[[list[ModelMessage]], Awaitable[Any]],
-    ) -> tuple[str, Any]:
-        view = View(messages)
-        name = self._name(messages, view)
-
-        async def send_kept(kept: Sequence[Any]) -> Any:
-            conversations_of(self._manager).note(name, view.items, kept)
-            return await send(messages if kept is view.items else view.back(parted(kept)))
-
-        reply = await self._manager.acall(
-            name,
-            view.items,
-            send_kept,
-            _schemas(parameters) or None,
-            system=_instructions(messages, parameters),
-            dialect="chat",
-        )
-        return name, reply
-
-    def _name(self, messages: list[ModelMessage], view: View) -> str:
-        if callable(self._session_id):
-            return self._session_id(messages)
-        if self._session_id is not None:
-            return self._session_id
+    def _prepare(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> HostCall:
+        view = PydanticView(messages)
         told = next((m.conversation_id for m in reversed(messages) if m.conversation_id), None)
-        return told or conversations_of(self._manager).named(view.items, lambda: "pydantic-ai")
+        name = name_session(
+            self._manager, self._session_id, messages, view.items, lambda: "pydantic-ai", told
+        )
+        return HostCall(
+            manager=self._manager,
+            session_id=name,
+            items=view.items,
+            original=messages,
+            restore=lambda kept: view.back(separate_roles(kept)),
+            tools=_schemas(parameters) or None,
+            system=_instructions(messages, parameters),
+        )
 
 
 def _schemas(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
-    tools = [*parameters.function_tools, *parameters.output_tools]
     return [
         {
             "type": "function",
@@ -153,7 +129,7 @@ def _schemas(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
                 "parameters": tool.parameters_json_schema,
             },
         }
-        for tool in tools
+        for tool in (*parameters.function_tools, *parameters.output_tools)
     ]
 
 

@@ -1,7 +1,8 @@
 """AI-SDK messages: content parts of type `tool-call` and `tool-result`, names in camel case.
 
-Both generations are read: `args` and `result` (4), `input` and `output` (5). A tool message may also carry plain text,
-with the tool's name in `metadata.tool_name`; without a call id it answers the next open call of that name.
+Both generations are supported: `args` and `result` (version 4), `input` and `output` (version 5). A tool message may
+also carry plain text, with the tool's name in `metadata.tool_name`. Without a call id it answers the next open call of
+that name.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects.wire import (
-    blocks_of,
     claim_by_blocks,
-    is_bare_text,
-    joined,
+    join_text,
     marks,
-    opaque_pieces,
+    part_pieces,
     plain,
-    rebuilt,
+    read_content,
     role_of,
+    text_at,
     text_block,
+    write_content,
+    write_entry,
 )
 from compact.messages.message import (
     Image,
@@ -62,22 +64,21 @@ def read(item: Any) -> Message:
     content = data.get("content")
     if role == "tool" and not isinstance(content, list | tuple):
         return Message(role, (_read_text_result(data),), origin=item, **marks(data))
-    return Message(role, _read_content(content), origin=item, **marks(data))
+    return Message(role, read_content(content, _read_block), origin=item, **marks(data))
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    before = message.origin
-    if before is not None and not message.edited:
-        return before
-    data = dict(plain(before)) if before is not None else {}
+    return write_entry(message, _fill)
+
+
+def _fill(data: dict[str, Any], message: Message) -> None:
     data["role"] = message.role
     results = message.results
     if len(results) == 1 and message.parts == results and isinstance(results[0].origin, str):
         _write_text_result(data, results[0])
     elif message.parts or data.get("content"):
-        data["content"] = _write_content(message.parts)
-    return rebuilt(before, data)
+        data["content"] = write_content(message.parts, _write_block)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -91,18 +92,14 @@ def pieces(item: Any) -> Iterable[Piece]:
     if type(content) is str:
         found.append(content)
         return found
-    for part in _read_content(content):
-        if isinstance(part, Text | Reasoning):
-            found.append(part.text)
-        elif isinstance(part, ToolCall):
+    for part in read_content(content, _read_block):
+        if isinstance(part, ToolCall):
             found += [part.id, part.name, part.arguments_text]
         elif isinstance(part, ToolResult):
             found += [part.call_id, part.name or "", part.text]
             found += [inner for inner in part.content if isinstance(inner, Image)]
-        elif isinstance(part, Image):
-            found.append(part)
         else:
-            found += opaque_pieces(part.origin)
+            found += part_pieces(part)
     return found
 
 
@@ -122,10 +119,10 @@ def _read_text_result(data: Mapping[str, Any]) -> ToolResult:
     name = notes.get("tool_name") or data.get("toolName") or data.get("name")
     return ToolResult(
         call_id=call_id,
-        content=_read_content(data.get("content")),
+        content=read_content(data.get("content"), _read_block),
         name=name if isinstance(name, str) else None,
         by_position=not call_id,
-        # Where the id stands in the message, so that a changed one is written back to its place.
+        # Where the id was found, so that a changed id is written back to the same place.
         origin=place,
     )
 
@@ -135,15 +132,7 @@ def _write_text_result(data: dict[str, Any], result: ToolResult) -> None:
         data["metadata"] = {**data["metadata"], result.origin.removeprefix("metadata."): result.call_id}
     elif result.origin:
         data[result.origin] = result.call_id
-    data["content"] = joined(result.content)
-
-
-def _read_content(content: Any) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (Text(content),)
-    return tuple(map(_read_block, blocks_of(content)))
+    data["content"] = join_text(result.content)
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -154,14 +143,14 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return Text(block["text"], origin=block)
     if kind == "tool-call":
         arguments = block.get("args", block.get("input"))
-        call_id = _text(block, "toolCallId")
-        return ToolCall(call_id, _text(block, "toolName"), arguments, by_position=not call_id, origin=block)
+        call_id = text_at(block, "toolCallId")
+        return ToolCall(call_id, text_at(block, "toolName"), arguments, by_position=not call_id, origin=block)
     if kind == "tool-result":
         return ToolResult(
-            call_id=_text(block, "toolCallId"),
+            call_id=text_at(block, "toolCallId"),
             content=_read_output(block),
-            name=_text(block, "toolName") or None,
-            by_position=not _text(block, "toolCallId"),
+            name=text_at(block, "toolName") or None,
+            by_position=not text_at(block, "toolCallId"),
             is_error=block.get("isError") is True,
             origin=block,
         )
@@ -170,13 +159,10 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return Reasoning(block["text"], signed=signed, origin=block)
     if kind == "image" and isinstance(block.get("image"), str):
         return Image(block["image"], origin=block)
-    if kind == "file" and isinstance(block.get("data"), str) and _media_type(block).startswith("image/"):
+    media_type = text_at(block, "mediaType") or text_at(block, "mimeType")
+    if kind == "file" and isinstance(block.get("data"), str) and media_type.startswith("image/"):
         return Image(block["data"], origin=block)
     return Opaque(str(kind), origin=block)
-
-
-def _media_type(block: Mapping[str, Any]) -> str:
-    return _text(block, "mediaType") or _text(block, "mimeType")
 
 
 def _read_output(block: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -187,12 +173,6 @@ def _read_output(block: Mapping[str, Any]) -> tuple[Part, ...]:
     if value is None:
         return ()
     return (Text(value if isinstance(value, str) else to_json(value)),)
-
-
-def _write_content(parts: tuple[Part, ...]) -> Any:
-    if is_bare_text(parts):
-        return joined(parts)
-    return [_write_block(part) for part in parts]
 
 
 def _write_block(part: Part) -> Any:
@@ -217,19 +197,14 @@ def _write_result(result: ToolResult) -> Any:
     if not isinstance(result.origin, Mapping):
         named = {"toolName": result.name} if result.name else {}
         failed = {"isError": True} if result.is_error else {}
-        text = joined(result.content)
+        text = join_text(result.content)
         return {"type": "tool-result", "toolCallId": result.call_id, **named, "result": text, **failed}
     before = result.origin
     changed = {**before} if result.by_position else {**before, "toolCallId": result.call_id}
     if _read_output(before) != result.content:
-        text = joined(result.content)
+        text = join_text(result.content)
         if "output" in before and "result" not in before:
             changed["output"] = {"type": "text", "value": text}
         else:
             changed["result"] = text
     return changed
-
-
-def _text(block: Mapping[str, Any], key: str) -> str:
-    value = block.get(key)
-    return value if isinstance(value, str) else ""

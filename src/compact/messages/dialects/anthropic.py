@@ -1,7 +1,7 @@
 """Anthropic messages: content blocks, results inside user messages, signed thinking.
 
-The system prompt is a field of the request, not a message; hosts that keep it in their list put it first with the role
-"system", and that is read as such.
+The system prompt is a field of the request, not a message. Hosts that keep it in their list put it first with the role
+"system", which is read as the system prompt.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Any
 from compact.messages.dialects.wire import (
     blocks_of,
     claim_by_blocks,
-    is_bare_text,
-    joined,
     marks,
     opaque_pieces,
     plain,
-    rebuilt,
+    read_content,
     role_of,
+    text_at,
     text_block,
+    write_content,
+    write_entry,
 )
 from compact.messages.markers import GAP
 from compact.messages.message import (
@@ -61,20 +62,19 @@ def read(item: Any) -> Message:
     data = plain(item)
     found = marks(data)
     if data.get("content") == GAP:
-        found["injected"] = True  # compact put it there: no person wrote it
-    return Message(role_of(data), _read_content(data.get("content")), origin=item, **found)
+        found["injected"] = True  # compact wrote it, not a person
+    return Message(role_of(data), read_content(data.get("content"), _read_block), origin=item, **found)
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    before = message.origin
-    if before is not None and not message.edited:
-        return before
-    data = dict(plain(before)) if before is not None else {}
+    return write_entry(message, _fill)
+
+
+def _fill(data: dict[str, Any], message: Message) -> None:
     data["role"] = message.role
     if message.parts or data.get("content"):
-        data["content"] = _write_content(message.parts)
-    return rebuilt(before, data)
+        data["content"] = write_content(message.parts, _write_block)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -118,14 +118,6 @@ def _add_block(block: Mapping[str, Any] | str, found: list[Piece]) -> None:
         found += opaque_pieces({key: value for key, value in block.items() if key != "cache_control"})
 
 
-def _read_content(content: Any) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (Text(content),)
-    return tuple(map(_read_block, blocks_of(content)))
-
-
 def _read_block(block: Mapping[str, Any] | str) -> Part:
     if isinstance(block, str):
         return Text(block, origin=block)
@@ -133,16 +125,16 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)
     if kind == "tool_use":
-        return ToolCall(_text(block, "id"), _text(block, "name"), block.get("input"), origin=block)
+        return ToolCall(text_at(block, "id"), text_at(block, "name"), block.get("input"), origin=block)
     if kind == "tool_result":
         return ToolResult(
-            call_id=_text(block, "tool_use_id"),
-            content=_read_content(block.get("content")),
+            call_id=text_at(block, "tool_use_id"),
+            content=read_content(block.get("content"), _read_block),
             is_error=block.get("is_error") is True,
             origin=block,
         )
     if kind == "thinking":
-        return Reasoning(_text(block, "thinking"), signed=bool(block.get("signature")), origin=block)
+        return Reasoning(text_at(block, "thinking"), signed=bool(block.get("signature")), origin=block)
     if kind == "redacted_thinking":
         return Reasoning("", signed=True, origin=block)
     if kind == "image":
@@ -155,12 +147,6 @@ def _read_image(block: Mapping[str, Any]) -> Image:
     if not isinstance(source, Mapping):
         return Image("", origin=block)
     return Image(str(source.get("data") or source.get("url") or ""), origin=block)
-
-
-def _write_content(parts: tuple[Part, ...]) -> Any:
-    if is_bare_text(parts):
-        return joined(parts)
-    return [_write_block(part) for part in parts]
 
 
 def _write_block(part: Part) -> Any:
@@ -191,16 +177,12 @@ def _write_result(result: ToolResult) -> Any:
     if before is None:
         written: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id}
         if result.content:
-            written["content"] = _write_content(result.content)
+            written["content"] = write_content(result.content, _write_block)
         return {**written, "is_error": True} if result.is_error else written
-    if before.get("tool_use_id") == result.call_id and _read_content(before.get("content")) == result.content:
+    content = read_content(before.get("content"), _read_block)
+    if before.get("tool_use_id") == result.call_id and content == result.content:
         return before
     changed = {**before, "tool_use_id": result.call_id}
     if result.content or "content" in before:
-        changed["content"] = _write_content(result.content)
+        changed["content"] = write_content(result.content, _write_block)
     return changed
-
-
-def _text(block: Mapping[str, Any], key: str) -> str:
-    value = block.get(key)
-    return value if isinstance(value, str) else ""

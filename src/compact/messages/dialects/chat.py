@@ -1,4 +1,4 @@
-"""OpenAI chat completions, and everyone who speaks it."""
+"""OpenAI chat completions, which many other providers accept too."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects.wire import (
-    blocks_of,
     claim_by_blocks,
     image_from_url,
-    is_bare_text,
-    joined,
     marks,
     opaque_pieces,
+    part_pieces,
     plain,
-    rebuilt,
+    read_content,
     role_of,
+    text_at,
     text_block,
+    write_content,
+    write_entry,
 )
 from compact.messages.message import (
     Image,
@@ -41,7 +42,6 @@ ITEMS_ARE_PARTS = False
 RESULTS_IN_USER = False
 
 _RESULT_ROLES = ("tool", "function")
-_WIRE_ROLES = {"tool": _RESULT_ROLES}
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
@@ -61,10 +61,10 @@ def read(item: Any) -> Message:
     """See `Dialect.read`."""
     data = plain(item)
     role = role_of(data)
-    content = _read_content(data.get("content"))
+    content = read_content(data.get("content"), _read_block)
     if role in _RESULT_ROLES:
         result = ToolResult(
-            call_id=_text_or_empty(data.get("tool_call_id")),
+            call_id=text_at(data, "tool_call_id"),
             content=content,
             name=data.get("name"),
             by_position=role == "function",
@@ -80,17 +80,16 @@ def read(item: Any) -> Message:
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    before = message.origin
-    if before is not None and not message.edited:
-        return before
-    data = dict(plain(before)) if before is not None else {}
-    if data.get("role") not in _WIRE_ROLES.get(message.role, (message.role,)):
+    return write_entry(message, _fill)
+
+
+def _fill(data: dict[str, Any], message: Message) -> None:
+    if data.get("role") not in (_RESULT_ROLES if message.role == "tool" else (message.role,)):
         data["role"] = message.role
     if message.role == "tool":
         _write_result(data, message)
     else:
         _write_speech(data, message)
-    return rebuilt(before, data)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -101,8 +100,8 @@ def pieces(item: Any) -> Iterable[Piece]:
     if type(content) is str:
         found.append(content)
     elif content is not None:
-        for part in _read_content(content):
-            found.extend(_part_pieces(part))
+        for part in read_content(content, _read_block):
+            found.extend(part_pieces(part))
     if len(data) > 2 or "content" not in data:
         _add_extras(data, found)
     return found
@@ -131,22 +130,6 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
         found.extend(opaque_pieces(data["function_call"]))
     if data.get("reasoning_details") and not isinstance(data.get("reasoning"), str):
         found.extend(opaque_pieces(data["reasoning_details"]))
-
-
-def _part_pieces(part: Part) -> list[Piece]:
-    if isinstance(part, Text | Refusal):
-        return [part.text]
-    if isinstance(part, Image):
-        return [part]
-    return opaque_pieces(part.origin)
-
-
-def _read_content(content: Any) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (Text(content),)
-    return tuple(map(_read_block, blocks_of(content)))
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -189,8 +172,8 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
         free_form = call.get("type") == "custom"
         found.append(
             ToolCall(
-                id=_text_or_empty(call.get("id")),
-                name=_text_or_empty(function.get("name")),
+                id=text_at(call, "id"),
+                name=text_at(function, "name"),
                 arguments=function.get("input" if free_form else "arguments"),
                 free_form=free_form,
                 origin=call,
@@ -198,8 +181,8 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
         )
     legacy = data.get("function_call")
     if isinstance(legacy, Mapping):
-        name, arguments = _text_or_empty(legacy.get("name")), legacy.get("arguments")
-        found.append(ToolCall("", name, arguments, by_position=True, origin=legacy))
+        name = text_at(legacy, "name")
+        found.append(ToolCall("", name, legacy.get("arguments"), by_position=True, origin=legacy))
     return found
 
 
@@ -212,7 +195,7 @@ def _write_result(data: dict[str, Any], message: Message) -> None:
     if result.name is not None:
         data["name"] = result.name
     if result.content or data.get("content"):
-        data["content"] = _write_content(result.content) if result.content else ""
+        data["content"] = write_content(result.content, _write_block) if result.content else ""
 
 
 def _write_speech(data: dict[str, Any], message: Message) -> None:
@@ -220,7 +203,7 @@ def _write_speech(data: dict[str, Any], message: Message) -> None:
         p for p in message.parts if not isinstance(p, ToolCall | Reasoning) and not _is_refusal_key(p)
     )
     if content:
-        data["content"] = _write_content(content)
+        data["content"] = write_content(content, _write_block)
     elif data.get("content"):
         data["content"] = None
     refusals = [part.text for part in message.parts if isinstance(part, Refusal) and _is_refusal_key(part)]
@@ -261,12 +244,6 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
     return {**before, "id": call.id, inner: function}
 
 
-def _write_content(parts: tuple[Part, ...]) -> Any:
-    if is_bare_text(parts):
-        return joined(parts)
-    return [_write_block(part) for part in parts]
-
-
 def _write_block(part: Part) -> Any:
     if isinstance(part, Text):
         return text_block(part)
@@ -278,7 +255,3 @@ def _write_block(part: Part) -> Any:
             "image_url": {"url": part.source, **({"detail": part.detail} if part.detail else {})},
         }
     return part.origin
-
-
-def _text_or_empty(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -1,11 +1,11 @@
-"""Harness artifacts: `{"kind", "content", ...}`, the entries of the stability harness."""
+"""Harness artifacts: `{"kind", "content", ...}`, the input of the stability harness."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.messages.dialects.wire import joined, marks, plain, rebuilt
+from compact.messages.dialects.wire import join_text, marks, plain, write_entry
 from compact.messages.message import Message, Piece, Text
 
 NAME = "harness"
@@ -39,23 +39,21 @@ def read(item: Any) -> Message:
     role = data.get("role")
     if not isinstance(role, str):
         role = _ROLES.get(kind, kind)
-    # A task is an instruction that stands for the whole session, whatever role it is given.
+    # A task is an instruction for the whole session, whatever its role.
     found = marks(data) | ({"protected": True} if kind == "task" else {})
     return Message(role, (Text(content),), origin=item, **found)
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    before = message.origin
-    if before is not None and not message.edited:
-        return before
-    if before is None:
-        kind = next((kind for kind, role in _ROLES.items() if role == message.role), "message")
-        data: dict[str, Any] = {"kind": kind, "role": message.role}
-    else:
-        data = dict(plain(before))
-    data["content"] = joined(message.parts)
-    return rebuilt(before, data)
+    return write_entry(message, _fill)
+
+
+def _fill(data: dict[str, Any], message: Message) -> None:
+    if message.origin is None:
+        data["kind"] = next((kind for kind, role in _ROLES.items() if role == message.role), "message")
+        data["role"] = message.role
+    data["content"] = join_text(message.parts)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -68,10 +66,10 @@ def pieces(item: Any) -> Iterable[Piece]:
 
 
 def kind_of(data: Mapping[str, Any]) -> str:
-    """The artifact's kind; `type` is accepted for it.
+    """The artifact's kind; `type` is accepted instead.
 
     Raises:
-        ValueError: it has none, or one that is not text.
+        ValueError: it has none, or it is not text.
     """
     kind = data.get("kind", data.get("type"))
     if kind is not None and not isinstance(kind, str):

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects.wire import (
-    blocks_of,
     claim_by_blocks,
-    image_from_url,
-    is_bare_text,
-    joined,
     marks,
     opaque_pieces,
     owner,
+    part_pieces,
     plain,
-    rebuilt,
+    read_content,
     role_of,
+    text_at,
     text_block,
+    write_content,
+    write_entry,
 )
 from compact.messages.message import (
     Image,
@@ -31,7 +31,6 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
-    to_json,
 )
 
 NAME = "responses"
@@ -43,7 +42,7 @@ ITEMS_ARE_PARTS = True
 RESULTS_IN_USER = False
 
 _CALLS: dict[str, tuple[str, str]] = {
-    # type of the call: (what it is called when it carries no name, where its arguments stand)
+    # type of the call: (its name if it carries none, the key of its arguments)
     "function_call": ("", "arguments"),
     "custom_tool_call": ("", "input"),
     "computer_call": ("computer", "action"),
@@ -52,6 +51,8 @@ _CALLS: dict[str, tuple[str, str]] = {
     "apply_patch_call": ("apply_patch", "operation"),
 }
 _OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
+_ENDINGS = ("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response")
+"""How the types of all other items end."""
 _USER_TYPES = frozenset({"mcp_approval_response"})
 
 
@@ -60,12 +61,8 @@ def claim(item: Mapping[str, Any]) -> int:
     kind = item.get("type")
     content = item.get("content")
     if kind is None or kind == "message":
-        if (
-            not isinstance(item.get("role"), str)
-            or item["role"] == "tool"
-            or "tool_calls" in item
-            or "kind" in item
-        ):
+        role = item.get("role")
+        if not isinstance(role, str) or role == "tool" or "tool_calls" in item or "kind" in item:
             return 0
         by_blocks = claim_by_blocks(content, NAME)
         if by_blocks == 1 and isinstance(content, list | tuple) and any(_is_foreign_text(b) for b in content):
@@ -73,13 +70,9 @@ def claim(item: Mapping[str, Any]) -> int:
         return 2 if kind == "message" and by_blocks and "stop_reason" not in item else by_blocks
     if not isinstance(kind, str):
         return 0
-    if kind in _CALLS or kind in _OUTPUTS:
+    if kind in ("reasoning", "item_reference", "compaction") or kind.endswith(_ENDINGS):
         return 2
-    if kind in ("reasoning", "item_reference", "compaction"):
-        return 2
-    if kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response")):
-        return 2
-    # A type that nobody knows yet is carried along, if the entries around it are items.
+    # An unknown type is carried along if the entries around it are items.
     return 0 if "role" in item or "kind" in item or isinstance(content, str) else 1
 
 
@@ -92,11 +85,12 @@ def read(item: Any) -> Message:
     data = plain(item)
     kind = data.get("type")
     if kind is None or kind == "message":
-        return Message(role_of(data), _read_content(data.get("content")), origin=item, **_marks(data))
+        parts = read_content(data.get("content"), _read_block)
+        return Message(role_of(data), parts, origin=item, **_marks(data))
     if kind in _CALLS:
         return Message("assistant", (_read_call(kind, data),), origin=item, **_marks(data))
     if kind in _OUTPUTS:
-        result = ToolResult(_id(data, "call_id"), _read_output(data.get("output")), origin=data)
+        result = ToolResult(text_at(data, "call_id"), _read_output(data.get("output")), origin=data)
         return Message("tool", (result,), origin=item, **marks(data))
     if kind == "reasoning":
         signed = data.get("encrypted_content") is not None or data.get("id") is not None
@@ -111,10 +105,10 @@ def read(item: Any) -> Message:
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    before = message.origin
-    if before is not None and not message.edited:
-        return before
-    data = dict(plain(before)) if before is not None else {}
+    return write_entry(message, _fill)
+
+
+def _fill(data: dict[str, Any], message: Message) -> None:
     (only, *others) = message.parts or (None,)
     if isinstance(only, ToolCall) and not others:
         _write_call(data, only)
@@ -125,13 +119,13 @@ def write(message: Message) -> Any:
         # A computer's screenshot is one object, not a list of them.
         data["output"] = blocks[0] if isinstance(data.get("output"), Mapping) and len(blocks) == 1 else blocks
     elif isinstance(only, Reasoning | Opaque) and not others and isinstance(only.origin, Mapping):
-        data = dict(only.origin)
+        data.clear()
+        data.update(only.origin)
     else:
         data["role"] = message.role
         speaks = "output_text" if message.role == "assistant" else "input_text"
         if message.parts or data.get("content"):
             data["content"] = _write_content(message.parts, speaks) if message.parts else ""
-    return rebuilt(before, data)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -144,17 +138,15 @@ def pieces(item: Any) -> Iterable[Piece]:
         if type(content) is str:
             found.append(content)
         else:
-            for part in _read_content(content):
-                found.extend(_part_pieces(part))
+            for part in read_content(content, _read_block):
+                found.extend(part_pieces(part))
         return found
     if kind in _CALLS:
         call = _read_call(kind, data)
         return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
     if kind in _OUTPUTS:
         output = data.get("output")
-        if type(output) is str:
-            return [_id(data, "call_id"), output]
-        return [_id(data, "call_id"), *(p for part in _read_output(output) for p in _part_pieces(part))]
+        return [text_at(data, "call_id"), *(p for part in _read_output(output) for p in part_pieces(part))]
     if kind in ("reasoning", "compaction"):
         sealed = data.get("encrypted_content")
         return [_summary(data), *([Sealed(len(sealed))] if isinstance(sealed, str) else [])]
@@ -170,16 +162,11 @@ def _marks(data: Mapping[str, Any]) -> dict[str, bool]:
     return found
 
 
-def _id(data: Mapping[str, Any], key: str) -> str:
-    value = data.get(key)
-    return value if isinstance(value, str) else ""
-
-
 def _read_call(kind: str, data: Mapping[str, Any]) -> ToolCall:
     name, field = _CALLS[kind]
     return ToolCall(
-        id=_id(data, "call_id"),
-        name=_id(data, "name") or name,
+        id=text_at(data, "call_id"),
+        name=text_at(data, "name") or name,
         arguments=data.get(field, data.get(f"{field}s")),
         free_form=kind != "function_call",
         origin=data,
@@ -206,21 +193,7 @@ def _summary(data: Mapping[str, Any]) -> str:
 
 
 def _read_output(output: Any) -> tuple[Part, ...]:
-    if output is None:
-        return ()
-    if isinstance(output, str):
-        return (Text(output),)
-    if isinstance(output, Mapping):
-        return (_read_block(output),)
-    return _read_content(output)
-
-
-def _read_content(content: Any) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (Text(content),)
-    return tuple(map(_read_block, blocks_of(content)))
+    return (_read_block(output),) if isinstance(output, Mapping) else read_content(output, _read_block)
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -230,17 +203,14 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
     if kind in ("input_text", "output_text", "text") and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)
     if kind in ("input_image", "computer_screenshot") and isinstance(block.get("image_url"), str):
-        image = image_from_url(block["image_url"], block)
-        return Image(image.source, detail=block.get("detail"), origin=block)
+        return Image(block["image_url"], detail=block.get("detail"), origin=block)
     if kind == "refusal" and isinstance(block.get("refusal"), str):
         return Refusal(block["refusal"], origin=block)
     return Opaque(str(kind), origin=block)
 
 
 def _write_content(parts: tuple[Part, ...], text_kind: str) -> Any:
-    if is_bare_text(parts):
-        return joined(parts)
-    return [_write_block(part, text_kind) for part in parts]
+    return write_content(parts, lambda part: _write_block(part, text_kind))
 
 
 def _write_block(part: Part, text_kind: str) -> Any:
@@ -251,11 +221,3 @@ def _write_block(part: Part, text_kind: str) -> Any:
     if isinstance(part, Image) and part.origin is None:
         return {"type": "input_image", "image_url": part.source, "detail": part.detail or "auto"}
     return part.origin
-
-
-def _part_pieces(part: Part) -> list[Piece]:
-    if isinstance(part, Text | Refusal):
-        return [part.text]
-    if isinstance(part, Image):
-        return [part]
-    return opaque_pieces(part.origin) if isinstance(part, Opaque) else [to_json(part.origin)]

@@ -1,16 +1,18 @@
-"""What the dialects share: looking into the host's objects, marks on them, and copies of them."""
+"""What the dialects share: reading the host's objects and writing changed copies of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from compact.messages.message import Image, Part, Piece, Sealed, Text, to_json
+from compact.messages.message import Image, Message, Part, Piece, Reasoning, Refusal, Sealed, Text, to_json
 
 _PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer"})
 _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
+"""A string from this length on may be inline binary data."""
 _BLOB_SHARE = 8
+_BASE64_SIGNS = str.maketrans("", "", "+/=-_")
 
 _OWNERS = {
     "image_url": "chat",
@@ -36,7 +38,7 @@ _OWNERS = {
 
 
 def is_plain(item: Any) -> bool:
-    """Whether an entry is just a role and a string: legal in several dialects, and most of any session."""
+    """Whether an entry is just a role and a string. Most of a session is, and several dialects allow it."""
     return (
         type(item) is dict
         and len(item) == 2
@@ -45,8 +47,14 @@ def is_plain(item: Any) -> bool:
     )
 
 
+def begins_with(items: Sequence[Any], prefix: Sequence[Any]) -> bool:
+    """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
+    count = len(prefix)
+    return len(items) >= count and (items[:count] if type(items) is list else list(items[:count])) == prefix
+
+
 def plain(item: Any) -> Mapping[str, Any]:
-    """The entry as a mapping: a dict as it is, an SDK object by its `model_dump`.
+    """Return the entry as a mapping: a dict as it is, an SDK object by its `model_dump`.
 
     Raises:
         ValueError: it is neither.
@@ -55,29 +63,29 @@ def plain(item: Any) -> Mapping[str, Any]:
         return item
     dump = getattr(item, "model_dump", None)
     if callable(dump) and not isinstance(item, type):
-        data = dumped(dump)
+        data = dump_plain(dump)
         if isinstance(data, Mapping):
             return data
     raise ValueError(f"got {type(item).__name__}")
 
 
-def dumped(dump: Any) -> Any:
-    """What an SDK object's `model_dump` gives, defaults included: a class may fix its `type` and `role` as such.
+def dump_plain(dump: Any) -> Any:
+    """Call an SDK object's `model_dump`. Defaults are included, because a class may fix its `type` and `role` that way.
 
     Raises:
-        ValueError: the object cannot say what it is.
+        ValueError: the call failed.
     """
     try:
         try:
             return dump(mode="json", exclude_none=True, by_alias=True)
         except TypeError:
-            return dump()  # something else than pydantic, with the same method
+            return dump()  # not pydantic, but a method of the same name
     except Exception as problem:
         raise ValueError(f"its model_dump failed: {type(problem).__name__}") from problem
 
 
-def rebuilt(origin: Any, data: dict[str, Any]) -> Any:
-    """`data` as the kind of object the host uses: its own SDK class where it had one, else the dict."""
+def rebuild(origin: Any, data: dict[str, Any]) -> Any:
+    """Return `data` as the host's kind of object: its SDK class if `origin` had one, else the dict."""
     if origin is None or isinstance(origin, Mapping):
         return data
     validate = getattr(type(origin), "model_validate", None)
@@ -87,6 +95,42 @@ def rebuilt(origin: Any, data: dict[str, Any]) -> Any:
         return validate(data)
     except ValueError:
         return data
+
+
+def write_entry(message: Message, fill: Callable[[dict[str, Any], Message], None]) -> Any:
+    """Return the message's `origin` if nothing changed, else a copy of it that `fill` brings up to date."""
+    before = message.origin
+    if before is not None and not message.edited:
+        return before
+    data = dict(plain(before)) if before is not None else {}
+    fill(data, message)
+    return rebuild(before, data)
+
+
+def read_content(content: Any, read_block: Callable[[Mapping[str, Any] | str], Part]) -> tuple[Part, ...]:
+    """Read a message's content: nothing, a string, or a list of blocks.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(map(read_block, blocks_of(content)))
+
+
+def write_content(parts: tuple[Part, ...], write_block: Callable[[Part], Any]) -> Any:
+    """Write parts as a string where they came from one, else as a list of blocks."""
+    if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].origin is None:
+        return parts[0].text
+    return [write_block(part) for part in parts]
+
+
+def text_at(data: Mapping[str, Any], key: str) -> str:
+    """The string under a key; empty if there is none."""
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def role_of(data: Mapping[str, Any]) -> str:
@@ -102,17 +146,14 @@ def role_of(data: Mapping[str, Any]) -> str:
 
 
 def marks(data: Mapping[str, Any]) -> dict[str, bool]:
-    """The three marks a host can set: protected, injected, aborted."""
-    if len(data) == 2 and "content" in data:  # role and content: the common case, and nothing to look for
+    """The marks that a host can set on a message: protected, injected, aborted."""
+    if len(data) == 2 and "content" in data:  # the common case: role and content, no marks
         return {}
     found: dict[str, bool] = {}
     for key in ("meta", "metadata"):
         notes = data.get(key)
         if isinstance(notes, Mapping):
-            if notes.get("protected") is True:
-                found["protected"] = True
-            if notes.get("injected") is True:
-                found["injected"] = True
+            found |= {mark: True for mark in ("protected", "injected") if notes.get(mark) is True}
             if _aborted(notes):
                 found["aborted"] = True
     if _aborted(data):
@@ -121,18 +162,14 @@ def marks(data: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _aborted(data: Mapping[str, Any]) -> bool:
-    for key in ("stop_reason", "stopReason", "finish_reason"):
-        reason = data.get(key)
-        if isinstance(reason, str) and reason in _ABORTED:
-            return True
-    return False
+    return any(text_at(data, key) in _ABORTED for key in ("stop_reason", "stopReason", "finish_reason"))
 
 
 def blocks_of(content: Any) -> list[Mapping[str, Any] | str]:
-    """The typed blocks of a content list, and the bare strings that some hosts write between them.
+    """The typed blocks of a content list, and the bare strings that some hosts put between them.
 
     Raises:
-        ValueError: the content is no list, or an entry of it is no object.
+        ValueError: the content is not a list, or an entry of it is not an object.
     """
     if not isinstance(content, list | tuple):
         raise ValueError(f"its 'content' is {type(content).__name__}, not text or a list of blocks")
@@ -146,7 +183,7 @@ def blocks_of(content: Any) -> list[Mapping[str, Any] | str]:
 
 
 def owner(block: Any) -> str | None:
-    """The only dialect that writes such a block, or None when several do."""
+    """The only dialect that writes such a block, or None if several do."""
     if not isinstance(block, Mapping):
         return None
     kind = block.get("type")
@@ -158,7 +195,7 @@ def owner(block: Any) -> str | None:
 
 
 def claim_by_blocks(content: Any, name: str) -> int:
-    """How sure a dialect can be from the blocks alone (see `Dialect.claim`)."""
+    """Judge from the blocks alone whether an entry belongs to a dialect (see `Dialect.claim`)."""
     if not isinstance(content, list | tuple):
         return 1 if content is None or isinstance(content, str) else 0
     owners = {
@@ -171,7 +208,7 @@ def claim_by_blocks(content: Any, name: str) -> int:
 
 
 def text_block(part: Text, kind: str = "text") -> Any:
-    """The block of a text part: its own, if the words are the same."""
+    """The block of a text part: its own block if the text is the same."""
     before = part.origin
     if isinstance(before, str):
         return part.text
@@ -180,18 +217,20 @@ def text_block(part: Text, kind: str = "text") -> Any:
     return {"type": kind, "text": part.text}
 
 
-def joined(parts: Iterable[Part]) -> str:
-    """The text of parts in one string, for fields that take nothing but a string."""
+def join_text(parts: Iterable[Part]) -> str:
+    """Join the text of parts, for fields that take nothing but a string."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
-def is_bare_text(parts: tuple[Part, ...]) -> bool:
-    """Whether parts came from, or can go into, a plain string."""
-    return len(parts) == 1 and isinstance(parts[0], Text) and parts[0].origin is None
+def part_pieces(part: Part) -> list[Piece]:
+    """What a part of a content list costs (see `Dialect.pieces`)."""
+    if isinstance(part, Text | Refusal | Reasoning):
+        return [part.text]
+    return [part] if isinstance(part, Image) else opaque_pieces(part.origin)
 
 
 def opaque_pieces(value: Any) -> list[Piece]:
-    """What something uninterpreted costs: its JSON text; inline binary data at a rate, never by its length."""
+    """What an uninterpreted value costs: its JSON text, and a rate for inline binary data."""
     blobs: list[Piece] = []
     return [to_json(_without_blobs(value, blobs, depth=0)), *blobs]
 
@@ -216,16 +255,7 @@ def _looks_binary(text: str) -> bool:
     if text.startswith("data:"):
         return True
     sample = text[:_BLOB_CHARS]
-    return (
-        sample.isascii()
-        and not any(c.isspace() for c in sample)
-        and sample.replace("+", "")
-        .replace("/", "")
-        .replace("=", "")
-        .replace("-", "")
-        .replace("_", "")
-        .isalnum()
-    )
+    return sample.isascii() and sample.translate(_BASE64_SIGNS).isalnum()
 
 
 def image_from_url(value: Any, origin: Any) -> Image:

@@ -1,7 +1,7 @@
 """Making a list legal again, in the only safe order: sanitize, limit turns, repair pairs.
 
 Limiting turns can cut between a call and its result, so pairs are repaired last. Every function takes the host's list
-in any dialect and returns a list of the same dialect; a list with nothing to mend comes back as the same object.
+in any dialect and returns a list in the same dialect. A list that needs no repair is returned as the same object.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects.wire import is_plain
-from compact.messages.hygiene.repair import Repair, repair_tool_pairs, repaired
-from compact.messages.hygiene.sanitizing import sanitize, sanitized
-from compact.messages.hygiene.turns import limit_turns, limited
-from compact.messages.hygiene.work import Cleaned, Removed, settled
+from compact.messages.hygiene.repair import Repair, repair_neutral, repair_tool_pairs
+from compact.messages.hygiene.sanitizing import sanitize, sanitize_neutral
+from compact.messages.hygiene.turn_limit import limit_neutral, limit_turns
+from compact.messages.hygiene.work import Cleaned, Removed, write_back
 from compact.messages.pairs import batches, in_flight
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def clean(messages: Sequence[Any], max_turns: int | None = None, dialect: str | None = None) -> Any:
-    """The three steps in order. See `clean_report` for what was removed.
+    """Sanitize, limit turns and repair pairs, in this order. `clean_report` also says what was removed.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -42,24 +42,24 @@ def clean(messages: Sequence[Any], max_turns: int | None = None, dialect: str | 
 def clean_report(
     messages: Sequence[Any], max_turns: int | None = None, dialect: str | None = None
 ) -> Cleaned:
-    """The three steps in order, with every message that was removed or changed, so that it can be archived first.
+    """As `clean`, with every message that was removed or changed, so that it can be archived first.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    kept, unsendable = sanitized(neutral, known)
-    kept, too_old = limited(kept, known, max_turns)
-    repair = repaired(kept, known)
+    kept, unsendable = sanitize_neutral(neutral, known)
+    kept, too_old = limit_neutral(kept, known, max_turns)
+    repair = repair_neutral(kept, known)
     removed = (*unsendable, *too_old, *repair.removed)
-    return Cleaned(settled(messages, neutral, repair.messages, known), removed)
+    return Cleaned(write_back(messages, neutral, repair.messages, known), removed)
 
 
 def sendable(messages: Sequence[Any], dialect: str | None = None) -> Any:
-    """The list as a provider takes it now: calls at its end that still wait for results get one that says so.
+    """Answer the calls at the end of the list that still wait for results, so that a provider accepts the list now.
 
-    The same object when no call is open. Between two steps of an agent an open batch is in flight and stays as it is;
-    once the list is sent, its results cannot come any more.
+    Between two steps of an agent an open batch is in flight and may stay open; in a list that is sent it may not. If no
+    call is open, the same object is returned.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -70,4 +70,4 @@ def sendable(messages: Sequence[Any], dialect: str | None = None) -> Any:
     found = batches(neutral, known)
     if not found or not in_flight(neutral, found[-1]):
         return messages
-    return settled(messages, neutral, repaired(neutral, known, waits=False).messages, known)
+    return write_back(messages, neutral, repair_neutral(neutral, known, waits=False).messages, known)

@@ -1,13 +1,17 @@
-"""Bring calls and results together again.
+"""Bring tool calls and their results together again.
 
-Calls of aborted replies are stripped; a call that was never answered gets a result that says so; results without a call
-and second results are dropped; results that stand elsewhere before the next reply move up, in the order of their calls;
-an id that was used before is replaced on both sides. The newest batch, while it is in flight, stays open.
+- Calls of aborted replies are removed.
+- A call that was never answered gets a result that says so.
+- Results without a call, and second results, are dropped.
+- Results that come later, but before the next reply, move up behind their calls, in the order of the calls.
+- An id that was used before is replaced in call and result.
+- The newest batch stays open while it is in flight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +19,8 @@ from compact.messages import dialects
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import plain
 from compact.messages.hygiene.sanitizing import safe_id
-from compact.messages.hygiene.work import Removed, settled, without_loose_ends
-from compact.messages.legality import structure_violations
-from compact.messages.markers import GAP
+from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
+from compact.messages.legality import fill_role_gaps, structure_violations
 from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from compact.messages.pairs import (
     Batch,
@@ -31,13 +34,13 @@ from compact.messages.pairs import (
 )
 
 MISSING = "[missing tool result: this call was never answered, its result is not available]"
-_ROUNDS = 4
-"""Taking something out can bring together what was apart; it settles after a round or two."""
+_ROUNDS = 5
+"""Removing something can bring together what was apart. One or two rounds are enough in practice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The repaired list and what it took."""
+    """The repaired list, and what was repaired."""
 
     messages: Any
     added: int = 0
@@ -47,66 +50,52 @@ class Repair:
     dropped_orphans: int = 0
     """Results without a call."""
     moved: int = 0
-    """Results that stood in the wrong place."""
+    """Results that were in the wrong place."""
     removed: tuple[Removed, ...] = ()
-    """The messages that were dropped or changed, as they were."""
+    """The messages that were dropped or changed, as they were before."""
 
 
 def repair_tool_pairs(messages: Sequence[Any], dialect: str | None = None) -> Repair:
-    """The list with every call answered once, directly behind its reply, in order; legal input is the same object.
+    """Make every call answered exactly once, directly behind its reply, in order. A legal list is returned unchanged.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    outcome = repaired(neutral, known)
-    return replace(outcome, messages=settled(messages, neutral, outcome.messages, known))
+    repair = repair_neutral(neutral, known)
+    return replace(repair, messages=write_back(messages, neutral, repair.messages, known))
 
 
-def repaired(messages: list[Message], dialect: Dialect, waits: bool = True) -> Repair:
-    """`repair_tool_pairs` on neutral messages; the very same list when it is legal.
+def repair_neutral(messages: list[Message], dialect: Dialect, waits: bool = True) -> Repair:
+    """`repair_tool_pairs` on neutral messages.
 
-    `waits` False: nobody waits for results any more, and a newest batch that is open is answered like any other.
+    With `waits` False, no more results are expected: an open newest batch is answered like any other.
     """
     if dialect.NAME == "harness":
         return Repair(messages)
     if not any(map(_needs_mending, messages)) and not structure_violations(messages, dialect, waits):
         return Repair(messages)
-    done = _repaired_once(messages, dialect, waits)
+    done, counts = messages, Counter[str]()
     for _ in range(_ROUNDS):
-        if not structure_violations(done.messages, dialect, waits):
+        bench = _Bench(dialect, done, waits)
+        done = bench.repair()
+        counts += bench.counts
+        if not structure_violations(done, dialect, waits):
             break
-        more = _repaired_once(done.messages, dialect, waits)
-        done = Repair(
-            more.messages,
-            added=done.added + more.added,
-            dropped_duplicates=done.dropped_duplicates + more.dropped_duplicates,
-            dropped_orphans=done.dropped_orphans + more.dropped_orphans,
-            moved=done.moved + more.moved,
-        )
-    intact = {id(message) for message in done.messages}
+    intact = {id(message) for message in done}
     lost = [message for message in messages if id(message) not in intact]
-    removed = tuple(Removed(m.origin, "its tool calls and results did not fit together") for m in lost)
-    return replace(done, removed=removed)
-
-
-def _repaired_once(messages: list[Message], dialect: Dialect, waits: bool) -> Repair:
-    bench = _Bench(dialect, messages, waits)
-    for batch in batches(bench.pieces, dialect):
-        bench.pass_on(batch.start)
-        bench.mend(batch)
-    bench.pass_on(len(bench.pieces))
     return Repair(
-        bench.assembled(),
-        added=bench.added,
-        dropped_duplicates=bench.dropped_duplicates,
-        dropped_orphans=bench.dropped_orphans,
-        moved=bench.moved,
+        done,
+        added=counts["added"],
+        dropped_duplicates=counts["duplicates"],
+        dropped_orphans=counts["orphans"],
+        moved=counts["moved"],
+        removed=tuple(Removed(m.origin, "its tool calls and results did not fit together") for m in lost),
     )
 
 
 def _needs_mending(message: Message) -> bool:
-    """Whether a message must change although the order is right: calls never run, results with a blank name."""
+    """Whether a message must change although the order is right: its calls were never run, or a result has a blank name."""
     return (message.aborted and bool(message.calls)) or any(map(_is_blank, message.results))
 
 
@@ -115,7 +104,7 @@ def _is_blank(result: ToolResult) -> bool:
 
 
 class _Bench:
-    """A list taken apart into pieces, each with one result or none, and put together again."""
+    """Takes a list apart into pieces with at most one result each, and puts them together in legal order."""
 
     def __init__(self, dialect: Dialect, messages: Sequence[Message], waits: bool) -> None:
         self.dialect = dialect
@@ -128,70 +117,70 @@ class _Bench:
         self.uses: dict[str, int] = {}
         self.answered: set[str] = set()
         self.taken = {call.id for message in messages for call in message.calls}
-        self.added = self.dropped_duplicates = self.dropped_orphans = self.moved = 0
+        self.counts = Counter[str]()
         for index, message in enumerate(messages):
             for piece in _split(message, dialect):
                 self.pieces.append(piece)
                 self.sources.append(index)
         self.reference = first_reference(self.pieces)
 
-    def pass_on(self, stop: int) -> None:
-        """Take over everything up to the next batch. Results here have no call before them."""
-        for index in range(self.position, stop):
+    def repair(self) -> list[Message]:
+        """Return the messages with every reply directly followed by its results."""
+        for batch in batches(self.pieces, self.dialect):
+            self._copy(range(self.position, batch.start))
+            self._repair_batch(batch)
+            self.position = batch.stop
+        self._copy(range(self.position, len(self.pieces)))
+        return self._assemble()
+
+    def _copy(self, indexes: Iterable[int]) -> None:
+        """Copy pieces that belong to no batch. A result among them has no call and is dropped."""
+        for index in indexes:
             piece = self.pieces[index]
             if piece.results and index < self.reference:
                 self._drop(piece.results[0])
             else:
                 self.done.append((piece, self.sources[index]))
-        self.position = stop
 
-    def mend(self, batch: Batch) -> None:
-        """Take over one reply, then its results in order, then whatever else stood among them."""
+    def _repair_batch(self, batch: Batch) -> None:
+        """Copy one reply, then its results in order, then whatever else was between them."""
         waiting = (self.waits and in_flight(self.pieces, batch)) or has_reference(self.pieces, batch)
         names = [self._fresh_id(call_at(self.pieces, place)) for place in batch.calls]
         renamed = dict(zip(batch.calls, names, strict=True))
         for index in range(batch.start, batch.end):
             self.done.append((_with_ids(self.pieces[index], index, renamed), self.sources[index]))
-        self.moved += _out_of_place(self.pieces, batch)
+        self.counts["moved"] += _out_of_place(self.pieces, batch)
         for place, answer, name in zip(batch.calls, batch.answers, names, strict=True):
             call = call_at(self.pieces, place)
             if answer is not None:
                 self.done.append(self._answer(answer, call, name))
             elif not waiting:
-                self.added += 1
+                self.counts["added"] += 1
                 self.done.append((_missing_result(replace(call, id=name), self.dialect), None))
         for place in batch.repeats:
             self._drop(result_at(self.pieces, place))
         answered = {place.message for place in (*batch.answers, *batch.repeats) if place is not None}
-        for index in range(batch.end, batch.stop):
-            piece = self.pieces[index]
-            if index in answered:
-                continue
-            if piece.results and index < self.reference:
-                self._drop(piece.results[0])
-            else:
-                self.done.append((piece, self.sources[index]))
-        self.position = batch.stop
+        self._copy(index for index in range(batch.end, batch.stop) if index not in answered)
 
-    def assembled(self) -> list[Message]:
-        """The finished pieces as messages: those of one source together, and whole sources as they were."""
+    def _assemble(self) -> list[Message]:
+        """Join the pieces of one source again. A source that is whole is the original message."""
         groups: list[list[tuple[Message, int | None]]] = []
         for entry in self.done:
             if groups and self._belongs_together(groups[-1][-1], entry):
                 groups[-1].append(entry)
             else:
                 groups.append([entry])
-        messages = [self._joined(group) for group in groups]
+        messages = [self._join(group) for group in groups]
         if self.dialect.NAME == "responses":
             return _without_lonely_reasoning(messages)
-        return _alternating(messages) if self.dialect.RESULTS_IN_USER else messages
+        return fill_role_gaps(messages, self.dialect)
 
     def _belongs_together(self, left: tuple[Message, int | None], right: tuple[Message, int | None]) -> bool:
         if self.dialect.RESULTS_IN_USER and left[0].role == right[0].role != "system":
             return left[1] == right[1] or _mergeable(left[0], right[0])
         return left[1] is not None and left[1] == right[1]
 
-    def _joined(self, group: list[tuple[Message, int | None]]) -> Message:
+    def _join(self, group: list[tuple[Message, int | None]]) -> Message:
         pieces = [piece for piece, _ in group]
         source = next((number for _, number in group if number is not None), None)
         if source is None and len(pieces) == 1:
@@ -209,7 +198,7 @@ class _Bench:
         if occurrence == 1:
             return call.id
         while (fresh := safe_id(call.id, occurrence)) in self.taken:
-            occurrence += 1  # a list that was repaired before holds the first of these already
+            occurrence += 1  # a list that was repaired before already has the first of these
         self.taken.add(fresh)
         return fresh
 
@@ -224,18 +213,15 @@ class _Bench:
         return (piece if mended is result else piece.with_parts((mended,))), self.sources[place.message]
 
     def _drop(self, result: ToolResult) -> None:
-        if result.call_id in self.answered:
-            self.dropped_duplicates += 1
-        else:
-            self.dropped_orphans += 1
+        self.counts["duplicates" if result.call_id in self.answered else "orphans"] += 1
 
 
 def _mergeable(left: Message, right: Message) -> bool:
-    """Whether two neighbours can become one message: neither is protected, and no mark or key of one is lost."""
+    """Whether two neighbours can become one message: neither is protected, and no mark or key is lost."""
     if left.protected or right.protected:
         return False
     if left.role == "user" and bool(left.results) != bool(right.results) and (left.origin and right.origin):
-        return False  # beside a tool's result, what a person wrote would no longer be theirs
+        return False  # beside a tool's result, a person's words would no longer start a turn
     if left.origin is None or right.origin is None:
         return True
     if (left.injected, left.aborted) != (right.injected, right.aborted):
@@ -247,21 +233,8 @@ def _other_keys(message: Message) -> dict[str, Any]:
     return {key: value for key, value in plain(message.origin).items() if key not in ("role", "content")}
 
 
-def _alternating(messages: list[Message]) -> list[Message]:
-    """The list with a marker wherever two messages of one role stand side by side, or the first is not the user's."""
-    found: list[Message] = []
-    before: str | None = None
-    for message in messages:
-        if message.role == before or (before is None and message.role == "assistant"):
-            other = "user" if message.role == "assistant" else "assistant"
-            found.append(Message(other, (Text(GAP),), injected=True))
-        found.append(message)
-        before = before if message.role == "system" else message.role
-    return found
-
-
 def _split(message: Message, dialect: Dialect) -> list[Message]:
-    """The pieces of a message: one for each result, one for the rest; a message in one piece is itself."""
+    """Split a message into one piece for each result and one for the rest. A message in one piece is not copied."""
     if message.aborted and message.calls:
         spoken = tuple(part for part in message.parts if not isinstance(part, ToolCall))
         stripped = without_loose_ends(message.with_parts(spoken), dialect)
@@ -276,17 +249,16 @@ def _split(message: Message, dialect: Dialect) -> list[Message]:
 def _with_ids(message: Message, index: int, names: dict[Found, str]) -> Message:
     parts: list[Part] = []
     for place, part in enumerate(message.parts):
-        name = names.get(Found(index, place))
-        if isinstance(part, ToolCall) and name is not None and name != part.id:
-            parts.append(replace(part, id=name))
-        else:
-            parts.append(part)
+        name = names.get(Found(index, place), "")
+        if isinstance(part, ToolCall) and name not in ("", part.id):
+            part = replace(part, id=name)  # noqa: PLW2901
+        parts.append(part)
     same = all(new is old for new, old in zip(parts, message.parts, strict=True))
     return message if same else message.with_parts(tuple(parts))
 
 
 def _out_of_place(pieces: Sequence[Message], batch: Batch) -> int:
-    """How many answers stand behind something else than an earlier answer of their batch."""
+    """Count the answers that do not follow their reply or an earlier answer of their batch directly."""
     spoken = next((n for n in range(batch.end, batch.stop) if not pieces[n].results), batch.stop)
     count = 0
     highest = -1

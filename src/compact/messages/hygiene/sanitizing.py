@@ -1,4 +1,4 @@
-"""Take out, or mend, what no provider accepts in a single message."""
+"""Remove or repair what no provider accepts in a single message."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.dialects.wire import plain, rebuilt
-from compact.messages.hygiene.work import Removed, settled, without_loose_ends
+from compact.messages.dialects.wire import plain, rebuild
+from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
 from compact.messages.legality import NAME_RULE, ROLES, bad_text, id_problem
 from compact.messages.message import Message, Part, Text, ToolCall, ToolResult
 
@@ -20,24 +20,27 @@ _REPLACEMENT = "\ufffd"
 def sanitize(
     messages: Sequence[Any], dialect: str | None = None, allowed_tools: Collection[str] | None = None
 ) -> Any:
-    """The list without what would be refused whatever stands around it.
+    """Remove or repair what a provider would refuse in any context.
 
-    Calls without an id, a name or arguments, with a malformed name, or with arguments that are not a JSON object are
-    dropped; names lose spaces around them; ids that are too long or have forbidden characters are replaced by a hash,
-    the same on both sides of a pair; lone surrogates and NULs become U+FFFD; empty messages are dropped; a role that
-    the dialect does not have becomes the user's. With `allowed_tools`, calls of other tools are dropped too.
+    - Calls without an id or a name, with a malformed name, or with arguments that are not a JSON object are dropped. With
+      `allowed_tools`, so are calls of other tools.
+    - Spaces around tool names are stripped.
+    - Ids that are too long or contain forbidden characters are replaced by a hash, the same in call and result.
+    - Lone surrogates and NULs become U+FFFD.
+    - Empty messages are dropped.
+    - A role that the dialect does not have becomes `user`.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    return settled(messages, neutral, sanitized(neutral, known, allowed_tools)[0], known)
+    return write_back(messages, neutral, sanitize_neutral(neutral, known, allowed_tools)[0], known)
 
 
-def sanitized(
+def sanitize_neutral(
     messages: list[Message], dialect: Dialect, allowed_tools: Collection[str] | None = None
 ) -> tuple[list[Message], list[Removed]]:
-    """`sanitize` on neutral messages, with what was taken out or changed."""
+    """`sanitize` on neutral messages, with what was removed or changed."""
     kept: list[Message] = []
     removed: list[Removed] = []
     for before in messages:
@@ -49,14 +52,13 @@ def sanitized(
             removed.append(Removed(before.origin, "parts of it could not be sent"))
         kept.append(after)
     if dialect.NAME == "anthropic":
-        kept.sort(
-            key=lambda message: message.role != "system"
-        )  # stable: only the system prompt moves, to the front
+        # The sort is stable: only the system prompt moves, to the front.
+        kept.sort(key=lambda message: message.role != "system")
     return kept, removed
 
 
 def safe_id(call_id: str, occurrence: int = 1) -> str:
-    """An id that every provider accepts, always the same for the same id and occurrence."""
+    """Return an id that every provider accepts. It depends only on the given id and occurrence."""
     seed = f"{occurrence}:{call_id}".encode("utf-8", "surrogatepass")
     return f"call_{hashlib.sha256(seed).hexdigest()[:24]}"
 
@@ -67,13 +69,9 @@ def _sanitize_message(
     message = _with_valid_text(before, dialect)
     if message.role not in ROLES.get(dialect.NAME, {message.role}):
         message = replace(message, role="user", edited=True)
-    parts: list[Part] = []
-    for part in message.parts:
-        mended = _sanitize_part(part, dialect, allowed_tools)
-        if mended is not None:
-            parts.append(mended)
-    if len(parts) != len(message.parts) or any(a is not b for a, b in zip(parts, message.parts, strict=True)):
-        message = message.with_parts(tuple(parts))
+    mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
+    if any(new is not old for new, old in zip(mended, message.parts, strict=True)):
+        message = message.with_parts(tuple(part for part in mended if part is not None))
     if message.role in ("user", "assistant") or (message.role == "system" and dialect.NAME == "anthropic"):
         return without_loose_ends(message, dialect)
     return message
@@ -101,7 +99,7 @@ def _sanitize_call(
         return None
     arguments = call.arguments
     if isinstance(arguments, str) and not arguments.strip() and not call.free_form:
-        arguments = "{}"  # streams of tools without parameters end like this
+        arguments = "{}"  # what a stream gives for a tool without parameters
     mended = replace(call, name=name, arguments=arguments)
     if not call.free_form and mended.parsed_arguments() is None:
         return None
@@ -124,11 +122,11 @@ def _with_valid_text(message: Message, dialect: Dialect) -> Message:
     if not any(isinstance(piece, str) and bad_text(piece) for piece in dialect.pieces(message.origin)):
         return message
     data = _valid(plain(message.origin))
-    return replace(dialect.read(rebuilt(message.origin, data)), edited=False)
+    return replace(dialect.read(rebuild(message.origin, data)), edited=False)
 
 
 def valid_text(text: str) -> str:
-    """The text with a replacement for everything that no provider takes: lone surrogates, null characters."""
+    """Replace what no provider accepts in a text: lone surrogates and NULs."""
     if bad_text(text) is None:
         return text
     return text.replace("\x00", _REPLACEMENT).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

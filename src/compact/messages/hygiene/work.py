@@ -1,4 +1,4 @@
-"""What the steps of hygiene share: the record of what they took out."""
+"""What the steps of hygiene share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compact.messages.message import Message, Reasoning
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A message that was taken out, or changed, and why. `message` is the host's own object, before."""
+    """A message that was removed or changed, and why. `message` is the host's object as it was before."""
 
     message: Any
     reason: str
@@ -21,23 +21,23 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The list, and what it lost on the way."""
+    """The clean list, and what was removed from it."""
 
     messages: Any
     removed: tuple[Removed, ...]
 
 
-def settled(items: Sequence[Any], before: list[Message], after: list[Message], dialect: Dialect) -> Any:
-    """The host's list itself, if no message in it changed; else a new one with the same objects where they are."""
+def write_back(items: Sequence[Any], before: list[Message], after: list[Message], dialect: Dialect) -> Any:
+    """Return the host's own list if no message changed, else a new list that shares the unchanged objects."""
     if len(before) == len(after) and all(old is new for old, new in zip(before, after, strict=True)):
         return items
     return [dialect.write(message) for message in after]
 
 
 def without_loose_ends(message: Message, dialect: Dialect) -> Message | None:
-    """A message from which parts were taken, with what cannot stand alone taken too; None when nothing is left.
+    """Remove what cannot stand alone after other parts were removed; None if nothing is left.
 
-    Thinking is bound to what it led to: at the end of a message it has lost that.
+    Thinking is bound to what follows it, so it may not end a message.
     """
     parts = message.parts
     while dialect.NAME == "anthropic" and parts and isinstance(parts[-1], Reasoning):

@@ -1,1 +1,1 @@
-"""Fields: names that say a secret follows, and whether what follows is one."""
+"""Fields: names that announce a secret, and whether the value that follows is one."""

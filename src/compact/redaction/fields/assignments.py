@@ -1,4 +1,4 @@
-"""Fields in text: a name, an operator, a value. In code, JSON, YAML, INI, shell, SQL, XML, tables and prose."""
+"""Fields in text: a name, an operator and a value, in code, JSON, YAML, INI, shell, SQL, XML, tables and prose."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import re
 import string
 from collections.abc import Sequence
 
-from compact.redaction.fields.literals import (
+from compact.redaction.fields.names import FieldNames, is_innocent, normalize_name
+from compact.redaction.fields.value_judge import is_secret
+from compact.redaction.fields.value_reader import (
     Value,
-    end_of_value,
+    find_end,
     read_block,
     read_cell,
     read_next_line,
     read_value,
 )
-from compact.redaction.fields.names import is_innocent, normal_name
-from compact.redaction.fields.shapes import has_digit, looks_random
-from compact.redaction.fields.values import Fields, holds_secret, is_made_up
-from compact.redaction.rules.candidates import Candidate, Find, Span
+from compact.redaction.rules.detectors import Detector
+from compact.redaction.rules.matches import Candidate, Finding
+from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
+from compact.redaction.shapes import has_digit, is_made_up, looks_random
 
 _WRAPPING = r"(?:&quot;|&#3[49];|&apos;|\x1b\[[\d;]{0,12}m)?"
-"""HTML's quotes, and the codes that colour a terminal."""
+"""Quotes in HTML, and the codes that colour a terminal."""
 _CLOSERS = _WRAPPING + r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
-"""What stands between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
+"""What may come between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
 _OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']|%3[AD]"
 
 _WRAPPED = re.compile(r"\A" + _WRAPPING)
@@ -33,34 +35,39 @@ _NAME_TAIL = re.compile(r"[\w.\-]+")
 _LEADING_WORD = re.compile(r"\^?([a-z]{3,})(?![a-z]*[?*{])")
 _FIRST_HALF = re.compile(r"([A-Za-z]{2,20})[ \t]\Z")
 _NO_FIELD = re.compile(r"[\w*:]:\Z|://\Z")
-"""`arn:aws:secretsmanager:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:...@host`: no names of fields."""
+"""What precedes a word that is not a field's name: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:`."""
 
 
 class Assignments:
-    """Finds fields in text and masks their values."""
+    """Finds the fields in a text whose values are secrets."""
 
-    def __init__(self, fields: Fields) -> None:
-        self._fields = fields
+    def __init__(self, names: FieldNames) -> None:
+        self._names = names
 
-    def patterns(self) -> list[tuple[str, tuple[str, ...], Find]]:
-        """What to look for: a pattern, its keywords, and the judge of what it finds."""
-        found: list[tuple[str, tuple[str, ...], Find]] = []
-        for stems in _stems(self._fields.rules):
-            # The name's beginning is looked up after the match: a group to capture it makes RE2 three times slower.
+    def detectors(self) -> list[Detector]:
+        """One detector for each way to write a field."""
+        detectors: list[Detector] = []
+        for stems in _group_stems(self._names.rules):
+            # The name's beginning is looked up after the match: a group that captures it makes RE2 three times slower.
             stem = f"(?:{'|'.join(map(re.escape, stems))})" if stems else r"[\w.\-]"
             name = stem + r"[\w.\-]*"
             flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set)[ \t]+)"
-            found += [
-                (rf"(?i){name}{_CLOSERS}(?:{_OPERATORS})", stems, self._assigned),
-                (rf"(?i){name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]", stems, self._assigned),
-                (rf"(?i){name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", stems, self._told),
-                (rf"(?i){flag}(?P<key>[\w.\-]*{name})[ \t]+", stems, self._flagged),
-            ]
-        return found
+            for form, find in (
+                (rf"{name}{_CLOSERS}(?:{_OPERATORS})", self._find_assignment),
+                (rf"{name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]", self._find_assignment),
+                (rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", self._find_in_prose),
+                (rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", self._find_flag),
+            ):
+                source, number = f"(?i){form}", len(detectors)
+                pattern = RulePattern(source)
+                detectors.append(
+                    Detector(f"field-{number}", source, pattern, stems, True, find, is_field=True)
+                )
+        return detectors
 
-    def _assigned(self, match: Candidate) -> Span | None:
+    def _find_assignment(self, match: Candidate) -> Finding | None:
         """`name = value`, with any operator."""
-        found = _with_name(match)
+        found = _widen_key(match)
         if _NO_FIELD.search(found.text, max(0, found.key_start - 3), found.key_start):
             return None
         rule = self._rule_before(found)
@@ -71,69 +78,68 @@ class Assignments:
         if gap[-1:] in ("'", '"'):
             gap, position = gap[:-1], position - 1
         operator = _WRAPPED.sub("", gap).lstrip("\"'`]\\* \t")
-        value = _value_of(found, position, operator)
+        value = _read_assigned(found, position, operator)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
-        if not holds_secret(rule, value, in_code=_in_code(found, value)):
+        if not is_secret(rule, value, in_code=_is_in_code(found, value)):
             return None
-        return _span(rule, value, end_of_value(found.text, value, phrase=rule.validator == "literal"))
+        return _mask(rule, value, find_end(found.text, value, phrase=rule.validator == "literal"))
 
-    def _flagged(self, found: Candidate) -> Span | None:
+    def _find_flag(self, found: Candidate) -> Finding | None:
         """`--name value`, `ENV NAME value`."""
-        rule = self._fields.rule_for(found.key)
+        rule = self._names.rule_for(found.key)
         value = read_value(found.text, found.key_start, found.match_end, word=True)
         if rule is None or value is None or value.text.startswith("-"):
             return None
         is_word = not value.quoted and value.text.isalpha() and not looks_random(value.text)
-        return _span(rule, value) if not is_word and holds_secret(rule, value, in_code=False) else None
+        return _mask(rule, value) if not is_word and is_secret(rule, value, in_code=False) else None
 
-    def _told(self, match: Candidate) -> Span | None:
-        """`the password is value`: in prose only what nobody takes for a word."""
-        found = _with_name(match)
+    def _find_in_prose(self, match: Candidate) -> Finding | None:
+        """`the password is value`. In prose the value must not look like a word."""
+        found = _widen_key(match)
         rule = self._rule_before(found)
         value = read_value(found.text, found.key_start, found.match_end)
         if rule is None or value is None or len(value.text) < 6:
             return None
-        made_up = has_digit(value.text) and any(char.isalpha() for char in value.text[:80])
-        if not (made_up or looks_random(value.text)) or not holds_secret(rule, value, in_code=True):
-            return None
-        return _span(rule, value)
+        mixed = has_digit(value.text) and any(char.isalpha() for char in value.text[:80])
+        generated = mixed or looks_random(value.text)
+        return _mask(rule, value) if generated and is_secret(rule, value, in_code=True) else None
 
     def _rule_before(self, found: Candidate) -> Rule | None:
-        # "API key: ..." has the half that tells before a blank.
+        # In "API key: ..." the telling half of the name comes before a blank.
         word = _FIRST_HALF.search(found.text, max(0, found.key_start - 24), found.key_start)
         if word:
             whole = f"{word[1]}_{found.key}"
-            if is_innocent(normal_name(whole)):
+            if is_innocent(normalize_name(whole)):
                 return None
-            rule = self._fields.rule_for(whole)
+            rule = self._names.rule_for(whole)
             if rule is not None:
                 return rule
-        return self._fields.rule_for(found.key)
+        return self._names.rule_for(found.key)
 
 
-def _stems(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
-    """The words to look for, one group per pattern; an empty group stands for any name."""
-    found = [rule.keywords or _leading_word(rule.pattern) for rule in rules]
+def _mask(rule: Rule, value: Value, end: int | None = None) -> Finding:
+    return Finding(value.start, value.end if end is None else end, rule.id, rule.replacement)
+
+
+def _group_stems(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
+    """The words that names contain, in one group per set of patterns. An empty group means any name."""
+    found = [rule.keywords or _find_leading_word(rule.pattern) for rule in rules]
     words = sorted({word.lower() for group in found for word in group})
-    # Names outside ASCII are looked for apart: RE2 then has to work on the real characters, which is slower.
+    # Non-ASCII names get patterns of their own, because RE2 is slower on the real characters.
     groups = (tuple(w for w in words if w.isascii()), tuple(w for w in words if not w.isascii()))
     return [group for group in groups if group] if all(found) else [()]
 
 
-def _leading_word(pattern: str) -> tuple[str, ...]:
-    """The word that every name matching the pattern begins with, where that is plain to see."""
+def _find_leading_word(pattern: str) -> tuple[str, ...]:
+    """The word that every name matching the pattern begins with, if the pattern shows it plainly."""
     word = _LEADING_WORD.match(pattern)
     choices = re.sub(r"\([^()]*\)", "", pattern)
     return (word[1],) if word and "|" not in choices else ()
 
 
-def _span(rule: Rule, value: Value, end: int | None = None) -> Span:
-    return Span(value.start, value.end if end is None else end, rule.id, rule.replacement)
-
-
-def _with_name(match: Candidate) -> Candidate:
-    """The candidate with the bounds of its whole name, of which the pattern saw the telling part and what follows."""
+def _widen_key(match: Candidate) -> Candidate:
+    """Extend the key to the whole name. The pattern matched only the telling part and what follows it."""
     text, start = match.text, match.start
     head = text[max(0, start - _LONGEST_NAME_HEAD) : start]
     key_start = start - len(head) + len(head.rstrip(_NAME_CHARACTERS))
@@ -141,7 +147,7 @@ def _with_name(match: Candidate) -> Candidate:
     return Candidate(text, start, match.end, match.match_end, key_start, tail.end() if tail else start)
 
 
-def _value_of(found: Candidate, position: int, operator: str) -> Value | None:
+def _read_assigned(found: Candidate, position: int, operator: str) -> Value | None:
     if operator == "|":
         return read_cell(found.text, position)
     shell_word = found.key.startswith("-")
@@ -157,7 +163,7 @@ def _value_of(found: Candidate, position: int, operator: str) -> Value | None:
 
 
 def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value: Value) -> bool:
-    """Whether the value can belong to the name, for the operators that have other uses as well."""
+    """Whether the value can belong to the name, for operators that have other uses too."""
     text, start = found.text, found.key_start
     if operator == "::" or operator.startswith(("==", "!=")):
         return value.quoted
@@ -176,13 +182,13 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
     return True
 
 
-def _in_code(found: Candidate, value: Value) -> bool:
-    """Whether the two stand in an expression, where a bare word is a variable."""
+def _is_in_code(found: Candidate, value: Value) -> bool:
+    """Whether name and value are part of an expression, where a bare word is a variable."""
     if found.key.startswith(("self.", "this.", "cls.")):
         return True
     text = found.text
     if value.text.isdigit() and text[found.key_end : found.key_end + 1] in ('"', "'"):
-        return False  # `"password": 12345`, in what looks like JSON and is none
+        return False  # `"password": 12345`, in text that looks like JSON but is not
     before = text[max(0, found.key_start - 3) : found.key_start].rstrip()[-1:]
     if value.follower == ";" and (before == ";" or text[value.end + 1 : value.end + 2].isalpha()):
         return False  # a connection string: `Server=db;Password=...;Database=x`

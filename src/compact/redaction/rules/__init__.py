@@ -1,1 +1,1 @@
-"""Rules: what they say, the shipped ones, and how matches are found and judged."""
+"""Rules: what a rule says, the built-in rules, and how a rule becomes a detector."""

@@ -1,11 +1,13 @@
-"""Checks that need to see around a match: they may refuse it, or mask more or less than the pattern found."""
+"""Checks that see the text around a match. They may refuse it, or mask more or less than the pattern matched."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from compact.redaction.fields.shapes import (
+from compact.redaction.rules.matches import Bounds, Candidate, Judge
+from compact.redaction.rules.validators import luhn
+from compact.redaction.shapes import (
     has_digit,
     is_code,
     is_filler,
@@ -14,8 +16,6 @@ from compact.redaction.fields.shapes import (
     looks_random,
     surprise,
 )
-from compact.redaction.rules.candidates import Bounds, Candidate, Judge
-from compact.redaction.rules.validators import luhn
 
 _LONGEST_KEY = 200_000
 _PEM_LINE = re.compile(
@@ -25,14 +25,17 @@ _PEM_LINE = re.compile(
     re.VERBOSE,
 )
 _PEM_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
-"""What is left of a key on a line that goes on with other words, or that was folded into one line."""
+"""The rest of a key on a line that goes on with other words, or on a line that the whole key was folded into."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]")
-_NOWHERE = re.compile(r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your")
+_EXAMPLE_HOST = re.compile(
+    r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
+)
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
     r"registered|whatsapp|\bsms\b|messages? to|contact|电话|手机"
 )
+_GROUPED_PHONE = re.compile(r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?:x\d+)?")
 _CARD_WORDS = re.compile(r"(?i)card|visa|master|amex|maestro|\bcc\b|credit|debit|payment")
 _ISO_DATE = re.compile(
     r"(?:19|20)\d\d[-./](?:0?[1-9]|1[0-2])[-./](?:0?[1-9]|[12]\d|3[01])\b|\d{1,2}[-./]\d{1,2}[-./](?:19|20)\d\d\b"
@@ -40,7 +43,7 @@ _ISO_DATE = re.compile(
 
 
 def private_key(found: Candidate) -> Bounds:
-    """From the BEGIN line to the END line; of a key that was cut off, every line that still looks like one."""
+    """Mask from the BEGIN line to the END line, or every line of a key that was cut off."""
     text, body = found.text, found.match_end
     limit = min(len(text), body + _LONGEST_KEY)
     dashes = text.find("-----", body, limit)
@@ -69,19 +72,19 @@ def _end_of_cut_key(text: str, start: int, limit: int) -> int:
 
 
 def url_login(found: Candidate) -> Bounds:
-    """The password of `scheme://user:password@host`; the user too where that is the secret."""
+    """Mask the password of `scheme://user:password@host`, and the user if that is a secret too."""
     user, _, password = found.value.partition(":")
     user_is_secret = looks_random(user, 20)
-    just_user = (found.start, found.start + len(user))
+    user_end = found.start + len(user)
     if password.lower() in _NO_PASSWORDS or is_reference(password) or is_filler(password):
-        return just_user if user_is_secret else None
-    if is_placeholder(password) and _NOWHERE.match(found.text, found.end + 1):
+        return (found.start, user_end) if user_is_secret else None
+    if is_placeholder(password) and _EXAMPLE_HOST.match(found.text, found.end + 1):
         return None
-    return (found.start if user_is_secret else just_user[1] + 1), found.end
+    return (found.start if user_is_secret else user_end + 1), found.end
 
 
 def user_and_password(found: Candidate) -> Bounds:
-    """The password of `-u user:password`; of `-u token:` the token."""
+    """Mask the password of `-u user:password`, or the token of `-u token:`."""
     user, colon, password = found.value.partition(":")
     start = found.start + len(user) + 1 + len(password) - len(password.lstrip("\"'"))
     end = found.start + len(found.value.rstrip("\"'"))
@@ -97,44 +100,45 @@ def user_and_password(found: Candidate) -> Bounds:
 
 
 def header_value(found: Candidate) -> Bounds:
-    """The credential of an HTTP header, which may be anything that is not a template or a word."""
+    """Mask the credential of an HTTP header unless it is a template or a word."""
     value = found.value
     if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
         return None
-    made_up = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
-    return (found.start, found.end) if made_up else None
+    generated = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
+    return found.bounds if generated else None
 
 
 def cookies(found: Candidate) -> Bounds:
-    """All of a Cookie header when one of its values was generated."""
+    """Mask all of a Cookie header if one of its values was generated."""
     values = (part.partition("=")[2] for part in found.value.split(";"))
-    return (found.start, found.end) if any(looks_random(value.strip(), 16) for value in values) else None
+    return found.bounds if any(looks_random(value.strip(), 16) for value in values) else None
 
 
 def command_password(found: Candidate) -> Bounds:
-    """A password given to a command."""
+    """Mask a password on a command line unless it is a reference or a placeholder."""
     value = found.value.strip("\"'")
-    return (
-        None if is_reference(value) or is_placeholder(value) or len(value) < 3 else (found.start, found.end)
-    )
+    spared = is_reference(value) or is_placeholder(value) or len(value) < 3
+    return None if spared else found.bounds
 
 
 def phone(found: Candidate) -> Bounds:
-    """A number that people dial: by its plus sign or its grouping, or by a word about telephones near it."""
+    """Mask a phone number, recognized by a plus sign, by its grouping, or by a word about phones near it."""
     value = found.value
     digits = sum(char.isdigit() for char in value)
-    if not 7 <= digits <= 15 or _ISO_DATE.search(value) or _part_of_something_longer(found):
+    if not 7 <= digits <= 15 or _ISO_DATE.search(value) or _is_part_of_longer_number(found):
         return None
-    if value.startswith("+") or re.fullmatch(r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?:x\d+)?", value):
-        return found.start, found.end
-    if _PHONE_WORDS.search(found.before(48)) or _PHONE_WORDS.search(found.after(12)):
-        return found.start, found.end
-    groups = re.findall(r"\d+", value)
-    grouped = len(groups) >= 3 and value[0] in "0(" and digits >= 9
-    return (found.start, found.end) if grouped else None
+    grouped = value[0] in "0(" and digits >= 9 and len(re.findall(r"\d+", value)) >= 3
+    is_phone = (
+        grouped
+        or value.startswith("+")
+        or _GROUPED_PHONE.fullmatch(value)
+        or _PHONE_WORDS.search(found.before(48))
+        or _PHONE_WORDS.search(found.after(12))
+    )
+    return found.bounds if is_phone else None
 
 
-def _part_of_something_longer(found: Candidate) -> bool:
+def _is_part_of_longer_number(found: Candidate) -> bool:
     before, after = found.before(1), found.after(2)
     return (
         before.isalnum()
@@ -145,35 +149,24 @@ def _part_of_something_longer(found: Candidate) -> bool:
 
 
 def payment_card(found: Candidate) -> Bounds:
-    """A card number with its check digit; a short one only where the text speaks of cards."""
+    """Mask a card number with a correct check digit; a short one only where the text speaks of cards."""
     digits = sum(char.isdigit() for char in found.value)
     if found.before(1).isalnum() or found.after(1).isalnum() or not luhn(found.value):
         return None
-    if digits < 15 and not _CARD_WORDS.search(found.before(60)):
-        return None
-    return found.start, found.end
+    return found.bounds if digits >= 15 or _CARD_WORDS.search(found.before(60)) else None
 
 
 def near_word(pattern: str, chars: int = 40) -> Judge:
-    """A judge that masks only where a word matching `pattern` stands just before."""
+    """A judge that masks only if a word that matches `pattern` comes just before."""
     words = re.compile(pattern)
-
-    def judge(found: Candidate) -> Bounds:
-        return (found.start, found.end) if words.search(found.before(chars)) else None
-
-    return judge
+    return lambda found: found.bounds if words.search(found.before(chars)) else None
 
 
+_OF_SECRETS = (private_key, url_login, user_and_password, header_value, cookies, command_password)
+_OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
-    "private_key": private_key,
-    "url_login": url_login,
-    "user_and_password": user_and_password,
-    "header_value": header_value,
-    "cookies": cookies,
-    "command_password": command_password,
-    "phone": phone,
-    "payment_card": payment_card,
+    **{judge.__name__: judge for judge in (*_OF_SECRETS, *_OF_NUMBERS)},
     "near_social_security": near_word(r"(?i)ssn|social|security"),
     "near_licence": near_word(r"(?i)licen[cs]e|passport|driver|\bid card|identity card|national id|身份证"),
 }
-"""What a built-in rule can name as its validator besides the plain checks."""
+"""The judges that a rule of scope `text` can name as its validator."""

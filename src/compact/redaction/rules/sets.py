@@ -1,43 +1,64 @@
-"""The named sets of rules, and the way from a setting to rules."""
+"""The named sets of built-in rules, and how settings choose among them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
-from compact.redaction.fields.names import key_rules
-from compact.redaction.rules.pii import digit_rules, pii_rules
-from compact.redaction.rules.rule import Rule, RuleSource, resolve
-from compact.redaction.rules.secrets import shape_rules
-from compact.redaction.rules.vendors import vendor_rules
+from compact.errors import RedactionError
+from compact.redaction.rules.field_names import field_name_rules
+from compact.redaction.rules.patterns import refuse
+from compact.redaction.rules.rule import RULE_HINT, Rule, RuleSource, rule_from
+from compact.redaction.rules.tables import load_table
+
+_DIGIT = r"[\d\p{Nd}]"
+_DIGITS = (
+    rf"\+?(?:\({_DIGIT}{{1,4}}\) ?)?(?:{_DIGIT}{{1,4}}(?:\) ?|(?:[-./:,]| )\(?))*{_DIGIT}{{3,}}"
+    rf"(?:(?:\) ?|[-./:,]\(?){_DIGIT}+| \(?{_DIGIT}{{2,}})*"
+)
+"""Three or more digits in a row, with the groups that belong to the same number."""
 
 
 @cache
 def named_sets() -> Mapping[str, tuple[Rule, ...]]:
-    """`default` (secrets of all kinds), `pii` (personal data), `digits` (three or more digits)."""
+    """`default` (secrets of all kinds), `pii` (personal data), `digits` (the stability harness's rule)."""
     return {
-        "default": (*shape_rules(), *vendor_rules(), *key_rules()),
-        "pii": tuple(pii_rules()),
-        "digits": tuple(digit_rules()),
+        "default": (*load_table("secrets"), *load_table("vendors"), *field_name_rules()),
+        "pii": load_table("pii"),
+        "digits": (Rule("digits", _DIGITS),),
     }
-
-
-def rules_of(sources: RuleSource | Iterable[RuleSource]) -> tuple[Rule, ...]:
-    """The rules that names, rules and mappings stand for.
-
-    Raises:
-        RedactionError: a name is unknown, or a rule is refused.
-    """
-    return resolve(sources, named_sets())
 
 
 def rules_from_config(
     rules: RuleSource | Iterable[RuleSource] = "default", extra: Iterable[RuleSource] = ()
 ) -> tuple[Rule, ...]:
-    """The rules of the settings `redaction.rules` and `redaction.extra`; one in `extra` replaces its namesake.
+    """The rules of the settings `redaction.rules` and `redaction.extra`. The last rule with an id wins.
 
     Raises:
         RedactionError: a name is unknown, or a rule is refused; `rule` and `reason` say which and why.
     """
-    first = [rules] if isinstance(rules, str | Rule | Mapping) else list(rules)
-    return rules_of([*first, *extra])
+    first = [rules] if isinstance(rules, str | Rule | Mapping) else rules
+    chosen = {rule.id: rule for source in (*first, *extra) for rule in _expand(source)}
+    return tuple(chosen.values())
+
+
+def _expand(source: Any) -> tuple[Rule, ...]:
+    if isinstance(source, Rule):
+        return (source,)
+    if isinstance(source, Mapping):
+        return (rule_from(source),)
+    if not isinstance(source, str):
+        reason = f"expected a name, a Rule or a mapping, got {type(source).__name__}"
+        raise refuse(source, reason, RULE_HINT)
+    sets = named_sets()
+    if source in sets:
+        return sets[source]
+    named = next((rule for rules in sets.values() for rule in rules if rule.id == source), None)
+    if named is not None:
+        return (named,)
+    raise RedactionError(
+        f"no redaction rule or set is called {source!r}",
+        hint=f"Sets: {', '.join(sets)}; a single built-in rule is named by its id",
+        rule=source,
+    )

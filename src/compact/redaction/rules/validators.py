@@ -1,13 +1,22 @@
-"""Checks on what a pattern found. A rule names one; a match that it refuses is left alone."""
+"""Checks that see only the matched text. A rule names one as its validator; a match that it refuses is left alone."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compact.redaction.fields.shapes import is_filler, is_placeholder, is_reference, looks_random
+from compact.redaction.shapes import (
+    has_digit,
+    is_filler,
+    is_made_up,
+    is_placeholder,
+    is_reference,
+    looks_random,
+    surprise,
+)
 
 Check = Callable[[str], bool]
 
@@ -17,33 +26,31 @@ def _digits(value: str) -> str:
 
 
 def token(value: str) -> bool:
-    """Any body of a known token format that does not just stand for one (`ghp_xxxxxxxx`)."""
+    """The body of a known token format, unless it is a stand-in (`ghp_xxxxxxxx`)."""
     return not is_filler(value) and len(set(value)) > 5 and not is_reference(value)
 
 
 def random(value: str) -> bool:
-    """Made by a generator: no words in it."""
+    """Text made by a generator: it contains no words."""
     return looks_random(value)
 
 
 def random_body(value: str) -> bool:
-    """As `random`, for what follows the prefix that names the vendor."""
-    body = value
+    """Like `random`, but for the part after the prefix that names the vendor."""
     for mark in "-_.":
-        head, found, rest = body.partition(mark)
+        head, found, rest = value.partition(mark)
         if found and len(head) <= 6 and len(rest) >= 8:
-            body = rest
-            break
-    return looks_random(body)
+            return looks_random(rest)
+    return looks_random(value)
 
 
 def not_placeholder(value: str) -> bool:
-    """Anything that a person would not write in place of a value."""
+    """Anything except a placeholder or a reference, which people write in place of a value."""
     return not is_placeholder(value) and not is_reference(value)
 
 
 def luhn(value: str) -> bool:
-    """The check digit of payment cards."""
+    """A payment card number with a correct check digit."""
     digits = _digits(value)
     if len(digits) < 12 or len(set(digits)) == 1:
         return False
@@ -55,36 +62,36 @@ def luhn(value: str) -> bool:
 
 
 def iban(value: str) -> bool:
-    """The two check digits of a bank account."""
-    compact = "".join(char for char in value if char.isalnum()).upper()
-    if not 15 <= len(compact) <= 34:
+    """An IBAN with correct check digits."""
+    account = "".join(char for char in value if char.isalnum()).upper()
+    if not 15 <= len(account) <= 34:
         return False
-    moved = compact[4:] + compact[:4]
+    moved = account[4:] + account[:4]
     return int("".join(str(int(char, 36)) for char in moved)) % 97 == 1
 
 
 def us_ssn(value: str) -> bool:
-    """An area, group and serial number that are not all zeros. Numbers never issued count too: people mistype."""
+    """A social security number whose three parts are not all zeros. Numbers never issued count: people mistype."""
     digits = _digits(value)
     return len(digits) == 9 and digits[:3] != "000" and digits[3:5] != "00" and digits[5:] != "0000"
 
 
 def cn_resident(value: str) -> bool:
-    """The check character of a Chinese resident identity number."""
+    """A Chinese resident identity number with a correct check character."""
     weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
     total = sum(int(char) * weight for char, weight in zip(value[:17], weights, strict=True))
     return "10X98765432"[total % 11] == value[17].upper()
 
 
 def es_dni(value: str) -> bool:
-    """The letter of a Spanish DNI or NIE."""
+    """A Spanish DNI or NIE with a correct letter."""
     plain = value.upper().replace("-", "").replace(" ", "")
     number = plain[:-1].translate(str.maketrans("XYZ", "012"))
     return number.isdigit() and "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == plain[-1]
 
 
 def br_cpf(value: str) -> bool:
-    """The two check digits of a Brazilian CPF."""
+    """A Brazilian CPF with correct check digits."""
     digits = [int(char) for char in _digits(value)]
     if len(digits) != 11 or len(set(digits)) == 1:
         return False
@@ -99,29 +106,29 @@ _VERHOEFF_PRODUCT = (
     "0123456789", "1234067895", "2340178956", "3401289567", "4012395678",
     "5987604321", "6598710432", "7659821043", "8765932104", "9876543210",
 )  # fmt: skip
-_VERHOEFF_TURN = (
+_VERHOEFF_PERMUTATION = (
     "0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258",
 )  # fmt: skip
 
 
 def in_aadhaar(value: str) -> bool:
-    """The Verhoeff check digit of an Indian Aadhaar number."""
+    """An Indian Aadhaar number with a correct Verhoeff check digit."""
     digits = _digits(value)
     check = 0
     for place, char in enumerate(reversed(digits)):
-        turned = int(_VERHOEFF_TURN[place % 8][int(char)])
-        check = int(_VERHOEFF_PRODUCT[check][turned])
+        permuted = int(_VERHOEFF_PERMUTATION[place % 8][int(char)])
+        check = int(_VERHOEFF_PRODUCT[check][permuted])
     return len(digits) == 12 and digits[0] > "1" and check == 0
 
 
 def fr_nir(value: str) -> bool:
-    """The control key of a French social security number."""
+    """A French social security number with a correct control key."""
     plain = "".join(char for char in value if char.isalnum()).upper().replace("2A", "19").replace("2B", "18")
     return len(plain) == 15 and plain.isdigit() and 97 - int(plain[:13]) % 97 == int(plain[13:])
 
 
 def jwt(value: str) -> bool:
-    """Its first part is a JOSE header: base64url of a JSON object."""
+    """A web token: its first part is a JOSE header, which is a JSON object in base64url."""
     head = value.split(".", 1)[0]
     try:
         decoded: Any = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -131,7 +138,7 @@ def jwt(value: str) -> bool:
 
 
 def encoded_jwt(value: str) -> bool:
-    """A web token in base64 once more, as Kubernetes stores them."""
+    """A web token encoded in base64 again, as Kubernetes stores it."""
     whole = value.rstrip("=")[: len(value) // 4 * 4]
     try:
         decoded = base64.b64decode(
@@ -142,26 +149,31 @@ def encoded_jwt(value: str) -> bool:
         return False
 
 
-CHECKS: Mapping[str, Check] = {
-    check.__name__: check
-    for check in (
-        token,
-        random,
-        random_body,
-        not_placeholder,
-        luhn,
-        iban,
-        us_ssn,
-        cn_resident,
-        es_dni,
-        br_cpf,
-        in_aadhaar,
-        fr_nir,
-        jwt,
-        encoded_jwt,
-    )
-}
-"""What a rule of scope `text` can name as its validator."""
+_OF_TEXT = (token, random, random_body, not_placeholder, jwt, encoded_jwt)
+_OF_NUMBERS = (luhn, iban, us_ssn, cn_resident, es_dni, br_cpf, in_aadhaar, fr_nir)
+CHECKS: Mapping[str, Check] = {check.__name__: check for check in (*_OF_TEXT, *_OF_NUMBERS)}
+"""The checks that any rule can name as its validator."""
 
-KINDS = ("literal", "mixed", "random", "long_random")
-"""What a rule of scope `key` can name besides: how sure a value must look under such a name (see `fields`)."""
+
+def _short_random(value: str) -> bool:
+    # A token of six characters needs two digits; `#f8f8f2` is a colour.
+    short = len(value) < 8 and value.isalnum() and sum(char.isdigit() for char in value) > 1
+    return looks_random(value, shortest=6 if short else 8)
+
+
+def _long_random(value: str) -> bool:
+    if len(value) < 16 or not has_digit(value) or not looks_random(value):
+        return False
+    # Cache keys contain words: `linux-x64-f804a687...`.
+    parts = re.split(r"[-_.:/]", value)
+    return not any(len(part) >= 4 and part.isalpha() and surprise(part) < 0.3 for part in parts)
+
+
+KINDS: Mapping[str, Check] = {
+    "literal": bool,
+    "mixed": is_made_up,
+    "random": _short_random,
+    "long_random": _long_random,
+}
+"""What a value must look like, for a rule of scope `key`: under `password` anything is masked, under `key` only what a
+generator made."""

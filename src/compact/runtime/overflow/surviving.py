@@ -1,4 +1,4 @@
-"""A model call that survives overflow: one generator for threads and event loops, without I/O of its own.
+"""A model call that survives overflow. One generator for threads and event loops, without I/O of its own.
 
     prepare     guard, hygiene, preflight
     send        the host's own call
@@ -12,8 +12,7 @@ Every rung aims below the request that was refused, and a request that was refus
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -23,10 +22,10 @@ from compact.runtime.overflow import Overflow, recognise, recognise_reply
 
 Action: TypeAlias = Literal["compact", "truncate"]
 _SHARES_LEFT = (0.1, 0.25, 0.5, 0.7, 0.85, 0.95)
-"""How far the last rung goes down, lowest first: what must stay may be most of a request."""
+"""How far the last rung goes down, lowest first. What must stay may be most of a request."""
 
 _MAX_RATIO = 4
-"""No tokenizer counts more than so many times what ours does."""
+"""No tokenizer counts more than this many times what ours does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Wanted: the request, of at most `fit` tokens. The answer is a `Request`."""
+    """Make the request, of at most `fit` tokens. The answer is a `Request`."""
 
     fit: int | None = None
     without_model: bool = False
@@ -50,14 +49,14 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Wanted: the model's reply to a request."""
+    """Send a request. The answer is the model's reply."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Learn:
-    """Wanted: what an overflow says, remembered. The answer is a `Learned`."""
+    """Remember what an overflow says. The answer is a `Learned`."""
 
     overflow: Overflow
     request: Request
@@ -69,14 +68,14 @@ class Learned:
 
     window: int
     budget: int
-    """What a request may take, with everything kept free that the policy keeps free."""
+    """What a request may take if everything is kept free that the policy keeps free."""
     most: int | None
-    """What the provider can take at all; None: it did not say."""
+    """The most that the provider takes at all; None if it did not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Something happened that others should see."""
+    """Record an attempt."""
 
     attempt: int
     action: Literal["compact", "truncate", "give_up"]
@@ -84,11 +83,11 @@ class Tell:
 
 
 Step: TypeAlias = Prepare | Send | Learn | Tell
-Surviving: TypeAlias = Generator[Step, Any, Any]
+Surviving: TypeAlias = Generator[Step, Any, tuple[Any, Request]]
 
 
 def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Surviving:
-    """The whole call; returns the model's reply. `redact` masks what the error says at the end.
+    """Make the whole call; return the model's reply and the request that it answers. `redact` masks the error at the end.
 
     Raises:
         ContextOverflow: the provider refused everything down to the smallest request there is.
@@ -107,24 +106,24 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
         else:
             overflow = recognise_reply(reply)
             if overflow is None or _is_long_reply(overflow, request):
-                return reply
-        overflow = _believed(overflow, request)
+                return reply, request
+        overflow = _doubt(overflow, request)
         learned = yield Learn(overflow, request)
         try:
             request = yield from ladder.down(request, overflow, learned, cause)
         except ContextOverflow:
             if overflow.in_reply:
-                return reply  # the beginning of an answer is better than none
+                return reply, request  # the beginning of an answer is better than none
             raise
 
 
 def _is_long_reply(overflow: Overflow, request: Request) -> bool:
-    """Whether a reply filled the window by its own length: it would fill the room that a smaller request leaves, too."""
+    """Whether a reply filled the window by its own length. It would fill the room that a smaller request leaves, too."""
     return overflow.in_reply and (overflow.output or 0) > request.tokens
 
 
-def _believed(overflow: Overflow, request: Request) -> Overflow:
-    """The overflow without a count that no tokenizer makes of this request: an id was taken for it."""
+def _doubt(overflow: Overflow, request: Request) -> Overflow:
+    """Drop a count that no tokenizer gives for this request: an id was taken for it."""
     counted = overflow.input
     if counted is None or counted <= request.tokens * _MAX_RATIO:
         return overflow
@@ -132,7 +131,7 @@ def _believed(overflow: Overflow, request: Request) -> Overflow:
 
 
 class _Ladder:
-    """The rungs of one call, each used once."""
+    """The rungs of one call. Each is used once."""
 
     def __init__(self, settings: RecoveryConfig, redact: Callable[[str], str], *, first: Request) -> None:
         self._redact = redact
@@ -148,7 +147,7 @@ class _Ladder:
     def down(
         self, request: Request, overflow: Overflow, learned: Learned, cause: Exception | None
     ) -> Generator[Step, Any, Request]:
-        """A smaller request than the one that was refused."""
+        """Make a smaller request than the one that was refused."""
         self._refused.append(list(request.messages))
         while self._rungs and not overflow.is_output_alone:
             action = self._rungs.pop(0)
@@ -160,7 +159,7 @@ class _Ladder:
                 except WindowTooSmall as problem:
                     raise problem from cause
                 except ArchiveError as problem:
-                    # Nothing leaves a context before it is durable: without the archive there is no smaller request.
+                    # Nothing leaves a context before it is durable, so without the archive there is no smaller request.
                     self._problem, self._rungs = problem, []
                     break
                 except Exception as problem:
@@ -169,13 +168,13 @@ class _Ladder:
                 self._last_step = smaller.step
                 if smaller.tokens < request.tokens and list(smaller.messages) not in self._refused:
                     return smaller  # type: ignore[no-any-return]
-            # Compacting again would fail again: what is left needs no model.
+            # Compacting again would fail again. What is left needs no model.
             self._rungs = [rung for rung in self._rungs if rung == "truncate"]
         yield Tell(self._attempt + 1, "give_up", overflow)
-        raise self._exhausted(request, overflow, learned) from cause
+        raise self._give_up(request, overflow, learned) from cause
 
     def _steps(self, action: Action, request: Request, learned: Learned) -> Iterator[Prepare]:
-        """The requests that a rung tries to make, the wanted one first."""
+        """The requests that a rung tries to make, best first."""
         note = f"overflow, attempt {self._attempt}"
         below = request.tokens - 1
         if action == "compact":
@@ -186,7 +185,7 @@ class _Ladder:
         for fit in fits:
             yield Prepare(fit, without_model=True, note=note)
 
-    def _exhausted(self, request: Request, overflow: Overflow, learned: Learned) -> ContextOverflow:
+    def _give_up(self, request: Request, overflow: Overflow, learned: Learned) -> ContextOverflow:
         sent = f"{request.tokens:,} tokens by our count"
         if overflow.requested is not None:
             sent += f", {overflow.requested:,} by its own"
@@ -196,15 +195,15 @@ class _Ladder:
         else:
             why = f"nothing smaller is left to try after {self._attempt} attempts"
             if self._problem is not None:
-                why += f" ({_told(self._problem)})"
+                why += f" ({_describe(self._problem)})"
             hint = "Start a new session (reset), or use a model with a larger context window"
         if isinstance(self._problem, ArchiveError):
-            why = f"nothing may leave the context while the archive does not take it ({_told(self._problem)})"
+            why = f"nothing may leave the context while the archive does not take it ({_describe(self._problem)})"
             hint = "Repair the archive and call again; or start a new session, or use a larger context window"
         text = f"the provider refused the request as too long ({sent}; the window is {learned.window:,}), and {why}: "
         return ContextOverflow(
             self._redact(text + overflow.message),
-            hint=f"{hint}. Your list is unchanged; {self._committed()}",
+            hint=f"{hint}. Your list is unchanged; {self._say_committed()}",
             tokens=request.tokens,
             requested=overflow.requested,
             window=learned.window,
@@ -212,59 +211,20 @@ class _Ladder:
             attempts=self._attempt,
         )
 
-    def _committed(self) -> str:
+    def _say_committed(self) -> str:
         count = self._last_step - self._first_step
         return "1 compaction was committed" if count == 1 else f"{count or 'no'} compactions were committed"
 
 
-def _told(problem: Exception) -> str:
+def _describe(problem: Exception) -> str:
     return problem.message if isinstance(problem, CompactError) else f"{type(problem).__name__}: {problem}"
-
-
-# --- drivers
-
-
-def run(steps: Surviving, perform: Callable[[Step], Any]) -> Any:
-    """Runs a call to its end on the caller's thread."""
-    with closing(steps):
-        answer: Any = None
-        problem: Exception | None = None
-        while True:
-            try:
-                step = steps.send(answer) if problem is None else steps.throw(problem)
-            except StopIteration as end:
-                return end.value
-            answer, problem = None, None
-            try:
-                answer = perform(step)
-            except StopIteration:
-                raise  # no overflow; and a generator would make another error of it
-            except Exception as caught:
-                problem = caught
-
-
-async def arun(steps: Surviving, perform: Callable[[Step], Awaitable[Any]]) -> Any:
-    """`run` for an event loop."""
-    with closing(steps):
-        answer: Any = None
-        problem: Exception | None = None
-        while True:
-            try:
-                step = steps.send(answer) if problem is None else steps.throw(problem)
-            except StopIteration as end:
-                return end.value
-            answer, problem = None, None
-            try:
-                answer = await perform(step)
-            except Exception as caught:
-                problem = caught
 
 
 # --- replies
 
 
 def input_tokens(reply: Any) -> int | None:
-    """What the provider counted for the request, as its reply says; None where it does not.
+    """What the provider counted for the request, according to its reply; None if the reply does not say.
 
     Anthropic and Bedrock count what came from their cache apart; the others include it.
     """
@@ -296,6 +256,6 @@ def _whole(value: Any) -> int:
 
 
 def is_coroutine_function(function: Any) -> bool:
-    """Whether calling it gives a coroutine at once: an async function, or an object with an async `__call__`."""
+    """Whether it is an async function, or an object with an async `__call__`."""
     call = getattr(function, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)

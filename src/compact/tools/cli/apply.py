@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compact.archive.records import to_line
+from compact.archive import to_line
 from compact.config import CompactConfig
 from compact.errors import CompactError, ConfigError, MessageError, MissingExtra, TranscriptError
 from compact.runtime.manager import CompactManager

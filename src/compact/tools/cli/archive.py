@@ -11,10 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from compact.archive import Archive, Removed
-from compact.archive.recall.grep import Pattern
-from compact.archive.recall.search import SearchIndex
-from compact.archive.records import to_line
+from compact.archive import Archive, Pruned, to_line
+from compact.archive.recall import LinePattern, SearchIndex
 from compact.errors import ArchiveError
 from compact.tools.cli import archive_report as report
 from compact.tools.cli.archives import folders_of, open_at
@@ -127,7 +125,7 @@ def grep(
 ) -> None:
     """Search outputs and conversations for lines. Exit code 1 if there are none."""
     try:
-        compiled = Pattern(pattern, ignore_case=ignore_case)
+        compiled = LinePattern(pattern, ignore_case=ignore_case)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
     with open_at(root) as archive:
@@ -201,7 +199,7 @@ def prune(
         raise typer.Exit(1)
 
 
-def _prune(archive: Archive, age: timedelta, dry_run: bool) -> tuple[list[Removed], dict[str, str]]:
+def _prune(archive: Archive, age: timedelta, dry_run: bool) -> tuple[list[Pruned], dict[str, str]]:
     """Prune; return what was removed, and the sessions that could not be read, with the reason."""
     try:
         planned = archive.prune(age, dry_run=True)
@@ -209,7 +207,7 @@ def _prune(archive: Archive, age: timedelta, dry_run: bool) -> tuple[list[Remove
         pass  # A session is damaged: prune one by one, so that it does not stop the others.
     else:
         return (planned if dry_run else archive.prune(age)), {}
-    removed: list[Removed] = []
+    removed: list[Pruned] = []
     refused: dict[str, str] = {}
     for session in archive.sessions():
         try:

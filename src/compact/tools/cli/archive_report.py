@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from compact.archive import Archive, FileInfo, Problem, Removed
-from compact.archive.recall.grep import Pattern
-from compact.archive.recall.search import Hit
+from compact.archive import Archive, Defect, FileInfo, Pruned
+from compact.archive.recall import Hit, LinePattern
 from compact.errors import ArchiveError
 from compact.tools.cli.printing import count_of, one_line, print_table, printable
 from compact.tools.viewer.steps import StepRow, step_row
@@ -118,7 +117,9 @@ def _summary_rows(archive: Archive, session_id: str, row: StepRow) -> Iterator[S
         )
 
 
-def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: Pattern) -> Iterator[MatchingLine]:
+def matching_lines(
+    archive: Archive, sessions: Mapping[str, str], pattern: LinePattern
+) -> Iterator[MatchingLine]:
     """Search all readable files of some sessions, whose ids are given by folder."""
     for folder, session_id in sessions.items():
         for info in archive.listing_in(folder).files:
@@ -190,7 +191,7 @@ def print_hits(hits: list[Hit]) -> None:
         sys.stdout.write("No passage has any of these words\n")
 
 
-def print_problems(out: Console, sessions: int, problems: list[Problem]) -> None:
+def print_problems(out: Console, sessions: int, problems: list[Defect]) -> None:
     """Print what differs from what was written."""
     found = count_of(len(problems), "problem") if problems else "everything is as it was written"
     out.print(f"{count_of(sessions, 'session')}: {found}")
@@ -199,7 +200,7 @@ def print_problems(out: Console, sessions: int, problems: list[Problem]) -> None
         print_table(out, ("what", "where:120", "~why:500"), rows)
 
 
-def print_removed(out: Console, removed: list[Removed], refused: dict[str, str], dry_run: bool) -> None:
+def print_removed(out: Console, removed: list[Pruned], refused: dict[str, str], dry_run: bool) -> None:
     """Print what was removed, or would be."""
     records = count_of(sum(len(each.keys) for each in removed), "record")
     size = sum(each.bytes for each in removed)

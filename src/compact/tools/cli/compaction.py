@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from compact.engine.rows import Row
+from compact.engine.context import Row
 from compact.events import Archival, CallsShrunk, Offload, PrunedMessages
 from compact.messages import Message, dialects
 from compact.messages.dialects import Dialect

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import SecretStr
 
-from compact.config import CompactConfig, Setting
-from compact.config.kinds import plain
+from compact.config import CompactConfig, Setting, yaml_text
 from compact.errors import ConfigError
 from compact.tools.cli.options import JsonOption
 from compact.tools.cli.printing import console, count_of, print_json, print_table
@@ -37,7 +36,7 @@ def show(
         print_json({"settings": settings, "ignored_variables": ignored})
         return
     out = console()
-    cells = [(row.path, plain(row.value), "" if row.source == "default" else row.source) for row in rows]
+    cells = [(row.path, yaml_text(row.value), "" if row.source == "default" else row.source) for row in rows]
     print_table(out, ("setting", "~value", "~from"), cells)
     for variable in ignored:
         out.print(f"{variable} is ignored: it is not a setting")

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, TextColumn
 
-from compact.archive.records import to_line
+from compact.archive import to_line
 from compact.config import CompactConfig
 from compact.errors import TranscriptError
 from compact.tokens.prices import built_in

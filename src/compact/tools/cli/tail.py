@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from compact.archive.watching import LogWatcher
+from compact.archive import LogWatcher
 from compact.events import parse
 from compact.tools.cli.archives import folders_of, open_at
 from compact.tools.cli.options import RootOption, SessionArgument

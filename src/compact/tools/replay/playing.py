@@ -14,10 +14,10 @@ from typing import Any
 
 from compact.archive import Archive
 from compact.config import CompactConfig
+from compact.engine.intake import Intake
 from compact.errors import CompactError
 from compact.events import Started
 from compact.messages import Message, dialects, to_json
-from compact.messages.hygiene.verified import Verified
 from compact.messages.legality import violations_in
 from compact.messages.markers import SUMMARY_OPENS
 from compact.redaction import Redactor
@@ -181,7 +181,7 @@ class _Player:
         self._before: list[Any] = []
         self._raw = 0
         self._authority: list[tuple[Any, int]] = []
-        self._verified = Verified()
+        self._intake = Intake()
         self._outcome: Any = None
         self._events = 0
         self.sent: list[int] = []
@@ -229,8 +229,7 @@ class _Player:
 
     def _check_legal(self, call: int, sent: list[Any]) -> None:
         dialect = self._recording.dialect
-        known, _ = self._verified.seen(sent)
-        if dialect.NAME == "harness" or self._verified.is_legal(sent, dialect, known):
+        if dialect.NAME == "harness" or self._intake.is_legal(sent, dialect):
             return
         for one in violations_in([dialect.read(item) for item in sent], dialect):
             if len(self.illegal) < _MOST_REASONS:

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from compact.archive import Archive
-from compact.archive.watching import LogWatcher
+from compact.archive import Archive, LogWatcher
 from compact.errors import ArchiveError
 from compact.tools.viewer.sessions import Sessions
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from compact.archive import Archive
-from compact.archive.watching import News
+from compact.archive import Archive, News
 from compact.tools.viewer.ingest import as_event
 
 MAX_INGESTED_EVENTS = 20_000

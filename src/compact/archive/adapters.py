@@ -1,0 +1,99 @@
+"""Opens an archive on the store that the settings or a host name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from compact.archive.archive import Archive
+from compact.archive.log import Listener
+from compact.archive.records import ArchiveRedactor
+from compact.archive.stores.backend import Backend, BackendStore
+from compact.archive.stores.memory import MemoryStore
+from compact.archive.stores.port import Store
+from compact.errors import ConfigError
+from compact.events import Ids, Recorder
+from compact.redaction import Redactor
+
+_ADAPTERS = ("fs", "s3", "object_store", "memory")
+
+
+def open_archive(
+    redactor: ArchiveRedactor,
+    recorder: Recorder,
+    *,
+    adapter: str = "fs",
+    root: str | os.PathLike[str] = ".compact/archive",
+    bucket: str | None = None,
+    prefix: str | None = None,
+    kms_key_id: str | None = None,
+    endpoint_url: str | None = None,
+    timeout_s: float = 5.0,
+    step_timeout_s: float = 60.0,
+    retries: int = 2,
+    spool_root: str | os.PathLike[str] = ".compact/spool",
+    spool_retry_s: float = 30.0,
+    lock_timeout_s: float = 5.0,
+    attempt_ttl_s: float = 86_400.0,
+    session_redactor: Callable[[str], ArchiveRedactor] | None = None,
+    listener: Listener | None = None,
+) -> Archive:
+    """Open the archive that these settings describe (`archive:` in the configuration).
+
+    Raises:
+        ConfigError: the adapter is unknown, or lacks a setting that it needs.
+        MissingExtra: the adapter needs a package that is not installed.
+    """
+    store: Store
+    if adapter == "fs":
+        # Imported here because it needs a POSIX system; the other adapters do not.
+        from compact.archive.stores.files import FsStore
+
+        store = FsStore(root, lock_timeout_s=lock_timeout_s)
+    elif adapter == "memory":
+        store = MemoryStore()
+    elif adapter in {"s3", "object_store"}:
+        if not bucket:
+            raise ConfigError("archive.bucket must be set for the adapter 's3'", path="archive.bucket")
+        from compact.archive.stores.objects import open_s3
+        from compact.archive.stores.spool import SpooledStore
+
+        remote = open_s3(
+            bucket=bucket,
+            prefix=prefix,
+            kms_key_id=kms_key_id,
+            endpoint_url=endpoint_url,
+            timeout_s=timeout_s,
+            step_timeout_s=step_timeout_s,
+            retries=retries,
+        )
+        store = SpooledStore(remote, spool_root, retry_s=spool_retry_s)
+    else:
+        raise ConfigError(
+            f"archive.adapter must be one of {', '.join(_ADAPTERS)}, got {adapter!r:.40}",
+            path="archive.adapter",
+        )
+    return Archive(
+        store,
+        redactor,
+        recorder,
+        session_redactor=session_redactor,
+        attempt_ttl_s=attempt_ttl_s,
+        listener=listener,
+    )
+
+
+def backend_archive(
+    backend: Backend,
+    redactor: ArchiveRedactor | None = None,
+    recorder: Recorder | None = None,
+    listener: Listener | None = None,
+) -> Archive:
+    """Open an archive, for `CompactManager(archive=...)`, whose readable files lie in a host's filesystem.
+
+    Raises:
+        ConfigError: the backend has no `write_file`, or an async one.
+    """
+    recorder = recorder or Recorder(lambda: datetime.now(UTC), Ids("compact"))
+    return Archive(BackendStore(backend), redactor or Redactor(), recorder, listener=listener)

@@ -1,0 +1,327 @@
+"""What the recall tools do: read, grep, list and search the files of one session, a page at a time.
+
+Their signatures are what a model sees as the JSON schema of their arguments. A path that a model names is looked up in the
+list of what there is, never opened as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf
+
+from compact.archive.keys import VIRTUAL_FOLDERS
+from compact.archive.reading import FileInfo, Listing, Reader
+from compact.archive.recall.answers import (
+    AnswerLimits,
+    BoundedLines,
+    CannotAnswer,
+    answer,
+    counted,
+    cut_near,
+    quoted,
+)
+from compact.archive.recall.grep import LinePattern, Match
+from compact.archive.recall.search import Hit, SearchIndex
+
+ROOT = "/"
+_MOST_COUNTED = 1_000
+"""Matching lines that `grep` counts before it stops searching."""
+_MOST_CONTEXT = 10
+_MOST_HITS = 20
+_LARGEST = 10**12
+_BEFORE_MATCH = 200
+"""Characters of a long line that are shown before its match."""
+_LEAST_HIT_CHARS = 500
+_NOTE_CHARS = 100
+"""Room for the note after a line that was cut."""
+_SHOWN = 20
+_PROBLEM_CHARS = 300
+
+
+def _reject_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a boolean is not an integer")
+    return value
+
+
+Where = Annotated[
+    InstanceOf[str],
+    Field(description="A file, or a folder: / is both folders.", examples=["/conversation_history"]),
+]
+Natural = Annotated[int, Field(ge=0), BeforeValidator(_reject_bool), AfterValidator(partial(min, _LARGEST))]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_reject_bool), AfterValidator(partial(min, _LARGEST))]
+
+
+class SessionFiles:
+    """The files of one session, as the tools show them. Every tool raises CannotAnswer if it has no answer."""
+
+    def __init__(self, archive: Reader, session_id: str, limits: AnswerLimits) -> None:
+        self._archive = archive
+        self._session_id = session_id
+        self._limits = limits
+        self._index = SearchIndex(archive, session_id)
+
+    def read_file(
+        self,
+        path: Annotated[
+            InstanceOf[str],
+            Field(
+                description="The file, as ls and the pointers in the conversation name it.",
+                examples=["/conversation_history/step-001.md"],
+            ),
+        ],
+        offset: Annotated[Natural, Field(description="Lines to skip.")] = 0,
+        limit: Annotated[Positive | None, Field(description="Lines to read at most.")] = None,
+        column: Annotated[
+            Natural,
+            Field(description="Characters of the first line to skip: pages through a very long line."),
+        ] = 0,
+    ) -> str:
+        """Show lines of a file, numbered from 1, after the first `offset` lines."""
+        name = _find_file(self._listing(), path).path
+        lines = _lines(self._archive.read_text(self._session_id, name))
+        if not lines:
+            return answer(f"read_file {name}: the file is empty")
+        if offset >= len(lines):
+            raise CannotAnswer(f"{name} has {counted(len(lines), 'line')}: offset {offset} is behind its end")
+        if column and column >= len(lines[offset]):
+            length = counted(len(lines[offset]), "character")
+            raise CannotAnswer(f"line {offset + 1} of {name} has {length}: column {column} is behind its end")
+        wanted = min(limit or self._limits.max_lines, self._limits.max_lines, len(lines) - offset)
+        page = BoundedLines(self._limits.text_chars)
+        for number in range(offset, offset + wanted):
+            alone = wanted == 1 or (number == offset and column > 0)
+            if not page.add(self._numbered(lines[number], number, column if number == offset else 0, alone)):
+                break
+        end = offset + len(page.lines)
+        notes = [f"it goes on: read_file with offset={end}"] if end < len(lines) else []
+        return answer(f"read_file {name}: lines {offset + 1}-{end} of {len(lines)}", page.lines, notes)
+
+    def grep(
+        self,
+        pattern: Annotated[
+            InstanceOf[str],
+            Field(
+                description="A regular expression in RE2 syntax, matched against each line.",
+                examples=["def \\w+_total"],
+            ),
+        ],
+        path: Where = ROOT,
+        ignore_case: Annotated[bool, Field(description="Whether capital letters do not matter.")] = False,
+        context: Annotated[
+            Natural,
+            Field(
+                description="Lines to show before and after each match.",
+                json_schema_extra={"maximum": _MOST_CONTEXT},
+            ),
+        ] = 1,
+    ) -> str:
+        """Show lines that match, with their places and their neighbours."""
+        try:
+            compiled = LinePattern(pattern, ignore_case=ignore_case)
+        except ValueError as problem:
+            hint = "RE2 has no lookaround and no backreferences; a backslash before ( [ { . * + ? finds the character"
+            raise CannotAnswer(f"{problem}. {hint}") from None
+        listing = self._listing()
+        files, gaps = _find_files(listing, path), _about_gaps(listing)
+        page = BoundedLines(self._limits.text_chars)
+        total, shown, in_files = 0, 0, 0
+        for info in files:
+            text = self._archive.find_text(self._session_id, info.path) or ""
+            found = list(islice(compiled.matches(text), _MOST_COUNTED - total))
+            room = self._limits.max_matches - shown
+            shown += self._add_matches(page, info.path, _lines(text) if found else [], found[:room], context)
+            total += len(found)
+            in_files += bool(found)
+            if total >= _MOST_COUNTED:
+                break
+        if not total:
+            return answer(
+                f"grep {quoted(pattern)}: no line matches in {counted(len(files), 'file')}", notes=gaps
+            )
+        count = f"{'at least ' if total >= _MOST_COUNTED else ''}{counted(total, 'matching line')}"
+        notes = [f"{shown} of them are shown: narrow the pattern or the path"] if shown < total else []
+        headline = f"grep {quoted(pattern)}: {count} in {counted(in_files, 'file')}"
+        return answer(headline, page.lines, [*notes, *gaps])
+
+    def ls(
+        self,
+        path: Where = ROOT,
+        offset: Annotated[Natural, Field(description="Files to skip.")] = 0,
+    ) -> str:
+        """Show the files of a folder, with their sizes."""
+        listing = self._listing()
+        files, gaps = _find_files(listing, path), _about_gaps(listing)
+        if not files:
+            folders = " and ".join(VIRTUAL_FOLDERS)
+            return answer(f"ls {quoted(path)}: no files yet. The folders are {folders}", notes=gaps)
+        page = BoundedLines(self._limits.text_chars)
+        for info in files[offset : offset + self._limits.max_lines]:
+            if not page.add(_described(info)):
+                break
+        end = offset + len(page.lines)
+        notes = [f"it goes on: ls with offset={end}"] if end < len(files) else []
+        return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, [*notes, *gaps])
+
+    def search(
+        self,
+        query: Annotated[
+            InstanceOf[str],
+            Field(
+                description="Words that stand near what you look for, in any order.",
+                examples=["timeout of the payment client"],
+            ),
+        ],
+        limit: Annotated[
+            Positive,
+            Field(description="Passages to show at most.", json_schema_extra={"maximum": _MOST_HITS}),
+        ] = 5,
+    ) -> str:
+        """Show the passages that fit a query best."""
+        room = self._limits.text_chars
+        hits = self._index.search(query, min(limit, _MOST_HITS, room // _LEAST_HIT_CHARS))
+        listing = self._listing()
+        gaps = _about_gaps(listing)
+        if not hits:
+            files = counted(len(listing.files), "file")
+            raise CannotAnswer(
+                f"nothing in {files} holds a word of {quoted(query)}. Try other words, or ls", gaps
+            )
+        lines = [
+            line for rank, hit in enumerate(hits, 1) for line in _hit_lines(rank, hit, room // len(hits))
+        ]
+        notes = ["to read on from a passage, call read_file with the path and the offset beside it"]
+        passages = counted(len(hits), "passage")
+        return answer(f"search {quoted(query)}: {passages}, best first", lines, [*notes, *gaps])
+
+    def _listing(self) -> Listing:
+        return self._archive.listing(self._session_id)
+
+    def _numbered(self, line: str, number: int, start: int, alone: bool) -> str:
+        room = self._limits.text_chars - _NOTE_CHARS
+        end = cut_near(line, start + (room if alone else min(room, self._limits.max_line_chars)))
+        rest = len(line) - end
+        note = f"… [{rest} more characters: offset={number}, column={end}]" if rest else ""
+        return f"{number + 1:>6}\t{line[start:end]}{note}"
+
+    def _add_matches(
+        self, page: BoundedLines, path: str, lines: list[str], found: list[Match], context: int
+    ) -> int:
+        """Add matches as `grep -n` shows them. Returns how many there was room for."""
+        columns = {match.line: match.column for match in found}
+        shown = 0
+        for place, starts_group in _with_context(columns, min(context, _MOST_CONTEXT), len(lines)):
+            if starts_group and page.lines and not page.add("--"):
+                break
+            mark = ":" if place in columns else "-"
+            words = self._around(lines[place], columns.get(place, 0))
+            if not page.add(f"{path}{mark}{place + 1}{mark}{words}"):
+                break
+            shown += place in columns
+        return shown
+
+    def _around(self, line: str, column: int) -> str:
+        """Return a line, or the part of a long line around a column."""
+        room = min(self._limits.max_line_chars, self._limits.text_chars // 2)
+        if len(line) <= room:
+            return line
+        start = cut_near(line, max(0, column - _BEFORE_MATCH))
+        end = cut_near(line, start + room)
+        return f"[column {start} to {end} of {len(line)}] {line[start:end]}"
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _with_context(matching: dict[int, int], context: int, total: int) -> Iterator[tuple[int, bool]]:
+    """Return the lines to show, in order, and whether each starts a new group."""
+    last = -1
+    for line in matching:
+        for place in range(max(last + 1, line - context), min(total, line + context + 1)):
+            yield place, place > last + 1 or last < 0
+            last = place
+
+
+def _hit_lines(rank: int, hit: Hit, room: int) -> list[str]:
+    place = f"lines {hit.first_line}-{hit.last_line}, offset={hit.first_line - 1}"
+    if hit.column:
+        place += f", column={hit.column}"
+    if hit.step is not None:
+        message = "" if hit.message is None else f", message {hit.message}"
+        place += f" (before step {hit.step}{message})"
+    page = BoundedLines(room)
+    page.add(f"{rank}. {hit.path} {place}")
+    for number, line in enumerate(_lines(hit.text), hit.first_line):
+        shown = f"{number:>6}\t{line}"
+        if len(shown) >= page.left:
+            page.add(f"{shown[: cut_near(shown, page.left - 2)]}…")
+            break
+        page.add(shown)
+    return page.lines
+
+
+def _find_file(listing: Listing, path: str) -> FileInfo:
+    found = _find_files(listing, path)
+    folder = _normal(path)
+    if folder in {ROOT, *VIRTUAL_FOLDERS}:
+        raise CannotAnswer(f"{folder} is a folder; name a file in it", _list_some(found))
+    return found[0]
+
+
+def _find_files(listing: Listing, path: str) -> list[FileInfo]:
+    """Return the file of that path, or all files of that folder."""
+    wanted = _normal(path)
+    if wanted in {ROOT, *VIRTUAL_FOLDERS}:
+        return [info for info in listing.files if info.path.startswith(f"{wanted.rstrip('/')}/")]
+    found = [info for info in listing.files if info.path == wanted]
+    if not found:
+        raise _nothing_at(path, listing)
+    return found
+
+
+def _normal(path: str) -> str:
+    """Return a path as listings write it, or an empty one if it leaves the session's folders."""
+    parts = [part for part in path.strip().split("/") if part not in {"", "."}]
+    return "" if ".." in parts else f"/{'/'.join(parts)}"
+
+
+def _nothing_at(path: str, listing: Listing) -> CannotAnswer:
+    files = listing.files
+    if listing.problem is not None:
+        why = f"{quoted(path)} cannot be read now. {_about_gaps(listing)[0]}"
+        return CannotAnswer(why, _list_some(files))
+    why = f"there is no {quoted(path)} in this session's archive"
+    if not files:
+        return CannotAnswer(f"{why}: nothing was archived yet")
+    by_name = {info.path.rpartition("/")[2]: info for info in files}
+    near = [by_name[name] for name in get_close_matches(path.rpartition("/")[2][:200], by_name)]
+    return CannotAnswer(
+        f"{why}. It holds", _list_some([*near, *(info for info in files if info not in near)])
+    )
+
+
+def _about_gaps(listing: Listing) -> list[str]:
+    """Return the note about a listing that may lack files."""
+    if listing.problem is None:
+        return []
+    here = (
+        f"only {counted(len(listing.files), 'file')} on this machine can be read now; more may be there later"
+    )
+    return [f"{quoted(listing.problem, _PROBLEM_CHARS)}: {here}"]
+
+
+def _list_some(files: list[FileInfo]) -> list[str]:
+    lines = [_described(info) for info in files[:_SHOWN]]
+    if len(files) > _SHOWN:
+        lines.append(f"and {counted(len(files) - _SHOWN, 'other file')}: ls shows them")
+    return lines or ["(no files)"]
+
+
+def _described(info: FileInfo) -> str:
+    return f"{info.size:>12,} bytes  {info.path}"

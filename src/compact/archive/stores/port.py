@@ -1,0 +1,88 @@
+"""The port that every store implements: bytes under keys, nothing more.
+
+Everything that turns a store into an archive (redaction, steps, events, restoring) is written once, above the port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    from compact.archive.records import Record
+
+Created: TypeAlias = Literal["created", "same", "taken", "spooled"]
+"""Outcome of a create: written now; already there with the same bytes; taken by other bytes; kept in the local spool."""
+
+Appended: TypeAlias = Literal["appended", "mended", "spooled"]
+"""Outcome of an append: written; written after a torn last line was cut off; kept in the local spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A stored record in a listing: its key, its size in bytes, and when it was last written."""
+
+    key: str
+    size: int
+    modified: datetime
+
+
+class Store(Protocol):
+    """Bytes under keys. Every method is safe to call from any thread and raises ArchiveError when the medium fails."""
+
+    adapter: str
+    """The store's name in the configuration and in `compact.archival` events."""
+    settle_s: float
+    """How long a write can still arrive after its process has ended, in seconds."""
+
+    def stage(self, key: str, record: Record) -> None:
+        """Write a new record under a hidden key that is used only once. It is durable on return."""
+
+    def publish(self, moves: Sequence[tuple[str, str]]) -> None:
+        """Give staged records their final keys. May be repeated; moves that were already made are skipped."""
+
+    def create(self, key: str, record: Record) -> Created:
+        """Write a new record, durable on return. An existing record is never changed."""
+
+    def replace(self, key: str, record: Record) -> None:
+        """Replace a record atomically and durably. Only pruned steps and caches are ever replaced."""
+
+    def append(self, log: str, record: Record) -> Appended:
+        """Add whole lines to a log without interleaving them with those of other writers."""
+
+    def sync(self, log: str) -> None:
+        """Make all lines of a log durable."""
+
+    def read(self, key: str) -> bytes | None:
+        """Return a record, or None if there is none."""
+
+    def read_log(self, log: str) -> bytes:
+        """Return all lines of a log; empty if there are none."""
+
+    def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """List the records of a folder, sorted by key. Includes hidden ones and subfolders.
+
+        With `prefix`, lists only records whose path inside the folder starts with it.
+        """
+
+    def folders(self) -> list[str]:
+        """List the folders of the archive, sorted."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove records; missing ones are skipped."""
+
+    def address(self, key: str) -> str:
+        """Return where a record lies, for people and audits: a path or a URL."""
+
+    def close(self) -> None:
+        """Stop background work within a short time. May be called twice."""
+
+
+@runtime_checkable
+class Spooling(Protocol):
+    """A store that keeps records on this machine while they cannot be sent."""
+
+    def local_blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """Like `Store.blobs`, but only for records that wait on this machine. Needs no network."""

@@ -1,0 +1,68 @@
+"""The promises, checked on a result before it replaces anything; and the error that says what takes the room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compact.engine.context import Context, Row, total
+from compact.errors import CompactError, InsufficientBudget
+from compact.messages.legality import Violation, structure_violations, violations
+
+__all__ = ["Violation", "check_budget", "check_pinned", "check_result", "violations"]
+
+
+def check_pinned(context: Context) -> None:
+    """Refuse a pass that cannot succeed.
+
+    Raises:
+        InsufficientBudget: what is pinned is larger than the budget.
+    """
+    pinned = sum(context.tokens_of(unit) for unit in context.units if unit.pinned)
+    if pinned > context.rules.budget:
+        raise _insufficient(context)
+
+
+def check_budget(context: Context) -> None:
+    """Refuse rows that do not fit.
+
+    Raises:
+        InsufficientBudget: they are larger than the budget; says what takes the room.
+    """
+    if context.tokens > context.rules.budget:
+        raise _insufficient(context)
+
+
+def check_result(before: Sequence[Row], after: Context) -> None:
+    """Refuse a result that breaks a promise.
+
+    Raises:
+        CompactError: it is illegal for its dialect, or a protected message is missing.
+        InsufficientBudget: it does not fit.
+    """
+    problems = structure_violations([row.message for row in after.rows], after.desk.dialect)
+    if problems:
+        raise CompactError(f"the result would be illegal: {problems[0].message}", rule=problems[0].rule)
+    check_budget(after)
+    standing = {row.source for row in after.rows}
+    pinned = [row.source for row in before if after.is_pinned(row.message) and row.source is not None]
+    if not standing.issuperset(pinned):
+        raise CompactError("the result would lack a protected message")
+
+
+def _insufficient(context: Context) -> InsufficientBudget:
+    rules, shares = context.rules, dict[str, int]()
+    for unit in context.units:
+        for row in context.rows[unit.start : unit.stop]:
+            what = f"protected {row.message.role}" if unit.pinned else row.message.role
+            shares[what] = shares.get(what, 0) + row.tokens
+    if rules.fixed:
+        shares["tools and system prompt"] = rules.fixed
+    table = ", ".join(f"{what} {tokens:,}" for what, tokens in sorted(shares.items(), key=lambda kv: -kv[1]))
+    needed = total(context.rows)
+    return InsufficientBudget(
+        f"what must stay takes {needed:,} tokens, the budget for messages is {rules.budget:,} ({table})",
+        hint="Protect less, shorten the system prompt or the tools, or use a model with a larger context window",
+        needed=needed,
+        budget=rules.budget,
+        shares=shares,
+    )

@@ -1,0 +1,197 @@
+"""What a stage works on: the rows of the context, the rules of the pass, and the desk that counts and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from compact.engine.effects import Asking
+from compact.engine.limits import Rules
+from compact.messages import Message, Text, ToolResult
+from compact.messages.dialects import Dialect
+from compact.messages.legality import gap_before, role_gaps
+from compact.messages.markers import is_pointer, text_hash
+from compact.messages.units import Unit
+from compact.messages.units import units as units_of
+
+Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "marker"]
+"""How much of a message still stands in the context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One message of the context, what it costs, and where it came from."""
+
+    message: Message
+    tokens: int
+    """Raw tokens."""
+    source: int | None
+    """Its index in the host's list, as long as it is the host's own object."""
+    level: Level = "whole"
+    masked: Message | None = field(default=None, compare=False, repr=False)
+    """The message without secrets, if that is a different one."""
+
+    @property
+    def quotable(self) -> Message:
+        """The form that a summary may quote."""
+        return self.message if self.masked is None else self.masked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """How a stage counts and masks, and the numbers of the configuration that it needs."""
+
+    dialect: Dialect
+    count: Callable[[Message], int]
+    count_text: Callable[[str], int]
+    scale: Callable[[int], int]
+    """Turns raw tokens into the model's own, for what people are told."""
+    redact: Callable[[str], str]
+    """Masks what compact writes into a context, so that it is the same after a restart."""
+    rewrite: Callable[[Message], Message]
+    """Returns the message as it will stand in the host's list: masked, written and read again."""
+    large_result_tokens: int
+    preview_lines: int
+    preview_tokens: int
+    write_tools: frozenset[str]
+    excerpt_share: float
+    """How much of an old text may stay beside its pointer."""
+    fallback: Literal["extractive", "pruning-only"] = "extractive"
+    """What stands in for a summary that failed."""
+
+    def row(self, message: Message, level: Level) -> Row:
+        """The row of a message that a stage changed."""
+        written = message if _is_ours(message) else self.rewrite(message)
+        return Row(written, self.count(written), None, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A summary, ready to stand in the context, and what it was made from."""
+
+    row: Row
+    text: str
+    input_tokens: int
+    """Of the messages, and of the earlier summary that it takes in."""
+    input_messages: int
+    is_empty: bool
+    """It says nothing and carries nothing, so it must not replace anything."""
+    positions: tuple[int, int]
+    """Where the first and the last of the messages stand in the archived transcript."""
+    step: int
+    transcript: str
+    """Where that transcript can be read."""
+    writer: Literal["configured", "extractive", "none"]
+    """Who wrote the body. none: only the frame stands, with the user's words and the way to the archive."""
+    strategy: str
+    struck: tuple[str, ...] = ()
+    """Sentences that were taken out because they named what the input did not contain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """One pass over a session, as a stage sees it. A stage returns a changed copy and never edits this one."""
+
+    rows: Sequence[Row]
+    rules: Rules
+    """Tokens here are raw tokens of messages; compare them with `tokens`."""
+    desk: Desk
+    step: int
+    """The step that the pass makes if it succeeds."""
+    history_path: str
+    """Where the agent can read the transcript as it was before the pass."""
+    summaries: frozenset[str] = frozenset()
+    """Hashes of the summaries that compact wrote in this session."""
+    folds: tuple[Fold, ...] = ()
+    """The summaries that this pass made."""
+    saved: Mapping[str, int] = field(default_factory=dict)
+    """Raw tokens saved so far, by stage. The ladder credits what a stage saves and does not credit itself."""
+
+    @cached_property
+    def tokens(self) -> int:
+        """Raw tokens of all rows."""
+        return total(self.rows)
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        """The units of the rows, in order, without gaps."""
+        messages = [row.message for row in self.rows]
+        return units_of(messages, self.desk.dialect, is_pinned=self.is_pinned, is_summary=self.is_summary)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the target is reached. A manual compaction folds all that is eligible, so it never says so."""
+        return not self.rules.fold_all and total(alternate(self.rows, self.desk)) <= self.rules.target
+
+    def is_pinned(self, message: Message) -> bool:
+        """Whether a message always stays."""
+        return message.protected or message.role in self.rules.never_prune
+
+    def is_summary(self, message: Message) -> bool:
+        """Whether compact wrote it as a summary in this session. Text that only looks like one is not."""
+        return bool(self.summaries) and text_hash(message.text) in self.summaries
+
+    def tokens_of(self, unit: Unit) -> int:
+        """Raw tokens of one unit."""
+        return sum(row.tokens for row in self.rows[unit.start : unit.stop])
+
+    def with_rows(self, rows: Sequence[Row], **changes: Any) -> Context:
+        """A copy with other rows."""
+        return replace(self, rows=rows, **changes)
+
+    def credit(self, stage: str, tokens: int) -> Context:
+        """A copy that records what a stage saved."""
+        if tokens <= 0:
+            return self
+        return replace(self, saved={**self.saved, stage: self.saved.get(stage, 0) + tokens})
+
+
+Stage: TypeAlias = Callable[[Context], Asking[Context]]
+"""One rung of the ladder: a generator function that takes a context and returns one.
+
+It yields effects (`engine.effects`) for everything it needs from outside, and stores what it takes out before it does.
+"""
+
+
+def total(rows: Sequence[Row]) -> int:
+    """Raw tokens of all rows."""
+    return sum(row.tokens for row in rows)
+
+
+def alternate(rows: Sequence[Row], desk: Desk) -> Sequence[Row]:
+    """The rows with a marker wherever the dialect wants roles to alternate, and a user first."""
+    gaps = set(role_gaps([row.message for row in rows], desk.dialect))
+    if not gaps:
+        return rows
+    found: list[Row] = []
+    for place, row in enumerate(rows):
+        if place in gaps:
+            marker = gap_before(row.message)
+            found.append(Row(marker, desk.count(marker), None, "marker"))
+        found.append(row)
+    return found
+
+
+def with_result_text(message: Message, place: int, text: str) -> Message:
+    """A copy in which the result at `place` says `text`; its pictures stay."""
+    parts = list(message.parts)
+    result = parts[place]
+    assert isinstance(result, ToolResult)
+    others = tuple(part for part in result.content if not isinstance(part, Text))
+    parts[place] = replace(result, content=(Text(text), *others))
+    return message.with_parts(tuple(parts))
+
+
+def tool_names(rows: Sequence[Row]) -> dict[str, str]:
+    """The tool of every call id."""
+    return {call.id: call.name for row in rows for call in row.message.calls}
+
+
+def _is_ours(message: Message) -> bool:
+    """Whether compact wrote all of it: a result that is nothing but a pointer is masked already."""
+    if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
+        return False
+    content = message.parts[0].content
+    return len(content) == 1 and isinstance(content[0], Text) and is_pointer(content[0].text)

@@ -1,0 +1,307 @@
+"""Write one summary message for a number of rows. The message says where the archive keeps what it replaces.
+
+Code carries the user's own instructions verbatim, whoever writes the rest. What a summarizer writes is verified before it
+stands for anything. If verification fails, the summarizer is asked again where that can help; otherwise the fallback is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from compact.engine.context import Context, Desk, Fold, Row, total
+from compact.engine.effects import Asking, Emit
+from compact.events import Failure, Fallback
+from compact.messages import Message, Text
+from compact.messages.dialects import Dialect
+from compact.messages.excerpts import fitting_head, head_and_tail
+from compact.messages.hygiene.sanitizing import valid_text
+from compact.messages.markers import SUMMARY_OPENS
+from compact.summaries.checking.claims import Source
+from compact.summaries.checking.facts import appendix, facts_of
+from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
+from compact.summaries.extracting.cues import CONSTRAINT
+from compact.summaries.request import Reply, SummaryRequest
+
+_STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
+INSTRUCTIONS = "## What the user asked, in their words, newest first"
+_TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
+_LONGEST_FRAMING = 8_000
+_OPENED = re.compile(rf"{re.escape(SUMMARY_OPENS)}\d+>\n{re.escape(INSTRUCTIONS)}\n")
+_INSTRUCTION_SHARE = 3
+"""The user's own words take at most one part in this many of a summary."""
+_ONE_INSTRUCTION = 2
+"""A single instruction takes at most one part in this many of that."""
+_CLOSES = "</COMPACT-SUMMARY>"
+_SHORTER_RETRIES = 2
+"""How often a summary that is too long is requested again, each time with half the tokens."""
+_LEAST_STRATEGY = "brief"
+"""The strategy that a model which refused is asked for instead."""
+_SHOWN_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The text of a summary, as it may stand in a context. The fields are those of `Fold`."""
+
+    text: str
+    writer: Literal["configured", "extractive", "none"]
+    strategy: str
+    struck: tuple[str, ...] = ()
+
+
+def fold(
+    rows: Sequence[Row],
+    context: Context,
+    *,
+    max_tokens: int,
+    places: Sequence[int],
+    previous: str = "",
+    previous_tokens: int = 0,
+    carry_instructions: bool = True,
+) -> Asking[Fold]:
+    """Write one assistant message for these rows, of at most `max_tokens` tokens in all.
+
+    `places` says where each row stands in the archived transcript; `previous` is the earlier summary that it takes in.
+    """
+    desk, where = context.desk, context.history_path
+    frame = _frame(context.step, "", where)
+    room = max_tokens - desk.count(Message("assistant", (Text(frame),))) - 2
+    kept = _list_instructions(rows, previous, room // _INSTRUCTION_SHARE, desk) if carry_instructions else ""
+    request = SummaryRequest(
+        messages=tuple(row.quotable for row in rows),
+        dialect=desk.dialect.NAME,
+        strategy=context.rules.strategy,
+        max_tokens=max(1, room - desk.count_text(kept)),
+        previous=without_instructions(previous),
+        positions=(places[0], places[-1]),
+        numbers=tuple(place + 1 for place in places),
+        previous_step=_step_of(previous),
+    )
+    body = yield from _ask(request, desk, total(rows))
+    text = _frame(context.step, "\n\n".join(piece for piece in (kept, body.text) if piece), where)
+    message = Message("assistant", (summary_part(text, rows, desk.dialect),))
+    return Fold(
+        row=Row(message, desk.count(message), None, "summary"),
+        text=text,
+        input_tokens=total(rows) + previous_tokens,
+        input_messages=len(rows),
+        is_empty=not (kept or body.text) and body.writer != "none",
+        positions=request.positions,
+        step=context.step,
+        transcript=where,
+        writer=body.writer,
+        strategy=body.strategy,
+        struck=body.struck,
+    )
+
+
+# --- asking and checking
+
+
+def _ask(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body]:
+    """Return a verified body: the summarizer's, or else the fallback's. A summarizer's failure is never raised."""
+    wanted: SummaryRequest | None = request
+    while wanted is not None:
+        asked = wanted
+        try:
+            reply = _as_reply((yield asked))
+        except Exception as problem:
+            yield _failure(type(problem).__name__, str(problem) or "no message", desk.fallback, asked, desk)
+            break
+        if reply.trusted:
+            return Body(_cut_to_fit(reply.text, request, desk), "extractive", asked.strategy)
+        verdict = _verify(reply, request, desk, input_tokens)
+        if verdict.defect is None:
+            return _complete(verdict, request, asked.strategy, desk)
+        wanted = _next_request(asked, request, verdict.defect)
+        yield _rejection(verdict, asked, wanted, desk)
+    if desk.fallback == "extractive":
+        extractive = replace(request, source="extractive")
+        try:
+            reply = _as_reply((yield extractive))
+        except Exception as problem:
+            yield _failure(type(problem).__name__, str(problem), "pruning-only", extractive, desk)
+        else:
+            return Body(_cut_to_fit(reply.text, request, desk), "extractive", request.strategy)
+    return Body("", "none", request.strategy)
+
+
+def _as_reply(answer: Any) -> Reply:
+    """The answer as text that can be sent: no lone surrogates, no control characters, none of our own markers."""
+    reply = answer if isinstance(answer, Reply) else Reply("" if answer is None else answer)
+    if not isinstance(reply.text, str):
+        raise TypeError(f"a summarizer must give text, not {type(reply.text).__name__}")
+    return reply if reply.trusted else replace(reply, text=_defuse(valid_text(reply.text)))
+
+
+def _defuse(text: str) -> str:
+    """Rewrite the markers that only the frame of a summary may contain."""
+    for ours in (INSTRUCTIONS, "[Archived:", SUMMARY_OPENS, _CLOSES):
+        text = text.replace(ours, "(" + ours.strip("#[<> ").removesuffix(":") + ")")
+    return text
+
+
+def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
+    """Verify a reply against the room that there is. A retry asks for less, but whatever fits is accepted."""
+    expected = Expected(
+        source=Source.of(request.messages, request.previous),
+        limit=request.max_tokens,
+        count=desk.count_text,
+        sections=reply.sections,
+        previous=request.previous,
+        input_tokens=input_tokens,
+    )
+    return verify(desk.redact(reply.text), expected, cut_off=reply.cut_off, refused=reply.refused)
+
+
+def _next_request(asked: SummaryRequest, first: SummaryRequest, defect: Defect) -> SummaryRequest | None:
+    """The request to try next, or None if asking again cannot help."""
+    if defect == "too_long" and asked.max_tokens > first.max_tokens >> _SHORTER_RETRIES:
+        return replace(asked, max_tokens=max(1, asked.max_tokens // 2))
+    if defect == "refusal" and asked.strategy != _LEAST_STRATEGY:
+        return replace(asked, strategy=_LEAST_STRATEGY)
+    return None
+
+
+def _complete(verdict: Verdict, request: SummaryRequest, strategy: str, desk: Desk) -> Body:
+    """Add the facts that the text forgot, as far as they fit."""
+    text = verdict.text
+    room = request.max_tokens - desk.count_text(text) - 2
+    added = desk.redact(appendix(facts_of(request.messages, desk.write_tools), text, room, desk.count_text))
+    whole = f"{text}\n\n{added}" if added else text
+    # Masks may be longer than what they hide.
+    text = whole if desk.count_text(whole) <= request.max_tokens else text
+    return Body(text, "configured", strategy, verdict.struck)
+
+
+def _cut_to_fit(text: str, request: SummaryRequest, desk: Desk) -> str:
+    masked = desk.redact(text.strip())
+    if desk.count_text(masked) <= request.max_tokens:
+        return masked
+    return fitting_head(masked, request.max_tokens, desk.count_text)
+
+
+def _rejection(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | None, desk: Desk) -> Emit:
+    fallback: Fallback = desk.fallback if again is None else "none"
+    message = f"the summary was rejected ({verdict.defect}): {verdict.why}"
+    if again is not None:
+        message += f"; asked again for {again.strategy} in {again.max_tokens:,} tokens"
+    details = {"reason": verdict.defect, "answer": verdict.text[:_SHOWN_CHARS]}
+    return _failure("SummaryRejected", message, fallback, asked, desk, **details)
+
+
+def _failure(
+    kind: str, message: str, fallback: Fallback, asked: SummaryRequest, desk: Desk, **details: Any
+) -> Emit:
+    event = Failure(error_type=kind, message=desk.redact(valid_text(message)), fallback=fallback)
+    context = {
+        "strategy": asked.strategy,
+        "max_tokens": asked.max_tokens,
+        "source": asked.source,
+        "input_messages": len(asked.messages),
+    }
+    return Emit(event, payload={**context, **details})
+
+
+# --- the message
+
+
+def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
+    """The text of a summary. It takes over a cache mark of what it replaces."""
+    if dialect.NAME != "anthropic":
+        return Text(text)
+    for row in reversed(rows):
+        for part in row.message.parts:
+            mark = part.origin.get("cache_control") if isinstance(part.origin, dict) else None
+            if mark is not None:
+                return Text(text, origin={"type": "text", "text": text, "cache_control": mark})
+    return Text(text)
+
+
+def instructions_in(summary: str) -> list[str]:
+    """The user's instructions that one of our summaries carries."""
+    found: list[str] = []
+    # Only right behind the opening marker: anywhere else, somebody else wrote the heading.
+    for opened in _OPENED.finditer(summary):
+        first = len(found)
+        for line in summary[opened.end() :].splitlines():
+            if line.startswith("- "):
+                found.append(line[2:])
+            elif line.startswith("  ") and len(found) > first:
+                found[-1] += f"\n{line[2:]}"
+            else:
+                break
+    return found
+
+
+def _step_of(summary: str) -> int:
+    opened = _STEP.match(summary)
+    return int(opened.group(1)) if opened else 0
+
+
+def without_instructions(summary: str) -> str:
+    """The summarizer's own part of an earlier summary: no frame, no carried instructions."""
+    body = summary.partition(">\n")[2] if summary.startswith(SUMMARY_OPENS) else summary
+    body = body.removesuffix(_CLOSES)
+    body = body.rpartition("\n\n[Archived:")[0] or body
+    before, opened, rest = body.partition(f"{INSTRUCTIONS}\n")
+    if not opened:
+        return body.strip()
+    return f"{before}\n{rest.partition(chr(10) * 2)[2]}".strip()
+
+
+def _frame(step: int, body: str, where: str) -> str:
+    reading = f'[Archived: read_file("{where}"), grep("...", "/conversation_history/"), search("...")]'
+    return f"{SUMMARY_OPENS}{step}>\n{body}\n\n{reading}\n{_CLOSES}"
+
+
+def _list_instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:
+    """List what the user said in these rows and before, newest first, as much as fits. A long entry is cut, not left out."""
+    said = [row.quotable.text.strip() for row in rows if row.message.starts_turn]
+    texts = list(dict.fromkeys([text for text in reversed(said) if text] + instructions_in(previous)))
+    lines: dict[int, str] = {}
+    room -= desk.count_text(INSTRUCTIONS) + 1
+    all_fit = sum(desk.count_text(_as_bullet(text)) + 1 for text in texts) <= room
+    for place in _by_weight(texts):
+        text = texts[place]
+        limit = room if all_fit else min(room, max(room // _ONE_INSTRUCTION, 24))
+        if limit < 12:
+            break
+        fits = all_fit or desk.count_text(text) <= limit
+        line = _as_bullet(text if fits else head_and_tail(text, limit, desk.count_text, "[...]"))
+        cost = desk.count_text(line) + 1
+        if cost <= room:
+            lines[place] = line
+            room -= cost
+    return "\n".join([INSTRUCTIONS, *(lines[place] for place in sorted(lines))]) if lines else ""
+
+
+def _as_bullet(text: str) -> str:
+    return "- " + text.replace("\n", "\n  ")
+
+
+def _by_weight(texts: Sequence[str]) -> list[int]:
+    """Order instructions by their claim to room: the newest, the first of the session, rules, then the rest.
+
+    Messages that the agent's own program wrote in the user's name come last.
+    """
+    framing = [_is_framing(text) for text in texts]
+    own = [place for place, frame in enumerate(framing) if not frame]
+    ends = (own[:1], own[-1:])
+    return sorted(
+        range(len(texts)),
+        key=lambda place: (
+            framing[place],
+            *(place not in end for end in ends),
+            CONSTRAINT.search(texts[place]) is None,
+            place,
+        ),
+    )
+
+
+def _is_framing(text: str) -> bool:
+    """Whether a message consists only of blocks like `<local-command-caveat>...</local-command-caveat>`."""
+    return len(text) < _LONGEST_FRAMING and not _TAGGED.sub("", text).strip()

@@ -1,0 +1,222 @@
+"""One model call of a host: what is sent fits, and what the provider counted is reported back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from compact.integrations.naming import conversations_of
+from compact.messages.markers import GAP, SUMMARY_OPENS
+from compact.runtime.manager import CompactManager
+from compact.runtime.overflow.surviving import input_tokens
+
+
+def separate_roles(items: Sequence[Any]) -> list[Any]:
+    """Insert a short user message wherever a summary would open the conversation or follow another reply.
+
+    A framework may pass the list on to any provider, and some providers require a user message first and alternating
+    roles. For chat messages and Responses items.
+    """
+    found: list[Any] = []
+    for item in items:
+        before = found[-1] if found else {"role": "system"}
+        meets = _speaker(before) in ("system", "developer", "assistant")
+        if _speaker(item) == "assistant" and meets and (_is_summary(item) or _is_summary(before)):
+            found.append({"role": "user", "content": GAP})
+        found.append(item)
+    return found
+
+
+def _speaker(item: Any) -> str:
+    if "role" in item:
+        return str(item["role"])
+    return "tool" if str(item.get("type")).endswith("_output") else "assistant"
+
+
+def _is_summary(item: Any) -> bool:
+    return str(item.get("content", "")).startswith(SUMMARY_OPENS)
+
+
+def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
+    """Pass on what the provider counted, if `usage` says so."""
+    counted = input_tokens({"usage": usage})
+    if counted:
+        manager.observe(session_id, input_tokens=counted)
+
+
+def warn_server_managed(manager: CompactManager, session_id: str, fields: Sequence[str]) -> None:
+    """Warn, once per session, that compact leaves it alone because `fields` refer to a history on the provider's side."""
+    text = (
+        f"the provider keeps this conversation ({' or '.join(fields)}): only what is new is sent, so there is nothing to "
+        "compact; for compaction keep the history on your side"
+    )
+    manager.warn(session_id, "server_managed", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCall:
+    """A call that the manager prepares and the host sends. Raises as `CompactManager.call` does."""
+
+    manager: CompactManager
+    session_id: str
+    items: Sequence[Any]
+    """The conversation in `dialect`."""
+    original: Any
+    """What is sent if nothing changed."""
+    restore: Callable[[Sequence[Any]], Any] = separate_roles
+    """Turns the items to send into the host's own messages."""
+    dialect: str = "chat"
+    tools: Any = None
+    system: Any = None
+    is_remembered: bool = True
+    """Whether later calls without a name are compared with this one."""
+
+    def run(self, send: Callable[[Any], Any]) -> Any:
+        """Return the reply of `send(messages)`. A stream reports its usage while it is read."""
+        request = self.session_id, self.items, lambda kept: send(self._fit(kept)), self.tools
+        try:
+            reply = self.manager.call(*request, system=self.system, dialect=self.dialect)
+        except StreamRefused as refused:
+            reply = refused.stream
+        return self._watch(reply)
+
+    async def arun(self, send: Callable[[Any], Awaitable[Any]]) -> Any:
+        """`run` for async hosts."""
+
+        async def send_kept(kept: Sequence[Any]) -> Any:
+            return await send(self._fit(kept))
+
+        request = self.session_id, self.items, send_kept, self.tools
+        try:
+            reply = await self.manager.acall(*request, system=self.system, dialect=self.dialect)
+        except StreamRefused as refused:
+            reply = refused.stream
+        return self._watch(reply)
+
+    def _fit(self, kept: Sequence[Any]) -> Any:
+        if self.is_remembered:
+            conversations_of(self.manager).note(self.session_id, self.items, kept)
+        return self.original if kept is self.items else self.restore(kept)
+
+    def _watch(self, reply: Any) -> Any:
+        if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
+            return HostStream(reply, on_event=self.observe)
+        self.observe(reply)
+        return reply
+
+    def observe(self, event: Any) -> None:
+        """Pass on the usage in a reply or in an event of a stream, if there is any."""
+        for path in ("usage", "response.usage", "message.usage"):
+            usage = None
+            with suppress(AttributeError):
+                usage = attrgetter(path)(event)
+            if usage is not None:
+                observe(self.manager, self.session_id, usage)
+                return
+
+
+class Proxy:
+    """Stands for a host's object: attributes and context managers pass through, and entering returns the proxy."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def __enter__(self) -> Any:
+        self._target.__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._target.__exit__(*problem)
+
+    async def __aenter__(self) -> Any:
+        await self._target.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> None:
+        await self._target.__aexit__(*problem)
+
+
+class HostStream(Proxy):
+    """A host's stream that repeats events which were read ahead, and reports every event."""
+
+    def __init__(
+        self, stream: Any, head: Iterable[Any] = (), on_event: Callable[[Any], None] | None = None
+    ) -> None:
+        super().__init__(stream)
+        self._head = deque(head)
+        self._on_event = on_event
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._report(self._head.popleft() if self._head else next(self._target))
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._report(self._head.popleft() if self._head else await anext(self._target))
+
+    def _report(self, event: Any) -> Any:
+        if self._on_event is not None:
+            self._on_event(event)
+        return event
+
+
+_PREAMBLE = frozenset({"response.created", "response.in_progress", "response.queued"})
+"""Events before the model says anything. A request that gets no further may be sent again."""
+_REFUSALS = frozenset({"error", "response.error", "response.failed"})
+
+
+class StreamRefused(Exception):
+    """A stream that started well and then refused the request. `stream` repeats everything from the beginning."""
+
+    def __init__(self, events: Sequence[Any], stream: HostStream) -> None:
+        problem = getattr(getattr(events[-1], "response", None), "error", None) or events[-1]
+        self.code = getattr(problem, "code", None)
+        self.message = getattr(problem, "message", None) or ""
+        self.stream = stream
+        super().__init__(f"{self.code}: {self.message}" if self.code else self.message)
+
+
+def read_ahead(stream: Any) -> HostStream:
+    """Read a Responses stream up to the model's first output, so that a refusal shows while a retry is possible.
+
+    Raises:
+        StreamRefused: the provider refused the request.
+    """
+    head = []
+    for event in stream:
+        head.append(event)
+        if not _is_preamble(event):
+            break
+    return _replay(head, stream)
+
+
+async def aread_ahead(stream: Any) -> HostStream:
+    """`read_ahead` for async streams."""
+    head = []
+    async for event in stream:
+        head.append(event)
+        if not _is_preamble(event):
+            break
+    return _replay(head, stream)
+
+
+def _is_preamble(event: Any) -> bool:
+    return getattr(event, "type", None) in _PREAMBLE
+
+
+def _replay(head: list[Any], stream: Any) -> HostStream:
+    replayed = HostStream(stream, head)
+    if head and getattr(head[-1], "type", None) in _REFUSALS:
+        raise StreamRefused(head, replayed)
+    return replayed

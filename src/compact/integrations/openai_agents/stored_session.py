@@ -1,0 +1,76 @@
+"""A stored session that returns its compacted history."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from agents import Agent, OpenAIConversationsSession, Session, SessionABC, TResponseInputItem
+
+from compact.errors import ConfigError
+from compact.integrations.openai_agents.agent_tools import AgentTools
+from compact.integrations.openai_agents.input_filter import DIALECT, Opened, opened_session
+from compact.runtime.manager import CompactManager
+
+
+class CompactSession(SessionABC):
+    """Any SDK session, returning what fits: `Runner.run(agent, text, session=CompactSession(session, manager))`.
+
+    The wrapped session keeps the full history. The compacted one is kept in the manager's archive, so that another
+    process can continue it. With `agent`, its tools and its instructions (if they are text) are counted.
+
+    The SDK reads a session once, when a run starts: also use `compact_filter` or `CompactModel` if one run can outgrow
+    the window.
+
+    Raises:
+        ConfigError: the session's history is kept by OpenAI.
+    """
+
+    def __init__(self, session: Session, manager: CompactManager, *, agent: Agent[Any] | None = None) -> None:
+        if isinstance(session, OpenAIConversationsSession):
+            raise ConfigError(
+                "CompactSession cannot wrap OpenAIConversationsSession: the SDK must see it as it is",
+                hint="Pass it to the runner itself, and compact_filter(manager) as call_model_input_filter",
+                path="session",
+            )
+        self.session_id = session.session_id
+        self.session_settings = session.session_settings
+        self._session = session
+        self._manager = manager
+        self._agent = agent
+        self._tools = AgentTools()
+
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[TResponseInputItem]:
+        """Return the history to send, or its newest `limit` items. Raises as `preflight` does."""
+        full = await _with_wrapper(self._session.get_items, wrapper)()
+        tools = system = None
+        if self._agent is not None:
+            instructions = self._agent.instructions
+            system = instructions if isinstance(instructions, str) else None
+            tools = await self._tools.schemas_of(self._agent, getattr(wrapper, "context", None))
+        kept = list(
+            await self._manager.apreflight(self.session_id, full, tools, system=system, dialect=DIALECT)
+        )
+        opened_session.set(Opened(self.session_id, list(kept)))
+        return kept if limit is None else kept[max(0, len(kept) - limit) :]
+
+    async def add_items(self, items: list[TResponseInputItem], *, wrapper: Any = None) -> None:
+        """Add to the full history."""
+        await _with_wrapper(self._session.add_items, wrapper)(items)
+
+    async def pop_item(self, *, wrapper: Any = None) -> TResponseInputItem | None:
+        """Remove and return the newest item of the full history."""
+        popped: TResponseInputItem | None = await _with_wrapper(self._session.pop_item, wrapper)()
+        return popped
+
+    async def clear_session(self, *, wrapper: Any = None) -> None:
+        """Empty the full history. The archive keeps what it has."""
+        await _with_wrapper(self._session.clear_session, wrapper)()
+
+
+def _with_wrapper(method: Callable[..., Any], wrapper: Any) -> Callable[..., Any]:
+    """Bind the run's context for those sessions that take it."""
+    if wrapper is None or "wrapper" not in inspect.signature(method).parameters:
+        return method
+    return lambda *args: method(*args, wrapper=wrapper)

@@ -1,0 +1,83 @@
+"""Judging the value of a field: whether it is a secret, or code, a reference or a placeholder."""
+
+from __future__ import annotations
+
+from compact.redaction.fields.value_reader import Value
+from compact.redaction.rules.rule import Rule
+from compact.redaction.rules.validators import CHECKS, KINDS
+from compact.redaction.shapes import (
+    has_digit,
+    is_code,
+    is_common_word,
+    is_identifier,
+    is_label,
+    is_placeholder,
+    is_prose,
+    is_reference,
+    looks_random,
+    split_words,
+    surprise,
+    word_set,
+)
+
+_SAMPLE_CHARS = 400
+"""Enough of a value to judge it. Reading more would only cost time on hostile text."""
+_AFTER_A_STRING = ("+", ")", ",", ";")
+"""`"API_KEY=" + key`: this quote closes a string and does not open one."""
+_TELLING_WORDS = word_set("password passwords passwd pass pwd token key auth credential credentials api")
+
+
+def is_secret_leaf(rule: Rule, leaf: str | float) -> bool:
+    """Whether a string or a number in data is masked, because its name falls under `rule`."""
+    if isinstance(leaf, int | float):
+        return rule.validator in (None, "literal", "mixed") or abs(leaf) >= 10**9
+    return is_secret(rule, Value(0, len(leaf), leaf, quoted=True), in_code=False)
+
+
+def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
+    """Whether the value of a field is a secret, and not code, a reference or a placeholder.
+
+    Args:
+        rule: the rule that the field's name falls under.
+        value: the value.
+        in_code: whether the field is part of an expression, where a bare word is a variable.
+    """
+    kind = rule.validator
+    text = value.text[:_SAMPLE_CHARS] if kind in KINDS else value.text
+    if not text or is_reference(text) or text == rule.replacement:
+        return False
+    if callable(kind):
+        return bool(kind(text))
+    if kind is None:
+        return value.quoted or not is_code(text)
+    if kind not in KINDS:
+        return CHECKS[kind](text)
+    if value.template or is_placeholder(text):
+        return False
+    if value.quoted:
+        about = is_label(text) if kind == "literal" else is_prose(text)
+        if about or text.lstrip()[:1] in _AFTER_A_STRING:
+            return False
+    elif not _is_bare_literal(kind, text, value, in_code):
+        return False
+    return KINDS[kind](text)
+
+
+def _is_bare_literal(kind: str, text: str, value: Value, in_code: bool) -> bool:
+    """Whether an unquoted value is a literal, and not a variable, a type or an expression."""
+    if is_code(text) or value.follower in ("(", "[") or (is_common_word(text) and not value.alone):
+        return False
+    if looks_random(text):
+        return True
+    if text.isdigit():
+        return not in_code
+    if not is_identifier(text):
+        return not text.startswith(("/", "~", "./")) and not (kind != "literal" and surprise(text) < 0.15)
+    words = split_words(text)
+    if len(words) > 1 and not has_digit(text):
+        return False
+    if not _TELLING_WORDS.isdisjoint(words):
+        # `password1` is a variable and `secret123` is a password; in code both are variables.
+        digits = sum(char.isdigit() for char in text)
+        return not in_code and (digits > 1 or (digits == 1 and value.alone))
+    return not in_code or has_digit(text)

@@ -1,0 +1,167 @@
+"""Reading the value that follows a field's name, in code, JSON, YAML, INI, shell, XML, tables and prose."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from compact.redaction.shapes import is_prose
+
+_LONGEST_QUOTED = 4_096
+_LONGEST_BARE = 1_024
+_LONGEST_GAP = 201
+
+_OPENER = re.compile(r"([rRbBuUfF@$]{0,2})(\\*)(\"\"\"|'''|[\"'`“‘]|&quot;|&#3[49];|&apos;)")
+_CLOSES = {"“": "”", "‘": "’"}
+_UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote in ('"', "'")}
+# A backslash before n, r, t or a quote escapes a character of an enclosing string; the value ends there.
+_TO_SPACE = re.compile(r"(?:[^\s\"'`<\\\x1b]++|\\(?![nrt\"']))++")
+_TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\\x1b]++|\\(?![nrt\"']))++")
+_ANNOTATION = re.compile(
+    r"[ \t]*(?:&|\*|const\b|readonly\b|final\b|typing\.|t\.|std::)*[ \t]*"
+    r"(?:str|string|String|bytes|Optional|Union|Secret\w*|char|Any|any|text|varchar|Option|Annotated|static)\b"
+    r"[\w\[\]<>|?&.'\" ,*]{0,60}?=(?![=>])[ \t]*"
+)
+_REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
+_BLOCK_SCALAR = re.compile(r"[|>][-+]?[ \t]*\r?\n")
+_NEXT_LINE = re.compile(r"[ \t]*(?:[|>][-+]?)?[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
+_BLANKS_AND_BLOCK = re.compile(r"[ \t]{0,200}[|>][-+]?[ \t]{0,200}\r?\n")
+_INDENTED_LINE = re.compile(r"(?:[ \t]{0,200}\r?\n){0,4}([ \t]{1,200})[^\s][^\n]*+(?:\n|\Z)")
+_PLAIN_WORD = re.compile(r"[a-z]{2,20}")
+_MORE_WORDS = re.compile(r"((?:[ \t][a-z]{2,20}){2,9})[ \t]{0,8}(?:\r?\n|\Z)")
+_CELL = re.compile(r"[ \t]*[`*]{0,2}([^|\n]{1,400}?)[`*]{0,2}[ \t]*\|")
+_BLANKS_AND_BOLD = re.compile(r"\*{0,2}[ \t]{0,200}\*{0,2}(?:\x1b\[[\d;]{0,12}m)?")
+_LINE_HEAD = re.compile(
+    r"[\s#/*>+-]*(?:(?:export|set|setx|env|ENV|ARG|let|var|const|declare|local|readonly|\$)\s+)*[\w.:/\\@\"'$-]*\Z"
+)
+_LINE_REST = re.compile(r"[,;]?[ \t]*(?:(?:#|//)[^\n]{0,400})?(?:\n|\r|\Z)")
+
+
+class Value(NamedTuple):
+    """A value and its place in the text."""
+
+    start: int
+    end: int
+    text: str
+    quoted: bool
+    template: bool = False
+    """Whether it has holes that are filled later: an f-string, a template literal, a regular expression."""
+    follower: str = ""
+    """The first character after it that is not blank."""
+    alone: bool = False
+    """Whether the line holds only the name and the value, as in settings files."""
+
+
+def read_value(
+    text: str, name_start: int, position: int, *, annotated: bool = False, word: bool = False
+) -> Value | None:
+    """Read the value that starts at `position`. Return None if there is none.
+
+    Args:
+        text: the text.
+        name_start: where the name begins, to see whether name and value are alone on their line.
+        position: just after the operator.
+        annotated: whether a type may come before the value (`password: str = "..."`).
+        word: whether an unquoted value extends to the next blank, as in a command.
+    """
+    if annotated:
+        note = _ANNOTATION.match(text, position, position + 120)
+        position = note.end() if note else position
+    position = _BLANKS_AND_BOLD.match(text, position).end()  # type: ignore[union-attr]  # it always matches
+    opener = _OPENER.match(text, position)
+    if opener:
+        start, end = opener.end(), _find_closing_quote(text, opener)
+        if end >= 0:
+            prefix, value = opener[1].lower(), text[start:end]
+            has_holes = ("f" in prefix or "$" in prefix or opener[3] == "`") and "{" in value
+            is_regex = "r" in prefix and _REGEX_MARKS.search(value) is not None
+            follower = _find_follower(text, end + len(opener[2] + opener[3]))
+            return Value(start, end, value, True, has_holes or is_regex, follower)
+        position = start
+    return _read_bare(text, name_start, position, word)
+
+
+def read_cell(text: str, position: int) -> Value | None:
+    """Read the cell of a Markdown table that starts at `position`."""
+    cell = _CELL.match(text, position)
+    return Value(cell.start(1), cell.end(1), cell[1], True, follower="|") if cell else None
+
+
+def read_next_line(text: str, position: int) -> Value | None:
+    """Read the value that is alone on the line after a name and its operator."""
+    line = _NEXT_LINE.match(text, position)
+    return _read_bare(text, line.end(), line.end(), word=True) if line else None
+
+
+def read_block(text: str, position: int) -> Value | None:
+    """Read the YAML block scalar whose mark is at `position`: all lines indented at least like its first."""
+    mark = _BLANKS_AND_BLOCK.match(text, position)
+    first = _INDENTED_LINE.match(text, mark.end(), mark.end() + _LONGEST_QUOTED) if mark else None
+    if first is None:
+        return None
+    start, end = first.end(1), first.end()
+    limit = min(len(text), start + _LONGEST_QUOTED)
+    while end < limit:
+        line = _INDENTED_LINE.match(text, end, limit)
+        if line is None or len(line[1]) < len(first[1]):
+            break
+        end = line.end()
+    end = start + len(text[start:end].rstrip())
+    return Value(start, end, text[start:end], True, alone=True)
+
+
+def find_end(text: str, value: Value, *, phrase: bool) -> int:
+    """Find where a secret value really ends. Reading stops early, so that values that are no secrets cost little.
+
+    Args:
+        text: the text.
+        value: what was read.
+        phrase: whether plain words up to the end of the line belong to the value, as in a passphrase.
+    """
+    if value.quoted:
+        return value.end
+    if value.end - value.start >= _LONGEST_BARE - 1:
+        rest = _TO_SPACE.match(text, value.end)
+        return rest.end() if rest else value.end
+    words = _MORE_WORDS.match(text, value.end) if phrase and _PLAIN_WORD.fullmatch(value.text) else None
+    return words.end(1) if words and not is_prose(text[value.start : words.end(1)]) else value.end
+
+
+def _find_closing_quote(text: str, opener: re.Match[str]) -> int:
+    """The position of the value's closing quote, or -1 if there is none nearby."""
+    slashes, quote, start = opener[2], opener[3], opener.end()
+    close = slashes + _CLOSES.get(quote, quote)
+    limit = min(len(text), start + _LONGEST_QUOTED)
+    end = text.find(close, start, limit)
+    if end >= 0 and quote in _UNESCAPED and not slashes:
+        found = _UNESCAPED[quote].match(text, start, limit)
+        end = found.end() - 1 if found else -1
+    over_lines = len(quote) == 3 or quote == "`"
+    return end if over_lines or text.find("\n", start, max(start, end)) < 0 else -1
+
+
+def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
+    limit = min(len(text), start + _LONGEST_BARE)
+    whole = _TO_SPACE.match(text, start, limit)
+    if whole is None or _BLOCK_SCALAR.match(text, start):
+        return None
+    alone = _is_alone(text, name_start, whole.end())
+    if alone or word:
+        end = start + len(whole.group().rstrip(",;>"))
+    else:
+        part = _TO_DELIMITER.match(text, start, limit)
+        if part is None:
+            return Value(start, start, whole.group(), False, follower=whole.group()[0])
+        end = start + len(part.group().rstrip(".:\\"))
+    return Value(start, end, text[start:end], False, False, _find_follower(text, end), alone)
+
+
+def _is_alone(text: str, name_start: int, end: int) -> bool:
+    if _LINE_REST.match(text, end) is None:
+        return False
+    line_start = text.rfind("\n", max(0, name_start - 200), name_start) + 1
+    return name_start - line_start < 200 and _LINE_HEAD.match(text[line_start:name_start]) is not None
+
+
+def _find_follower(text: str, end: int) -> str:
+    return text[end : end + _LONGEST_GAP].lstrip(" \t")[:1]

@@ -1,0 +1,42 @@
+"""The registry behind `CompactManager.wrap`: integrations register the client packages that they can wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from compact.errors import ConfigError
+
+__all__ = ["register", "wrap_client"]
+
+C = TypeVar("C")
+
+_wrappers: dict[str, Callable[[Any, Any, str], Any]] = {}
+
+
+def register(package: str, wrapper: Callable[[Any, Any, str], Any]) -> None:
+    """Wrap clients whose class comes from `package` by `wrapper(manager, client, session_id)`."""
+    _wrappers[package] = wrapper
+
+
+def wrap_client(manager: Any, client: C, session_id: str) -> C:
+    """Return `client`, wrapped by the wrapper that is registered for its package.
+
+    Raises:
+        ConfigError: no wrapper is registered for the client's package.
+    """
+    wrapper = _wrappers.get(type(client).__module__.partition(".")[0])
+    if wrapper is not None:
+        wrapped: C = wrapper(manager, client, session_id)
+        return wrapped
+    if not _wrappers:
+        raise ConfigError(
+            "wrap knows no clients: no client wrapper is registered",
+            hint="Import CompactManager from compact, or import compact.integrations.clients",
+            path="client",
+        )
+    raise ConfigError(
+        f"wrap takes a client of the packages {' or '.join(_wrappers)}, got {type(client).__name__}",
+        hint="For another client call manager.call(session_id, messages, send)",
+        path="client",
+    )
