@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["StableSession", "assert_stable", "compact_session"]
 
 _MOST_PROBLEMS = 10
+_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def assert_stable(
@@ -80,8 +82,11 @@ class StableSession:
 
             settings = {"archive": {"adapter": "memory"}, **self._settings}
             self._exporter = CapturingExporter()
+            ticks = count(1)
             self._manager = CompactManager(
-                CompactConfig(**settings), exporters=[self._exporter], clock=_EvenClock()
+                CompactConfig(**settings),
+                exporters=[self._exporter],
+                clock=lambda: _START + timedelta(milliseconds=next(ticks)),
             )
         return self._manager
 
@@ -122,15 +127,6 @@ def compact_session(request: pytest.FixtureRequest) -> Iterator[StableSession]:
     session = StableSession(request.node.name)
     yield session
     session.close()
-
-
-class _EvenClock:
-    def __init__(self) -> None:
-        self._ticks = 0
-
-    def __call__(self) -> datetime:
-        self._ticks += 1
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self._ticks)
 
 
 def _problems(

@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -43,10 +42,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    start = time.process_time()
-    printed = ran(tmp_path_factory.mktemp("demo"))
-    assert time.process_time() - start < 15, "the demo is a matter of seconds"
-    return printed
+    return ran(tmp_path_factory.mktemp("demo"))
 
 
 def test_the_session_is_too_large_before_and_fits_after(report: dict[str, Any]) -> None:

@@ -27,11 +27,11 @@ class Registry(Generic[Part]):
     def __init__(self, what: str, group: str, built_in: Mapping[str, Part]) -> None:
         self._what = what
         self._group = group
-        self._parts = dict(built_in)
+        self.parts = dict(built_in)
 
     def register(self, name: str, part: Part) -> Part:
         """Register a part under a name, and replace any other of that name."""
-        self._parts[name] = part
+        self.parts[name] = part
         return part
 
     def get(self, wanted: str | Part) -> Part:
@@ -42,13 +42,13 @@ class Registry(Generic[Part]):
         """
         if not isinstance(wanted, str):
             return wanted
-        if wanted not in self._parts:
+        if wanted not in self.parts:
             offered = {point.name: point for point in entry_points(group=self._group)}
             if wanted not in offered:
-                known = ", ".join(sorted({*self._parts, *offered}))
+                known = ", ".join(sorted({*self.parts, *offered}))
                 raise ConfigError(f"there is no {self._what} {wanted!r}", hint=f"Known: {known}")
-            self._parts[wanted] = offered[wanted].load()
-        return self._parts[wanted]
+            self.parts[wanted] = offered[wanted].load()
+        return self.parts[wanted]
 
 
 RULES: Registry[MaskingRule] = Registry("masking rule", "compact.harness.rules", masking.BUILT_IN)

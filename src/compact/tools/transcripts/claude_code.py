@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compact.tools.transcripts.conversation import Conversation, as_blocks, text_or_empty
+from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
 from compact.tools.transcripts.recorded_session import Marker, RecordedSession
 from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
@@ -45,7 +45,9 @@ def read(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
             markers.append(Marker(len(talk.messages), "boundary", text_or_empty(value.get("content"))))
         if value["type"] not in ("user", "assistant"):
             continue
-        problem = _message_problem(value.get("message"))
+        problem = message_problem(value.get("message"))
+        if problem is None and value["message"]["content"] == []:
+            problem = "its message's content is empty"
         if problem:
             file.note(line.line, problem)
             continue
@@ -75,16 +77,3 @@ def _add(talk: Conversation, value: dict[str, Any]) -> None:
         talk.results(content)
     else:
         talk.user(content, injected=bool(value.get("isMeta") or value.get("isCompactSummary")))
-
-
-def _message_problem(message: Any) -> str | None:
-    if not isinstance(message, dict):
-        return f"its message is a {type(message).__name__}, not an object"
-    content = message.get("content")
-    if isinstance(content, str):
-        return None
-    if not isinstance(content, list):
-        return "its message has no content"
-    if not all(isinstance(block, dict) for block in content):
-        return "its message's content is not made of blocks"
-    return None if content else "its message's content is empty"

@@ -21,6 +21,18 @@ def chat_message(role: Any, source: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": source["tool_calls"]} if source.get("tool_calls") else message
 
 
+def message_problem(message: Any) -> str | None:
+    """What is wrong with a message of text or blocks; None if nothing is."""
+    if not isinstance(message, dict):
+        return f"its message is a {type(message).__name__}, not an object"
+    content = as_blocks(message.get("content"))
+    if not isinstance(content, list):
+        return "its message has no content"
+    if not all(isinstance(block, dict) for block in content):
+        return "its message's content is not made of blocks"
+    return None
+
+
 class Conversation:
     """Messages in the making. Each reply becomes one message, and so does each batch of results."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compact.tools.transcripts.conversation import Conversation, as_blocks, text_or_empty
+from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
 from compact.tools.transcripts.recorded_session import Marker, RecordedSession
 from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
@@ -70,11 +70,9 @@ def _branch(found: list[JsonLine]) -> list[JsonLine]:
 
 def _add(talk: Conversation, message: Any) -> str | None:
     """Add one message. Returns the reason if there is nothing to add."""
-    if not isinstance(message, dict):
-        return f"its message is a {type(message).__name__}, not an object"
-    role, blocks = message.get("role"), as_blocks(message.get("content"))
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        return f"the {role} message has no content"
+    if problem := message_problem(message):
+        return problem
+    role, blocks = message.get("role"), as_blocks(message["content"])
     blocks = list(map(_block, blocks))
     if role == "user":
         talk.user(blocks)

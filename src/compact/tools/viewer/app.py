@@ -201,17 +201,12 @@ class Viewer:
         return JSONResponse({"success": True, "count": len(events)})
 
     async def _health(self, _: Request) -> Response:
-        return JSONResponse(
-            {
-                "status": "ok",
-                "timestamp": timestamp(datetime.now(UTC)),
-                "events": {
-                    "count": self.sessions.ingested,
-                    "capacity": MAX_INGESTED_EVENTS,
-                    "dropped": self.sessions.dropped,
-                },
-            }
-        )
+        held = {
+            "count": self.sessions.ingested,
+            "capacity": MAX_INGESTED_EVENTS,
+            "dropped": self.sessions.dropped,
+        }
+        return JSONResponse({"status": "ok", "timestamp": timestamp(datetime.now(UTC)), "events": held})
 
 
 def _page_files() -> dict[str, bytes]:

@@ -33,12 +33,12 @@ def pause_between_looks(archive: Archive) -> float:
 class Watch:
     """Scans the archive for news on its own thread. `problem` says why the last scan failed, if it did."""
 
-    def __init__(self, sessions: Sessions, pause_s: float | None = None) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         archive = sessions.archive
-        self._pause_s = pause_s or (_LOCAL_PAUSE_S if archive is None else pause_between_looks(archive))
+        self._pause_s = _LOCAL_PAUSE_S if archive is None else pause_between_looks(archive)
         self._logs = None if archive is None else LogWatcher(archive)
         self.problem: str | None = None
         self.ready = archive is None

@@ -265,24 +265,16 @@ def _outline(each: Standing) -> dict[str, Any]:
 
 def _show(part: Part) -> dict[str, Any]:
     match part:
-        case Text(text=text) | Refusal(text=text):
+        case Text(text=text) | Refusal(text=text) | Reasoning(text=text):
             return {"kind": part.kind, "text": text[:MAX_TEXT_CHARS]}
         case ToolCall():
-            return {
-                "kind": "call",
-                "name": part.name,
-                "id": part.id,
-                "text": part.arguments_text[:MAX_TEXT_CHARS],
-            }
+            arguments = part.arguments_text[:MAX_TEXT_CHARS]
+            return {"kind": "call", "name": part.name, "id": part.id, "text": arguments}
         case ToolResult():
             inner = [_show(each) for each in part.content]
             return {"kind": "result", "id": part.call_id, "error": part.is_error, "parts": inner}
-        case Reasoning(text=text):
-            return {"kind": "reasoning", "text": text[:MAX_TEXT_CHARS]}
         case Image(source=source):
-            return {
-                "kind": "image",
-                "text": source[:200] if source.startswith("http") else f"{len(source):,} characters inline",
-            }
+            inline = f"{len(source):,} characters inline"
+            return {"kind": "image", "text": source[:200] if source.startswith("http") else inline}
         case Opaque():
             return {"kind": part.type, "text": to_json(part.origin)[:MAX_TEXT_CHARS]}
