@@ -44,7 +44,30 @@ def assert_stable(
         ConfigError: the budget is not a whole number of tokens > 0.
     """
     __tracebackhide__ = True
-    problems = _problems(messages, budget, model, tools, system, pii, source)
+    from compact.messages import dialects, legality
+    from compact.tokens import estimate
+    from compact.tools.harness import HarnessConfig, validate
+    from compact.tools.harness.config import check_whole
+
+    if budget is not None:
+        check_whole("budget", budget, 1, "a whole number of tokens > 0")
+    if isinstance(messages, dict):
+        messages = messages.get("artifacts", messages)
+    dialects.require_list(messages)
+    known = dialects.detect(messages)
+    problems = [
+        f"message {one.index}: {one.rule}: {one.message}" for one in legality.violations(messages, known.NAME)
+    ]
+    if budget is not None:
+        total = estimate(messages, model, tools, system=system, dialect=known).total
+        if total > budget:
+            problems.append(f"{total:,} tokens are {total - budget:,} more than the budget of {budget:,}")
+    # Among messages, the host may put a system message anywhere; among artifacts it must come first.
+    order = ["order"] if known.NAME == "harness" else []
+    report = validate(messages, HarnessConfig(pii=pii, checks=["pii", *order]), source=source, system=system)
+    problems += [f"{check['name']}: {detail}" for check in report.checks for detail in check["details"]]
+    if not order:
+        problems += [f"order: {what}" for what in _lost(messages, source)]
     if problems:
         shown = problems[:_MOST_PROBLEMS]
         if len(problems) > len(shown):
@@ -129,34 +152,6 @@ def compact_session(request: pytest.FixtureRequest) -> Iterator[StableSession]:
     session.close()
 
 
-def _problems(
-    messages: Any, budget: int | None, model: str, tools: Any, system: Any, pii: Any, source: Any
-) -> list[str]:
-    from compact.messages import dialects, legality
-    from compact.tokens import estimate
-    from compact.tools.harness import HarnessConfig, validate
-    from compact.tools.harness.config import check_whole
-
-    if budget is not None:
-        check_whole("budget", budget, 1, "a whole number of tokens > 0")
-    if isinstance(messages, dict):
-        messages = messages.get("artifacts", messages)
-    dialects.require_list(messages)
-    known = dialects.detect(messages)
-    found = [
-        f"message {one.index}: {one.rule}: {one.message}" for one in legality.violations(messages, known.NAME)
-    ]
-    if budget is not None:
-        total = estimate(messages, model, tools, system=system, dialect=known).total
-        if total > budget:
-            found.append(f"{total:,} tokens are {total - budget:,} more than the budget of {budget:,}")
-    # Among messages, the host may put a system message anywhere; among artifacts it must come first.
-    order = ["order"] if known.NAME == "harness" else []
-    report = validate(messages, HarnessConfig(pii=pii, checks=["pii", *order]), source=source, system=system)
-    found += [f"{check['name']}: {detail}" for check in report.checks for detail in check["details"]]
-    return found if order else found + [f"order: {what}" for what in _lost(messages, source)]
-
-
 def _lost(messages: Any, source: Any) -> list[str]:
     """Check that the first system message comes first, and that all are those of the source."""
     from compact.tools.harness import as_artifacts
@@ -164,7 +159,7 @@ def _lost(messages: Any, source: Any) -> list[str]:
 
     artifacts = list(as_artifacts(messages))
     first = next((place for place, one in enumerate(artifacts) if one["kind"] == "system"), 0)
-    told = [f"{artifacts[first]['id']} (system) stands behind {artifacts[0]['id']}"] if first else []
+    problems = [f"{artifacts[first]['id']} (system) stands behind {artifacts[0]['id']}"] if first else []
     if source is not None:
-        told += differences(fingerprints(as_artifacts(source)), fingerprints(artifacts))
-    return told
+        problems += differences(fingerprints(as_artifacts(source)), fingerprints(artifacts))
+    return problems

@@ -145,8 +145,8 @@ def test_regress_compares_harness_reports_too(called: Called, tmp_path: Path) ->
     [
         ("", "c.json: it is empty"),
         ("{", "line 1: it is not JSON"),
-        ("[]", "it is no report"),
-        ('{"a": 1}', "it is no report"),
+        ("[]", "it is not a report"),
+        ('{"a": 1}', "it is not a report"),
         (None, "No such file"),
     ],
 )
@@ -224,7 +224,7 @@ def test_regress_refuses_a_broken_report_of_the_harness(called: Called, text: st
     Path("c.json").write_text(text)
     code, _, err = called("regress", "c.json", "c.json")
     assert code == 2
-    assert "cannot read c.json: it is no whole report" in err
+    assert "cannot read c.json: it is not a complete report" in err
 
 
 # --- which session is which

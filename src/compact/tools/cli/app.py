@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -51,11 +50,9 @@ app.add_typer(archive.app, name="archive")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            number = version("compact-context")
-        except PackageNotFoundError:
-            number = "(not installed as a package)"
-        typer.echo(f"compact {number}")
+        from compact import __version__  # read on demand: looking it up is slow
+
+        typer.echo(f"compact {__version__}")
         raise typer.Exit
 
 

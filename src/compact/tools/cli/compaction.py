@@ -258,8 +258,7 @@ def print_levels(out: Console, done: Compaction) -> None:
     if standing < done.before.messages:
         gone = done.before.messages - standing
         rows.append(("gone", gone, 0, "nothing: in the summary, or only in the archive"))
-    columns = ("level", ">messages", ">tokens", "~what stands")
-    print_table(out, columns, rows, "What stands in the context")
+    print_table(out, ("level", ">messages", ">tokens", "~what stands"), rows, "What stands in the context")
 
 
 def _print_places(out: Console, done: Compaction) -> None:

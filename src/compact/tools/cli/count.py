@@ -225,8 +225,9 @@ def _beginning(message: Message) -> str:
 
 
 def _print_one(out: Console, found: Measurement) -> None:
-    messages = count_of(found.messages, "message")
-    out.print(f"Session {one_line(found.session, 60)}: {messages}, {found.dialect}")
+    out.print(
+        f"Session {one_line(found.session, 60)}: {count_of(found.messages, 'message')}, {found.dialect}"
+    )
     out.print(
         f"{found.tokens:,} tokens for {found.model}{'' if found.exact else ' (an estimate, rounded up)'}"
     )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -138,11 +139,10 @@ def _policies(first: str | None, others: Sequence[str], window: str | None) -> l
         else:
             config = CompactConfig.load(None if given is None else Path(given), **settings)
             name = "default" if given is None else Path(given).stem
-        taken = [policy.name for policy in found]
-        number = 2
-        while name in taken:
-            name, number = f"{name.rpartition(' ')[0] or name} {number}", number + 1
-        found.append(Policy(name, config))
+        taken = {policy.name for policy in found}
+        numbered = (f"{name} {number}" for number in count(2))
+        free = name if name not in taken else next(each for each in numbered if each not in taken)
+        found.append(Policy(free, config))
     return found
 
 

@@ -60,4 +60,4 @@ def _format(text: str, colour: bool) -> str:
     try:
         return line(parse(json.loads(text)).to_json(), colour)
     except (ValueError, RecursionError):
-        return f"a line that is no event: {one_line(text, _BROKEN_CHARS)}"
+        return f"not an event: {one_line(text, _BROKEN_CHARS)}"

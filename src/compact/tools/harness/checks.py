@@ -40,7 +40,7 @@ Check: TypeAlias = Callable[[Context], Sequence[str]]
 
 def pii(context: Context) -> list[str]:
     """Find personal data in any artifact, system and task included."""
-    told = []
+    problems = []
     for index, item in enumerate(context.artifacts):
         kind = check_artifact(item, index)
         if kind in context.config.pii_allow:
@@ -50,8 +50,8 @@ def pii(context: Context) -> list[str]:
             advice = f"; rewrite it, or allow it: --pii-allow {kind}, pii_allow in Python"
             advice = advice if kind in AUTHORITY else ""
             times = "1 span" if spans == 1 else f"{spans} spans"
-            told.append(f"{context.ids[index]} ({kind}) holds personal data: {times}{advice}")
-    return told
+            problems.append(f"{context.ids[index]} ({kind}) holds personal data: {times}{advice}")
+    return problems
 
 
 def budget(context: Context) -> list[str]:
@@ -59,20 +59,20 @@ def budget(context: Context) -> list[str]:
     limit = context.config.budget
     if context.tokens <= limit:
         return []
-    told = [f"{context.tokens:,} tokens are {context.tokens - limit:,} more than the budget of {limit:,}"]
+    problems = [f"{context.tokens:,} tokens are {context.tokens - limit:,} more than the budget of {limit:,}"]
     order = sorted(range(len(context.sizes)), key=lambda place: (-context.sizes[place], place))
     for place in order[:_LARGEST_NAMED]:
         kind = check_artifact(context.artifacts[place], place)
-        told.append(f"{context.ids[place]} ({kind}) takes {context.sizes[place]:,}")
-    return told
+        problems.append(f"{context.ids[place]} ({kind}) takes {context.sizes[place]:,}")
+    return problems
 
 
 def order(context: Context) -> list[str]:
     """Check that system comes first, then task, and that both are the session's own, unaltered and complete."""
-    told = out_of_place(context.artifacts, context.ids)
+    problems = out_of_place(context.artifacts, context.ids)
     if context.authority is not None:
-        told += differences(context.authority, fingerprints(context.artifacts, context.ids))
-    return told
+        problems += differences(context.authority, fingerprints(context.artifacts, context.ids))
+    return problems
 
 
 BUILT_IN: Mapping[str, Check] = {"pii": pii, "budget": budget, "order": order}

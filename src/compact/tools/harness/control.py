@@ -49,40 +49,40 @@ def differences(expected: Sequence[Fingerprint], found: Sequence[Fingerprint]) -
     wanted, present = Counter(one.digest for one in expected), Counter(one.digest for one in found)
     missing = _beyond(expected, present)
     extra = _beyond(found, wanted)
-    told: list[str] = []
+    problems: list[str] = []
     for one in missing:
         other = next((each for each in extra if each.id == one.id), None) or next(
             (each for each in extra if each.kind == one.kind and each.digest not in wanted), None
         )
         if other is None:
-            told.append(f"{one.id} ({one.kind}) was pushed out of the context")
+            problems.append(f"{one.id} ({one.kind}) was pushed out of the context")
         else:
             extra.remove(other)
-            told.append(
+            problems.append(
                 f"{one.id} ({one.kind}) was altered: sha256 {one.digest[:_SHOWN]} became {other.digest[:_SHOWN]}"
             )
     for one in extra:
         how = "is duplicated" if one.digest in wanted else "was added"
-        told.append(f"{one.id} ({one.kind}) {how}")
-    if not told:
-        told += [
+        problems.append(f"{one.id} ({one.kind}) {how}")
+    if not problems:
+        problems += [
             f"{after.id} ({after.kind}) was moved: it stands where {before.id} stood"
             for before, after in zip(expected, found, strict=True)
             if before.digest != after.digest
         ]
-    return told
+    return problems
 
 
 def out_of_place(artifacts: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None) -> list[str]:
     """Describe every system or task artifact that comes after one of lower rank, a sentence each."""
-    told: list[str] = []
+    problems: list[str] = []
     deepest, behind = 0, ""
     for place, (_, kind, name) in enumerate(_named(artifacts, ids), 1):
         if rank(kind) < deepest:
-            told.append(f"{name} ({kind}) stands at place {place}, behind {behind}")
+            problems.append(f"{name} ({kind}) stands at place {place}, behind {behind}")
         elif rank(kind) > deepest:
             deepest, behind = rank(kind), f"{name} ({kind})"
-    return told
+    return problems
 
 
 def control_changes(turns: Iterable[Any]) -> list[str]:
@@ -98,15 +98,15 @@ def control_changes(turns: Iterable[Any]) -> list[str]:
     Raises:
         MessageError: a turn contains something that is not a message.
     """
-    told: list[str] = []
+    problems: list[str] = []
     first: list[Fingerprint] | None = None
     for number, turn in enumerate(turns, 1):
         artifacts = list(as_artifacts(turn))
         if first is None:
             first = in_order(fingerprints(artifacts))
         found = out_of_place(artifacts) + differences(first, fingerprints(artifacts))
-        told += [f"turn {number}: {what}" for what in found]
-    return told
+        problems += [f"turn {number}: {what}" for what in found]
+    return problems
 
 
 def _beyond(ones: Sequence[Fingerprint], counted: Counter[str]) -> list[Fingerprint]:

@@ -47,26 +47,6 @@ class Report(dict[str, Any]):
         return int(self["masked"])
 
 
-def make_report(
-    *,
-    tokens: int,
-    budget: int,
-    checks: Mapping[str, Sequence[str]],
-    kept: Sequence[tuple[Entry, str]],
-    dropped: Sequence[tuple[Entry, str]],
-) -> Report:
-    """Make the report from the checks' results and the reasons for keeping and dropping."""
-    return Report(
-        passed=not any(checks.values()),
-        tokens=tokens,
-        budget=budget,
-        checks=check_lines(checks),
-        kept=[_line(entry, reason, full=True) for entry, reason in kept],
-        dropped=[_line(entry, reason, full=False) for entry, reason in dropped],
-        masked=sum(entry.masked for entry, _ in kept),
-    )
-
-
 def check_lines(checks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     """The report's part on checks, from what each check found."""
     return [
@@ -74,7 +54,8 @@ def check_lines(checks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     ]
 
 
-def _line(entry: Entry, reason: str, full: bool) -> dict[str, Any]:
+def artifact_line(entry: Entry, reason: str, full: bool) -> dict[str, Any]:
+    """The report's line on an artifact. Only a full one says what was masked, and with which authority."""
     line = {"id": entry.id, "kind": entry.kind, "tokens": entry.tokens, "reason": reason}
     if full and entry.masked:
         line["masked"] = entry.masked

@@ -94,14 +94,11 @@ def control_degradation() -> Iterator[tuple[str, bool]]:
     altered = [{**_SYSTEM, "content": "You book trains."}, _TASK, talk]
     moved, gone = [_TASK, talk, _SYSTEM], [_TASK, talk]
     yield "an unchanged session passes", control_changes([whole] * 3) == []
-    for what, turn, word in (
-        ("pushed out", gone, "pushed out"),
-        ("moved", moved, "behind"),
-        ("altered", altered, "altered"),
-    ):
-        told = control_changes([whole, whole, turn, whole])
-        found = bool(told) and all(line.startswith("turn 3: ") for line in told)
-        yield f"{what} in turn 3: found", found and any(word in line for line in told)
+    for what, turn in {"pushed out": gone, "moved": moved, "altered": altered}.items():
+        problems = control_changes([whole, whole, turn, whole])
+        found = bool(problems) and all(line.startswith("turn 3: ") for line in problems)
+        word = "behind" if what == "moved" else what
+        yield f"{what} in turn 3: found", found and any(word in line for line in problems)
 
 
 SCENARIOS: Mapping[str, Callable[[], Iterator[tuple[str, bool]]]] = {

@@ -22,7 +22,7 @@ from compact.tools.harness.control import (
     rank,
 )
 from compact.tools.harness.masking import MaskingRule
-from compact.tools.harness.report import Report, check_lines, make_report
+from compact.tools.harness.report import Report, artifact_line, check_lines
 
 _MEMO_BYTES = 8_000_000
 """Each artifact is counted once, so a larger memo would only grow with the file."""
@@ -70,14 +70,9 @@ def stabilize(artifacts: Any, config: HarnessConfig | None = None, *, system: An
     checks = assembler.check(context, [entries[index] for index in plan.kept], in_order(_authority(entries)))
     if settings.every_turn and "order" in checks:
         checks["order"] = [*_over_turns(entries, assembler, settings), *checks["order"]]
-    report = make_report(
-        tokens=assembler.total(context),
-        budget=settings.budget,
-        checks=checks,
-        kept=[(entries[index], plan.reasons[index]) for index in plan.kept],
-        dropped=[(entry, plan.reasons[entry.index]) for entry in entries if entry.index not in by_index],
-    )
-    return Stabilized(context, report)
+    kept = [(entries[index], plan.reasons[index]) for index in plan.kept]
+    dropped = [(entry, plan.reasons[entry.index]) for entry in entries if entry.index not in by_index]
+    return Stabilized(context, assembler.report(context, checks, kept, dropped))
 
 
 def validate(
@@ -97,13 +92,8 @@ def validate(
     authority = None
     if source is not None:
         authority = in_order(fingerprints(as_artifacts(source, system=system)))
-    return make_report(
-        tokens=assembler.total(context),
-        budget=settings.budget,
-        checks=assembler.check(context, entries, authority),
-        kept=[(entry, "as it is") for entry in entries],
-        dropped=[],
-    )
+    checks = assembler.check(context, entries, authority)
+    return assembler.report(context, checks, [(entry, "as it is") for entry in entries], [])
 
 
 class _Assembler:
@@ -150,6 +140,23 @@ class _Assembler:
         )
         return {name: list(check(seen)) for name, check in self._config.named_checks()}
 
+    def report(
+        self,
+        context: Sequence[Mapping[str, Any]],
+        checks: Mapping[str, Sequence[str]],
+        kept: Sequence[tuple[Entry, str]],
+        dropped: Sequence[tuple[Entry, str]],
+    ) -> Report:
+        return Report(
+            passed=not any(checks.values()),
+            tokens=self.total(context),
+            budget=self._config.budget,
+            checks=check_lines(checks),
+            kept=[artifact_line(entry, reason, full=True) for entry, reason in kept],
+            dropped=[artifact_line(entry, reason, full=False) for entry, reason in dropped],
+            masked=sum(entry.masked for entry, _ in kept),
+        )
+
     def mask(self, item: Mapping[str, Any], index: int) -> tuple[Mapping[str, Any], int]:
         """Mask an artifact. System and task are the operator's own words: they are checked, not changed."""
         if check_artifact(item, index) in AUTHORITY:
@@ -181,7 +188,7 @@ def _plan(entries: Sequence[Entry], assembler: _Assembler, config: HarnessConfig
 
 def _over_turns(entries: Sequence[Entry], assembler: _Assembler, config: HarnessConfig) -> list[str]:
     """Describe what each earlier turn's context would have lost of the authority that the session had by then."""
-    told = []
+    problems = []
     turn = 0
     for end, entry in enumerate(entries, 1):
         if entry.kind != "message" or entry.role == "assistant":
@@ -190,8 +197,8 @@ def _over_turns(entries: Sequence[Entry], assembler: _Assembler, config: Harness
         seen = entries[:end]
         kept = [entries[index] for index in _plan(seen, assembler, config).kept]
         found = differences(in_order(_authority(seen)), _authority(kept))
-        told += [f"turn {turn}: {what}" for what in found]
-    return told
+        problems += [f"turn {turn}: {what}" for what in found]
+    return problems
 
 
 def _authority(entries: Iterable[Entry]) -> list[Fingerprint]:
@@ -212,7 +219,7 @@ def validate_turns(turns: Iterable[Any], config: HarnessConfig | None = None) ->
         MessageError: there are no turns, or one contains something that is not a message.
     """
     settings = config or HarnessConfig()
-    told: dict[str, list[str]] = {name: [] for name, _ in settings.named_checks()}
+    problems: dict[str, list[str]] = {name: [] for name, _ in settings.named_checks()}
     largest: Report | None = None
 
     def check_each() -> Iterator[list[Mapping[str, Any]]]:
@@ -221,12 +228,12 @@ def validate_turns(turns: Iterable[Any], config: HarnessConfig | None = None) ->
             context = list(as_artifacts(turn))
             report = validate(context, settings)
             for check in report.checks:
-                told[check["name"]] += [f"turn {number}: {detail}" for detail in check["details"]]
+                problems[check["name"]] += [f"turn {number}: {detail}" for detail in check["details"]]
             if largest is None or report.tokens > largest.tokens:
                 largest = report
             yield context
 
-    told["control"] = control_changes(check_each())
+    problems["control"] = control_changes(check_each())
     if largest is None:
         raise MessageError("there are no turns to check", hint="Give one context for each request")
-    return Report({**largest, "passed": not any(told.values()), "checks": check_lines(told)})
+    return Report({**largest, "passed": not any(problems.values()), "checks": check_lines(problems)})

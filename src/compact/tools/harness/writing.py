@@ -37,15 +37,9 @@ class SessionReport:
 
 def as_json(reports: Sequence[SessionReport]) -> str:
     """Write the report of a single session as it is; several under `sessions`, each with its file and session."""
-    data: dict[str, Any]
-    if len(reports) == 1:
-        data = reports[0].report
-    else:
-        data = {
-            "passed": all(one.report.passed for one in reports),
-            "sessions": [{"file": one.file, "session": one.session, **one.report} for one in reports],
-        }
-    return json.dumps(data, indent=2) + "\n"
+    sessions = [{"file": one.file, "session": one.session, **one.report} for one in reports]
+    many = {"passed": all(one.report.passed for one in reports), "sessions": sessions}
+    return json.dumps(reports[0].report if len(reports) == 1 else many, indent=2) + "\n"
 
 
 def as_markdown(reports: Sequence[SessionReport]) -> str:

@@ -244,10 +244,10 @@ class _Player:
         self._authority += [(item, index) for index, item in new if read(item).role in _AUTHORITY]
         found = [_fingerprint(read(item), index) for item, index in self._authority]
         expected = [one for at, one in self._recording.authority if at < place]
-        told = differences(expected, found)
-        if not told and _leading(found) < _leading(expected):
-            told = [f"{found[_leading(found)].id} no longer stands in front"]
-        self.control += [f"call {call}: {what}" for what in told]
+        problems = differences(expected, found)
+        if not problems and _leading(found) < _leading(expected):
+            problems = [f"{found[_leading(found)].id} no longer stands in front"]
+        self.control += [f"call {call}: {what}" for what in problems]
 
     def _step(self, call: int, place: int, given: list[Any], sent: list[Any], outcome: Any) -> Step:
         recording = self._recording

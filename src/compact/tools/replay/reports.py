@@ -136,7 +136,7 @@ def read_report(path: Path) -> AnyReport:
     except (ValueError, RecursionError) as error:
         fail(path, f"it is not JSON: {error}", line=getattr(error, "lineno", None))
     if not isinstance(data, dict):
-        fail(path, "it is no report", hint=_HINT)
+        fail(path, "it is not a report", hint=_HINT)
     kind: type[AnyReport]
     if data.get("format") == FORMAT:
         kind = ReplayReport
@@ -145,11 +145,11 @@ def read_report(path: Path) -> AnyReport:
     elif "checks" in data:
         kind = Stability
     else:
-        fail(path, "it is no report", hint=_HINT)
+        fail(path, "it is not a report", hint=_HINT)
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        fail(path, f"it is no whole report: {_explain(error)}", hint=_HINT)
+        fail(path, f"it is not a complete report: {_explain(error)}", hint=_HINT)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from compact.archive import Archive, LogWatcher
@@ -123,10 +124,8 @@ class Streams:
                 what(stream)
                 stream.wake.set()
 
-        try:
+        with suppress(RuntimeError):  # the loop may have been closed just now
             loop.call_soon_threadsafe(tell)
-        except RuntimeError:  # the loop was closed just now
-            return
 
 
 class Stream:
