@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.running import WAIT_S, Caller
+from support.running import Caller
+from support.waiting import WAIT_S
 
 from compact import turns
 from compact.runtime.lanes import Lane, Run
@@ -60,11 +61,8 @@ def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
     has_turn, let_go = threading.Event(), threading.Event()
     holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
     assert has_turn.wait(WAIT_S)
-    others = [Caller(lambda: in_turns(lambda: None)) for _ in range(8)]
-    started = time.monotonic()
-    for other in others:
+    for other in [Caller(lambda: in_turns(lambda: None)) for _ in range(8)]:
         other.given()
-    assert time.monotonic() - started < 4, "a second, and all at once"
     let_go.set()
     holder.given()
     done: list[bool] = []
@@ -82,9 +80,7 @@ def test_a_thread_that_hangs_with_its_turn_delays_others_once_and_not_at_each_of
             turns.take()
             turns.rest()
 
-    started = time.monotonic()
-    Caller(lambda: in_turns(many_turns)).given()
-    assert time.monotonic() - started < 4
+    Caller(lambda: in_turns(many_turns)).given()  # two hundred waits would be longer than a caller is given
     let_go.set()
     holder.given()
 
@@ -97,12 +93,10 @@ def test_who_lost_its_patience_once_does_not_wait_again(monkeypatch: pytest.Monk
     assert has_turn.wait(WAIT_S)
 
     def many_turns() -> None:
-        for _ in range(50):
+        for _ in range(200):
             turns.take()
 
-    started = time.monotonic()
-    Caller(lambda: in_turns(many_turns)).given()
-    assert time.monotonic() - started < 4, "and not fifty times 0.2 s"
+    Caller(lambda: in_turns(many_turns)).given()  # two hundred waits would be longer than a caller is given
     let_go.set()
     holder.given()
 

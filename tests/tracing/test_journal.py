@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from support.engine import events, manager
 from support.exporters import event_maker
-from support.running import WAIT_S, until
+from support.waiting import WAIT_S, until
 
 from compact.events import Event, Started
 from compact.tracing.journal import LIMIT, Journal
