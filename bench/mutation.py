@@ -44,7 +44,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "messages/legality.py": ("tests/messages/test_legality.py",),
     "messages/hygiene/repair.py": ("tests/messages/hygiene",),
     "messages/hygiene/sanitizing.py": ("tests/messages/hygiene",),
-    "messages/hygiene/turns.py": ("tests/messages/hygiene",),
+    "messages/hygiene/turn_limit.py": ("tests/messages/hygiene",),
     "engine/state.py": ("tests/engine/test_state.py",),
     "engine/plan.py": ("tests/engine/test_plan.py", "tests/engine/test_compaction_specification.py"),
     "engine/ladder.py": (

@@ -11,7 +11,7 @@ from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
+from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
 
 
 class Offloaded(NamedTuple):
@@ -50,7 +50,7 @@ def offload_row(row: Row, desk: Desk, names: Mapping[str, str]) -> Asking[Row]:
 
 def is_large(text: str, desk: Desk) -> bool:
     """Whether a result belongs into the archive: it has too many tokens and does not come from the archive itself."""
-    if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recovery_output(text):
+    if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recall_output(text):
         return False
     return desk.count_text(text) > desk.large_result_tokens
 
