@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -65,7 +66,7 @@ def test_what_a_closed_exporter_did_not_get_is_dropped_and_what_it_holds_is_not(
     gate = Gate(batch=1)
     follower, source, reports = following(gate)
     source.write(follower, "s", lines(10))
-    wait_until(lambda: follower._in_flight == 1)
+    assert gate.asked.wait(10)
     follower.close(0.05)
     assert follower.stats()["dropped"] == 9
     assert reports == [("s", "gate", 9, 9)]
@@ -158,7 +159,7 @@ def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
     written = lines(3)
     source.write(follower, "s", written)
     wait_until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
-    wait_until(lambda: follower._thread is None)
+    wait_until(lambda: "compact-gate" not in {thread.name for thread in threading.enumerate()})
     more = lines(1)
     source.write(follower, "s", more)
     assert follower.flush(5), "a worker that ended begins again"
