@@ -1,11 +1,10 @@
-"""Processes that die in the middle, and processes that race. The long runs: `make slow`."""
+"""Processes that die in the middle of a write, and processes that race. `make slow` makes the long runs."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,11 @@ def run(*arguments: object, timeout: float = 100) -> dict[str, Any]:
 
 
 def kills(root: Path, count: int, seed: int) -> None:
-    began = time.monotonic()
     found = run("kill", root, count, seed, timeout=7000)
     assert found["wrong"] == []
     assert found["left"] == [], "what killed processes leave is swept"
     assert found["kills"] == count
     assert all(found["kinds"].values()), "outputs, events and steps were all acknowledged before a kill"
-    print(found["kills"], "kills", found["kinds"], f"{time.monotonic() - began:.0f} s")  # noqa: T201
 
 
 @pytest.mark.sweep

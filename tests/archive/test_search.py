@@ -1,4 +1,4 @@
-"""Ranked search: what is found, how it is kept, and that nothing about the kept index can hurt."""
+"""Ranked search: what it finds, how the index is saved, and that a damaged index does no harm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -116,15 +115,10 @@ def test_terms_hold_nothing_that_a_query_language_could_read(text: str) -> None:
 
 
 @pytest.mark.no_cover
-def test_terms_take_time_in_proportion_to_the_text() -> None:
-    def seconds(text: str) -> float:
-        started = time.perf_counter()
-        terms(text)
-        return time.perf_counter() - started
-
-    for unit in ("a", "aB", "a-", "数", "_", "\\n", "a/"):
-        small, large = (min(seconds(unit * size) for _ in range(3)) for size in (20_000, 200_000))
-        assert large < 40 * small + 0.05, unit
+@pytest.mark.parametrize("unit", ["a", "aB", "a-", "数", "_", "\\n", "a/"])
+def test_a_long_text_has_its_terms_at_once(unit: str) -> None:
+    """With quadratic time, a million repetitions would run into the time limit of a test."""
+    assert len(terms(unit * 1_000_000)) <= 2_000_000
 
 
 # --- passages
@@ -394,7 +388,7 @@ def test_a_link_in_the_place_of_the_index_is_not_followed(tmp_path: Path) -> Non
 
 def test_without_fts5_it_says_so(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     put(archive, "the zebra")
-    monkeypatch.setattr(search, "_SCHEMA", search._SCHEMA.replace("fts5", "fts_of_another_time"))
+    monkeypatch.setattr(search, "SCHEMA", search.SCHEMA.replace("fts5", "fts_of_another_time"))
     with pytest.raises(ArchiveError, match="ranked search is not possible: no such module"):
         found(archive, "zebra")
 
@@ -450,9 +444,7 @@ def test_ten_megabytes_in_one_line_are_found_at_their_column(archive: Archive) -
     text = json.dumps(rows)
     assert len(text) > 9_000_000
     put(archive, text)
-    started = time.perf_counter()
     (hit,) = SearchIndex(archive, "s").search("zebra enclosure", 1)
-    assert time.perf_counter() - started < 60
     assert "the zebra enclosure" in hit.text
     assert len(hit.text) <= PASSAGE_CHARS
     assert (hit.first_line, hit.last_line) == (1, 1)

@@ -17,6 +17,7 @@ from support.engine import (
     turns,
     user,
 )
+from support.tokens import published_encoding
 
 from compact import CompactError, InsufficientBudget
 from compact.engine import plan
@@ -25,18 +26,21 @@ from compact.tokens.counter import counter_for
 
 
 def test_accurate_token_estimation_using_tiktoken() -> None:
+    """Exactly tiktoken's count by OpenAI's published formula; how calls and tools are written out is not published."""
     made = manager()
-    items = [
+    count = published_encoding("o200k_base").encode_ordinary
+    plain = [
         {"role": "system", "content": "You are careful."},
         {"role": "developer", "content": "Answer in English."},
         *turns(10),
-        *(message for n in range(5) for message in pair(f"c{n}", f"output {n}")),
     ]
+    published = sum(3 + len(count(item["role"])) + len(count(item["content"])) for item in plain) + 3
+    assert made.estimate(plain).total == published
+    items = [*plain, *(message for n in range(5) for message in pair(f"c{n}", f"output {n}"))]
     tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
     estimate = made.estimate(items, tools)
-    tiktoken = counter_for("o200k_base", fast=False)
-    words = sum(tiktoken.count(str(item["content"] or "")) for item in items)
-    assert estimate.total > words
+    words = [text for n in range(5) for text in (f"output {n}", "read_file", '{"path": "a.py"}')]
+    assert estimate.total > published + sum(len(count(text)) for text in words)
     assert min(estimate.system, estimate.developer, estimate.tools_schema, estimate.messages) > 0
     assert estimate.total == estimate.system + estimate.developer + estimate.tools_schema + estimate.messages
 

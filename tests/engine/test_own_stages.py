@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.engine import Item, assert_good, events, manager, pair, says, turns, user
 from support.faults import Watched, ended, points_of
-from support.running import until
+from support.waiting import until
 
 from compact import DEFAULT_STAGES, CompactManager
 from compact.checks import violations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -17,10 +18,12 @@ from support.strategies import SESSIONS, examples
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations
 from compact.messages.dialects import read
+from compact.tokens import Meter
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
 
+METER = Meter("gpt-4o")
 DIALECTS = ["chat", "responses", "anthropic", "ai_sdk"]
 
 
@@ -45,7 +48,8 @@ def pinned(items: list[Any], dialect: str) -> list[Any]:
     ]
 
 
-def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **policy: Any) -> None:
+def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **policy: Any) -> str:
+    """Check every promise on a session; the outcome is `refused` if what must stay is larger than the budget."""
     made = tiny_manager(window, **policy)
     untouched = copy.deepcopy(items)
     before = made.estimate(items).total if dialect == "chat" else None
@@ -54,11 +58,13 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
         after = act("s", items, dialect=dialect)
     except InsufficientBudget:
         assert items == untouched
-        return
+        assert METER.estimate(items, dialect=dialect, max_tokens=window).total > window - 20, (
+            "it would have fit"
+        )
+        return "refused"
     finally:
         made.close()
-    meter = made.meter("gpt-4o")
-    total = meter.estimate(after, dialect=dialect, max_tokens=window).total
+    total = METER.estimate(after, dialect=dialect, max_tokens=window).total
     assert violations(after, dialect) == [], "illegal"
     assert total <= window - 20, "over budget"
     assert items == untouched, "the host's messages were changed"
@@ -67,7 +73,7 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
     assert places == sorted(places), "protected messages changed or moved"
     if before is not None:
         assert total <= before, "larger than before"
-    assert after is items or total < meter.estimate(items, dialect=dialect, max_tokens=window).total
+    assert after is items or total < METER.estimate(items, dialect=dialect, max_tokens=window).total
     again = made.preflight("s", after, dialect=dialect)
     assert again is after or list(again) == list(after), "a second preflight changed something"
     assert list(made.preflight("s", items, dialect=dialect)) == list(after), (
@@ -80,14 +86,15 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
         restored = made.archive.restore("s", 1)
         assert restored.dialect == dialect
         assert len(restored.messages) == len(items)
+    return "unchanged" if after is items else "compacted"
 
 
 WINDOWS = st.integers(80, 900)
 
 
-def run_generated(dialect: str, data: st.DataObject) -> None:
+def run_generated(dialect: str, data: st.DataObject) -> str:
     items = data.draw(SESSIONS[dialect])
-    check_promises(
+    return check_promises(
         items,
         dialect,
         data.draw(WINDOWS),
@@ -101,10 +108,16 @@ def run_generated(dialect: str, data: st.DataObject) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_the_promises_hold_for_any_session(dialect: str, data: st.DataObject) -> None:
-    run_generated(dialect, data)
+def test_the_promises_hold_for_any_session(dialect: str) -> None:
+    outcomes: Counter[str] = Counter()
+
+    @settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        outcomes[run_generated(dialect, data)] += 1
+
+    check()
+    assert outcomes["compacted"] >= outcomes.total() / 20, outcomes
 
 
 @pytest.mark.slow
@@ -121,7 +134,7 @@ def test_the_promises_hold_for_a_hundred_thousand_sessions(dialect: str, data: s
 def test_the_promises_hold_on_real_sessions(dialect: str, window: int) -> None:
     for session in bundled_sessions():
         items = CONVERTERS[dialect](session["messages"])
-        check_promises(items, dialect, window, manual=False)
+        assert check_promises(items, dialect, window, manual=False) != "refused", session["id"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -7,23 +7,33 @@ from types import SimpleNamespace
 from typing import Any
 
 from support.engine import turns
-from support.integrations import agent_manager
+from support.hosts import TASK, sdk_agent, sdk_model, sdk_run
+from support.integrations import agent_manager, calls_then_text, serving
 
-from compact.checks import violations
 from compact.integrations.hooks import abefore_model_call, before_model_call
 
 
 def test_the_literal_form_of_the_compaction_specification_works() -> None:
-    manager, _ = agent_manager(4_000, guard={"min_context_tokens": 1000})
+    """In a run of the OpenAI Agents SDK past the window, against a provider that refuses what a real one would."""
+    from agents import RunConfig
+    from agents.run import CallModelData, ModelInputData
+
+    manager, seen = agent_manager()
 
     def hook(ctx: Any) -> None:
         ctx.messages = manager.preflight(ctx.session_id, ctx.messages)
 
-    ctx = SimpleNamespace(session_id="s", messages=turns(20))
-    with manager:
+    def before_the_call(data: CallModelData[Any]) -> ModelInputData:
+        ctx = SimpleNamespace(session_id="s", messages=data.model_data.input)
         hook(ctx)
-    assert len(ctx.messages) < 40
-    assert violations(ctx.messages) == []
+        return ModelInputData(input=list(ctx.messages), instructions=data.model_data.instructions)
+
+    with serving(calls_then_text(20)) as provider, manager:
+        config = RunConfig(call_model_input_filter=before_the_call)
+        said = asyncio.run(sdk_run(sdk_agent(sdk_model(provider)), TASK, run_config=config))
+    assert said == "Done after 20 reports."
+    assert provider.refused == []
+    assert seen.named("summary_created")
 
 
 def test_the_ready_made_hook_does_the_same_sync_and_async_and_counts_what_it_sees() -> None:

@@ -6,9 +6,9 @@ import runpy
 from pathlib import Path
 
 import pytest
+from support.ariadne import Ariadne
 from support.quiet import no_tracing
 
-# Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -28,11 +28,20 @@ def test_an_example_runs_and_compacts(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ARIADNE_URL"):
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(key, raising=False)
-    with no_tracing():
-        runpy.run_path(str(EXAMPLES / f"{script}.py"), run_name="__main__")
+    ariadne = Ariadne()
+    monkeypatch.setenv("ARIADNE_URL", ariadne.url)
+    try:
+        with no_tracing():
+            runpy.run_path(str(EXAMPLES / f"{script}.py"), run_name="__main__")
+    finally:
+        ariadne.stop()
     printed = capsys.readouterr().out
     (line,) = [line for line in printed.splitlines() if line.startswith("compactions:")]
     assert int(line.split()[1]) >= 1
     assert (tmp_path / ".compact" / "archive").is_dir()
+    assert ariadne.refusals == []
+    mentions = "ARIADNE_URL" in (EXAMPLES / f"{script}.py").read_text("utf-8")
+    finished = [span for span in ariadne.spans if span["name"] == "compact.finished"]
+    assert len(finished) >= 1 if mentions else ariadne.spans == []

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.faults import WINDOW, Watched, assert_whole, ended, hard_session, manager_at, points_of
-from support.running import WAIT_S, until
+from support.waiting import WAIT_S, until
 
 from compact.checks import violations
 from compact.engine.effects import Effect

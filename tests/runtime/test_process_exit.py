@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.faults import manager_at
-from support.running import WAIT_S
+from support.waiting import WAIT_S
 
 PROGRAM = """
 import asyncio

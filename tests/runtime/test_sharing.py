@@ -8,16 +8,8 @@ from typing import Any
 
 import pytest
 from support.engine import assert_good, events, manager, says, summary_of, user
-from support.running import (
-    GOOD,
-    WAIT_S,
-    Caller,
-    Gate,
-    auntil,
-    long_session,
-    until,
-    watchers_of,
-)
+from support.running import GOOD, Caller, Gate, long_session, watchers_of
+from support.waiting import WAIT_S, auntil, until
 
 from compact.checks import violations
 from compact.engine.effects import Effect

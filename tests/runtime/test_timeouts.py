@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from typing import Any
 
 import pytest
 from support.engine import Clock, assert_good, events, manager, says, summary_of, user
-from support.running import GOOD, WAIT_S, Caller, Gate, auntil, long_session, until, watchers_of
+from support.running import GOOD, Caller, Gate, long_session, watchers_of
+from support.waiting import WAIT_S, auntil, until
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
@@ -245,9 +245,8 @@ def test_close_does_not_wait_longer_for_an_archive_that_hangs_than_for_an_export
     archive = SlowArchive("append_events")
     made = CompactManager(CompactConfig(model="gpt-4o", tracing={"flush_timeout_s": 0.2}), archive=archive)
     made.warn("s", "breaker_open", "something to write")
-    started = time.monotonic()
     made.close()
-    assert time.monotonic() - started < WAIT_S / 2
+    assert not archive.let_go.is_set()
     archive.let_go.set()
     assert events(made, name="warning"), "it is written once the archive goes on"
 
@@ -266,10 +265,8 @@ def test_messages_that_cannot_even_be_read_in_time_are_an_error_and_not_a_wait()
     stuck = Stuck(user("hi"))
     stuck.let_go = threading.Event()
     made = manager(WINDOW, policy={"timeout_s": 0.6, "rescue_timeout_s": 0.2})
-    started = time.monotonic()
     with pytest.raises(ArchiveError, match="did not end within"):
         asyncio.run(made.apreflight("s", [stuck]))
-    assert time.monotonic() - started < WAIT_S / 2
     stuck.let_go.set()
     until(lambda: idle(made))
 
@@ -318,21 +315,11 @@ def test_the_caller_waits_no_longer_than_its_own_time_whoever_runs() -> None:
     gate = Gate()
     made = manager(WINDOW, summarizer=gate, policy={"timeout_s": 1.0, "hard_cap_buffer": 0})
     items = long_session(50)
-    took: list[float] = []
-
-    def timed() -> Any:
-        started = time.monotonic()
-        out = made.preflight("s", items)
-        took.append(time.monotonic() - started)
-        return out
-
-    callers = [Caller(timed)]
+    callers = [Caller(lambda: made.preflight("s", items))]
     assert gate.asked.wait(WAIT_S)
-    time.sleep(0.2)
-    callers += [Caller(timed), Caller(timed)]
-    assert all(caller.given() is items for caller in callers)
+    callers += [Caller(lambda: made.preflight("s", items)) for _ in range(2)]
+    assert all(caller.given() is items for caller in callers), "each came back while the model still worked"
     gate.let_go.set()
-    assert max(took) < 4, "each waited for about 0.4 s"
     assert made.archive.steps("s") == []
 
 

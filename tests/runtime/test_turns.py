@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from support.engine import manager
-from support.running import WAIT_S, Caller, long_session
+from support.running import Caller, long_session
+from support.waiting import WAIT_S
 
 from compact.engine.effects import Effect
 from compact.engine.line import Call

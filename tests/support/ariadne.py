@@ -77,8 +77,6 @@ class Ariadne:
         self.poison: str | None = None
         """A text: an event that holds it is refused."""
         self.events: list[dict[str, Any]] = []
-        self.arrived: dict[str, float] = {}
-        """When each span came, by its id."""
         self.refusals: list[str] = []
         self.statuses: list[int] = []
         self.sizes: list[int] = []
@@ -132,8 +130,6 @@ class Ariadne:
         with self._lock:
             for event in batch:
                 self.events.append({key: event[key] for key in event if key in _KNOWN[event["type"]]})
-                if event["type"] == "span":
-                    self.arrived.setdefault(event["span_id"], time.time())
         return 200
 
     def _poisoned(self, event: Any) -> str | None:

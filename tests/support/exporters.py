@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,11 +78,3 @@ class Gate(Exporter):
         self.open.wait()
         self.got += events
         return Sent(len(events))
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Polls; fails after so many seconds."""
-    give_up = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < give_up, "it did not happen in time"
-        time.sleep(0.005)

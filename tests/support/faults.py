@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from support.engine import assert_good, pair, turns, user
-from support.running import GOOD, until
+from support.running import GOOD
+from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.engine.effects import Effect, Emit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -202,13 +201,3 @@ def messages_of(entry: dict[str, Any]) -> list[Message]:
 
 def source_of(entry: dict[str, Any]) -> Source:
     return Source.of(messages_of(entry))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether it came true in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False

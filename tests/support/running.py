@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from support.engine import pair, turns, user
+from support.waiting import WAIT_S
 
 from compact import CompactManager
 from compact.summaries.request import SummaryRequest
 
 GOOD = "## Goal\nGo on with the questions.\n## Next steps\nAnswer the next question."
-WAIT_S = 20.0
-"""Longer than anything here takes; only a bug waits so long."""
 
 
 def long_session(count: int = 60) -> list[dict[str, Any]]:
@@ -38,19 +35,6 @@ class Gate:
         self.asked.set()
         assert self.let_go.wait(WAIT_S)
         return self.answer
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Waits until something is so."""
-    end = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.002)
-
-
-async def auntil(true: Callable[[], bool]) -> None:
-    """`until`, on an event loop."""
-    await asyncio.to_thread(until, true)
 
 
 def watchers_of(made: CompactManager, session: str = "s") -> int:

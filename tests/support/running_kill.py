@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from support.faults import Watched, assert_whole, hard_session, manager_at
-from support.running import until
+from support.waiting import until
 
 from compact.engine.effects import Effect
 from compact.runtime.lanes import Run

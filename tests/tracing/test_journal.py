@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 from support.engine import Clock, events, manager
-from support.running import WAIT_S
+from support.waiting import WAIT_S
 
 from compact.engine.effects import Emit
 from compact.events import Event, Ids, Recorder, Started

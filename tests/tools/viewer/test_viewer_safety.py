@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.exporters import wait_until
 from support.viewer import ask, manager_on, opened, serving, span
+from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.errors import CompactError, ConfigError, MissingExtra
@@ -223,7 +223,7 @@ def test_half_a_character_in_an_archive_is_served(tmp_path: Path) -> None:
     told = [event.properties for event in opened(tmp_path).events("s")]
     assert {fact.note for fact in told if isinstance(fact, Started | Finished)} == {"\ufffd x"}
     with serving(tmp_path) as server:
-        wait_until(lambda: bool(ask(server, "/api/sessions").json()["sessions"]))
+        until(lambda: bool(ask(server, "/api/sessions").json()["sessions"]))
         [row] = ask(server, "/api/sessions").json()["sessions"]
         answer = ask(server, f"/api/sessions/{row['key']}/events")
         assert answer.status == 200

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.viewer import ask, manager_on, opened, serving, span
+from support.waiting import until
 
 from compact.archive import LogWatcher, log
 from compact.tools.cli.app import run
@@ -79,8 +80,8 @@ def test_a_log_that_was_made_anew_is_told_from_its_beginning(tmp_path: Path) -> 
 def test_among_many_sessions_one_that_was_quiet_for_long_is_still_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "_MANY", 1)
-    monkeypatch.setattr(log, "_QUIET_LOOKS", 3)
+    monkeypatch.setattr(log, "MANY", 1)
+    monkeypatch.setattr(log, "QUIET_LOOKS", 3)
     logs = LogWatcher(opened(tmp_path))
     with manager_on(tmp_path) as manager:
         for name in ("a", "b", "c"):
@@ -174,9 +175,9 @@ def test_the_exporters_spans_show_the_session_and_only_once_beside_its_archive(t
             found = ask(server, "/api/sessions").json()["sessions"]
             return sorted((row["id"], row["source"], row["calls"]) for row in found)
 
-        waited_for(lambda: rows(alone) == [(alone.url[-5:], "ingest", 1)])
+        until(lambda: rows(alone) == [(alone.url[-5:], "ingest", 1)])
         both = sorted((server.url[-5:], "archive", 1) for server in (alone, beside))
-        waited_for(lambda: rows(beside) == both)
+        until(lambda: rows(beside) == both)
         assert ask(beside, "/healthz").json()["events"]["count"] == 2
 
 
@@ -279,7 +280,7 @@ def test_view_prints_its_addresses_and_ends_on_interrupt(tmp_path: Path) -> None
         assert f"{url}/ingest" in lines[1]
         assert str(tmp_path) in lines[2]
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
-        waited_for(lambda: answers(connection))
+        until(lambda: answers(connection))
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
@@ -293,13 +294,6 @@ def answers(connection: http.client.HTTPConnection) -> bool:
     except OSError:
         connection.close()
         return False
-
-
-def waited_for(condition: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_view_refuses_to_be_seen_by_others_without_a_token(tmp_path: Path) -> None:
@@ -317,4 +311,4 @@ def test_a_stopped_server_leaves_no_thread(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with serving(tmp_path) as server, stream(server, "/api/live"):
         pass
-    waited_for(lambda: not [t for t in set(threading.enumerate()) - before if "compact" in t.name])
+    until(lambda: not [t for t in set(threading.enumerate()) - before if "compact" in t.name])

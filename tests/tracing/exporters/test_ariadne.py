@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +13,13 @@ from typing import Any
 import pytest
 from support.ariadne import Ariadne, refusal
 from support.engine import events, turns
-from support.exporters import busy_session, event_maker, wait_until
+from support.exporters import busy_session, event_maker
+from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.events import Failure, Started, SummaryCreated
 from compact.tracing.exporters import Sent, Unavailable
-from compact.tracing.exporters.ariadne import AriadneExporter
+from compact.tracing.exporters.ariadne import AriadneExporter, from_settings
 
 make = event_maker(lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -100,18 +100,14 @@ def test_the_inspector_finds_the_summary_the_policy_and_the_counts(ariadne: Aria
     assert summary["session_id"] == "s"
 
 
-def test_an_event_is_visible_within_200_ms(ariadne: Ariadne) -> None:
-    """The best of several, against the moment of the event itself: a busy machine is no fault of the exporter."""
+def test_every_event_is_visible_while_the_session_goes_on(ariadne: Ariadne) -> None:
+    """Nothing waits for a full batch, a flush or the end. How long it takes is measured by `python -m bench tracing`."""
     made = connected(ariadne)
     for n in range(5):
         made.preflight("s", turns(1 + n))
-        time.sleep(0.1)
+        wanted = {event["span_id"] for event in events(made)}
+        until(lambda wanted=wanted: wanted <= {span["span_id"] for span in ariadne.spans})  # type: ignore[misc]
     made.close()
-    delays = [
-        ariadne.arrived[event["span_id"]] - datetime.fromisoformat(event["ended_at"]).timestamp()
-        for event in events(made)
-    ]
-    assert min(delays) < 0.2
 
 
 def test_batches_stay_under_the_limit(ariadne: Ariadne) -> None:
@@ -168,10 +164,22 @@ def test_no_proxy_is_used(ariadne: Ariadne, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_that_never_answers_is_given_up_after_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         exporter = AriadneExporter(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
-        began = time.monotonic()
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="timed out"):
             exporter.export(told(1))
-        assert 0.15 < time.monotonic() - began < 2
+
+
+def test_without_a_timeout_of_ones_own_it_is_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def silent(host: str, port: int, timeout: float) -> Any:
+        asked.append(timeout)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("http.client.HTTPConnection", silent)
+    for exporter in (AriadneExporter(), from_settings(CompactConfig().tracing)):
+        with pytest.raises(Unavailable, match="timed out"):
+            exporter.export(told(1))
+    assert asked == [2.0, 2.0]
 
 
 def test_the_path_of_the_address_is_kept(ariadne: Ariadne) -> None:
@@ -216,7 +224,7 @@ def test_every_event_is_delivered_after_it_is_back(
     if trouble == "down":
         ariadne.start()
     ariadne.mood = "up"
-    wait_until(lambda: len(ariadne.spans) >= 40)
+    until(lambda: len(ariadne.spans) >= 40)
     made.close()
     assert {span["span_id"] for span in ariadne.spans} == {event["span_id"] for event in events(made)}
 

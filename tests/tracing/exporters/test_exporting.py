@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,8 @@ from typing import Any
 import pytest
 from support.ariadne import Ariadne
 from support.engine import events, manager, turns
-from support.exporters import Gate, wait_until
+from support.exporters import Gate
+from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
@@ -65,7 +64,7 @@ def test_a_slow_exporter_delays_neither_the_log_nor_another_exporter() -> None:
     stuck, seen = Gate(), CapturingExporter()
     made = manager(exporters=[stuck, seen], tracing={"flush_timeout_s": 0.1})
     made.preflight("s", turns(2))
-    wait_until(lambda: len(seen.events) == 2)
+    until(lambda: len(seen.events) == 2)
     assert len(events(made)) == 2
     assert stuck.got == []
     stuck.open.set()
@@ -177,31 +176,22 @@ os.kill(os.getpid(), 9)
     assert len(ariadne.spans) == 6
 
 
-def preflight_times(made: CompactManager, rounds: int) -> list[float]:
-    session = turns(40)
-    made.preflight("s", session)
-    found = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        made.preflight("s", session)
-        found.append(time.perf_counter() - began)
-    return found
-
-
-@pytest.mark.parametrize("trouble", ["down", "slow", "erroring", "up"])
+@pytest.mark.parametrize("trouble", ["down", "slow", "erroring"])
 def test_a_preflight_does_not_wait_for_an_exporter_in_trouble(trouble: str) -> None:
-    """Tolerant of a busy machine: the typical preflight, not the slowest. `python -m bench tracing` has the figures."""
+    """150 waits of ten seconds would not end before the timeout. `python -m bench tracing` has what it costs."""
     ariadne = Ariadne()
     if trouble == "down":
         ariadne.stop()
-    elif trouble != "up":
+    else:
         ariadne.mood, ariadne.delay_s = ("slow", 10.0) if trouble == "slow" else ("erroring", 0.0)
     tracing: dict[str, Any] = {"exporters": ["ariadne"], "ariadne_url": ariadne.url, "flush_timeout_s": 0.1}
-    made: Callable[..., CompactManager] = manager
-    alone, beside = made(), made(tracing=tracing)
-    bare = sorted(preflight_times(alone, 150))
-    with_exporter = sorted(preflight_times(beside, 150))
-    alone.close()
-    beside.close()
+    made = manager(tracing=tracing)
+    session = turns(40)
+    for _ in range(150):
+        assert made.preflight("s", session) is session
+    made.flush()
+    stats = made.get_compaction_stats()["exporters"]["ariadne"]
+    made.close()
     ariadne.stop()
-    assert with_exporter[75] - bare[75] < 0.001
+    assert stats["delivered"] == 0
+    assert stats["waiting"] + stats["dropped"] >= 150

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from support.exporters import Gate, ListLog, event_maker, line_of, wait_until
+from support.exporters import Gate, ListLog, event_maker, line_of
+from support.waiting import WAIT_S, until
 
 from compact.errors import ArchiveError, ConfigError
 from compact.tracing.export_worker import Follower
@@ -66,12 +67,12 @@ def test_what_a_closed_exporter_did_not_get_is_dropped_and_what_it_holds_is_not(
     gate = Gate(batch=1)
     follower, source, reports = following(gate)
     source.write(follower, "s", lines(10))
-    assert gate.asked.wait(10)
+    assert gate.asked.wait(WAIT_S)
     follower.close(0.05)
     assert follower.stats()["dropped"] == 9
     assert reports == [("s", "gate", 9, 9)]
     gate.open.set()
-    wait_until(lambda: follower.stats()["delivered"] == 1)
+    until(lambda: follower.stats()["delivered"] == 1)
     assert len(gate.got) == 1
 
 
@@ -144,7 +145,7 @@ def test_what_waited_when_there_was_no_more_room_is_not_sent_twice() -> None:
     follower, source, _ = following(away, limit=20)
     written = lines(50)
     source.write(follower, "s", written[:15])
-    wait_until(lambda: away.tries >= 1)
+    until(lambda: away.tries >= 1)
     source.write(follower, "s", written[15:])
     away.is_away = False
     assert follower.flush(10)
@@ -158,8 +159,8 @@ def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
     follower, source, _ = following(gate)
     written = lines(3)
     source.write(follower, "s", written)
-    wait_until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
-    wait_until(lambda: "compact-gate" not in {thread.name for thread in threading.enumerate()})
+    until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
+    until(lambda: "compact-gate" not in {thread.name for thread in threading.enumerate()})
     more = lines(1)
     source.write(follower, "s", more)
     assert follower.flush(5), "a worker that ended begins again"
@@ -187,9 +188,9 @@ def test_events_wait_for_an_exporter_that_is_away_and_arrive_once() -> None:
     follower, source, _ = following(away)
     written = lines(10)
     source.write(follower, "s", written)
-    wait_until(lambda: away.tries >= 3)
+    until(lambda: away.tries >= 3)
     away.is_away = False
-    wait_until(lambda: follower.stats()["waiting"] == 0)
+    until(lambda: follower.stats()["waiting"] == 0)
     assert [event["span_id"] for event in away.got] == ids_of(written)
 
 
@@ -197,7 +198,7 @@ def test_closing_does_not_wait_for_an_exporter_that_is_away() -> None:
     away = Away()
     follower, source, _ = following(away)
     source.write(follower, "s", lines(10))
-    wait_until(lambda: away.tries >= 4)  # the pause between two tries has grown
+    until(lambda: away.tries >= 4)  # the pause between two tries has grown
     tries = away.tries
     follower.close(30)
     assert tries < away.tries <= tries + 2
@@ -292,7 +293,7 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     source = Flaky()
     follower = Follower(gate, 5, source, lambda *report: None)
     source.write(follower, "s", lines(10))
-    wait_until(lambda: len(gate.got) == 10)
+    until(lambda: len(gate.got) == 10)
 
 
 def test_what_is_no_exporter_is_refused_with_what_to_do() -> None:
@@ -315,7 +316,7 @@ def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
     follower = Follower(away, 20, source, lambda *report: None)
     written = lines(50)
     source.write(follower, "s", written)
-    wait_until(lambda: away.tries >= 4)
+    until(lambda: away.tries >= 4)
     assert source.reads == 2, "where this process begins, and the backlog"
     assert follower.stats()["waiting"] == 50
     away.is_away = False

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from support.engine import events, manager, turns
-from support.exporters import busy_session, wait_until
+from support.exporters import busy_session
 from support.otlp import Collector, attributes
+from support.waiting import until
 
 from compact import CompactManager
 from compact.errors import MissingExtra
@@ -127,7 +128,7 @@ def test_spans_wait_for_a_collector_that_is_away(
         made.close()
         assert made.get_compaction_stats()["exporters"]["otlp"]["waiting"] == 2
         collector.status = 200
-        wait_until(lambda: len(collector.spans()) == 2)
+        until(lambda: len(collector.spans()) == 2)
     made.close()
     assert made.get_compaction_stats()["exporters"]["otlp"]["delivered"] == 2
 
