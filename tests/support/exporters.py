@@ -68,11 +68,13 @@ class Gate(Exporter):
 
     def __init__(self, resumes: bool = False, batch: int = 500) -> None:
         self.open = threading.Event()
+        self.asked = threading.Event()
         self.got: list[Told] = []
         self.resumes = resumes
         self.batch = batch
 
     def export(self, events: Sequence[Told]) -> Sent:
+        self.asked.set()
         self.open.wait()
         self.got += events
         return Sent(len(events))

@@ -142,10 +142,10 @@ def test_a_refused_size_is_of_its_model_and_session_until_it_is_answered() -> No
     learned.take("small", "s", Overflow(None, None, None, SILENT), 20_000)
     assert learned.usable("small", "s", window) == 19_999
     assert learned.usable("large", "s", window) == learned.usable("small", "t", window) == 100_000
-    learned.answered("small", "s", 19_999)
-    learned.answered("large", "s", 50_000)
+    learned.note_answer("small", "s", 19_999)
+    learned.note_answer("large", "s", 50_000)
     assert learned.usable("small", "s", window) == 19_999
-    learned.answered("small", "s", 20_001)
+    learned.note_answer("small", "s", 20_001)
     assert learned.usable("small", "s", window) == 100_000
 
 
