@@ -59,7 +59,7 @@ def parts(kills: int) -> Iterator[Part]:
         yield Part(
             "processes killed while they write",
             f"kill-{count}-{seed}",
-            lambda count=count, seed=seed: _killed(count, seed),  # type: ignore[misc]
+            lambda count=count, seed=seed: killed(count, seed),  # type: ignore[misc]
         )
     yield Part("processes that race for steps", "race", lambda: _raced(8, 200))
     yield _tests("every errno at every system call", "tests/archive/test_archive_faults.py")
@@ -71,7 +71,8 @@ def _tests(line: str, path: str) -> Part:
     return Part(line, path, lambda: _tested(path))
 
 
-def _killed(count: int, seed: int) -> Result:
+def killed(count: int, seed: int) -> Result:
+    """Kill that many processes that write to one archive, and check what they left."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = _program("-m", _KILLER, "kill", f"{folder}/archive", str(count), str(seed))

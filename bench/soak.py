@@ -96,7 +96,7 @@ class Soak:
             history += new
             context += new
             if number % 2:
-                made.call(name, history, self._provider)
+                made.call(name, history, self.provider)
                 sent = list(made.last_request(name) or [])
             else:
                 context = list(made.preflight(name, context))
@@ -108,18 +108,20 @@ class Soak:
         self._sizes.clear()
         shutil.rmtree(self.root / name, ignore_errors=True)  # a thousand archives would be a test of the disk
 
-    def _provider(self, messages: Any) -> Item:
+    def provider(self, messages: Any) -> Item:
+        """Answer a request as a provider does, and refuse one over the window."""
         self._checked(list(messages))
         return {"choices": [{"message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}]}
 
     def _checked(self, sent: list[Item]) -> None:
         self.requests += 1
         self.illegal += bool(violations(sent, "chat", in_flight=False))
-        if self._tokens(sent) > WINDOW:
+        if self.tokens(sent) > WINDOW:
             self.refused += 1
             raise TooLong(f"This model's maximum context length is {WINDOW} tokens.")
 
-    def _tokens(self, sent: list[Item]) -> int:
+    def tokens(self, sent: list[Item]) -> int:
+        """Count a request by the published formula."""
         total = _PER_REQUEST
         for item in sent:
             total += _PER_MESSAGE + self._size(item.get("content") or "")

@@ -17,16 +17,17 @@ class Registry(Generic[Part]):
     def __init__(self, what: str, group: str, built_in: Mapping[str, Part]) -> None:
         self._what = what
         self._group = group
-        self._parts = dict(built_in)
+        self.parts = dict(built_in)
+        """What is known so far, by name; entry points are added when they are first asked for."""
 
     @property
     def names(self) -> list[str]:
         """Every name that can be asked for."""
-        return sorted({*self._parts, *(point.name for point in entry_points(group=self._group))})
+        return sorted({*self.parts, *(point.name for point in entry_points(group=self._group))})
 
     def register(self, name: str, part: Part) -> Part:
         """Makes a part known under a name, in the place of whatever had it."""
-        self._parts[name] = part
+        self.parts[name] = part
         return part
 
     def get(self, wanted: str | Part) -> Part:
@@ -37,11 +38,11 @@ class Registry(Generic[Part]):
         """
         if not isinstance(wanted, str):
             return wanted
-        if wanted not in self._parts:
+        if wanted not in self.parts:
             offered = [point for point in entry_points(group=self._group) if point.name == wanted]
             if not offered:
                 raise ConfigError(
                     f"there is no {self._what} {wanted!r}", hint=f"Known: {', '.join(self.names)}"
                 )
-            self._parts[wanted] = offered[0].load()
-        return self._parts[wanted]
+            self.parts[wanted] = offered[0].load()
+        return self.parts[wanted]
