@@ -14,7 +14,7 @@ from typing import Any
 from bench import Figure, best_of, ratio
 from compact import CompactConfig, CompactManager
 from compact.engine.effects import Begin, Commit, Load, Store
-from compact.redaction.scan import engine_for
+from compact.redaction.scan import scanner_for
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]
@@ -68,7 +68,7 @@ class _Watched:
 
     def __init__(self, session: list[Item], policy: dict[str, Any], excerpts: float = 0.25) -> None:
         size = _manager(1_000_000).estimate(session).total
-        engine_for.cache_clear()  # a redaction engine that has seen none of these texts
+        scanner_for.cache_clear()  # a scanner that has seen none of these texts
         self.made = _manager(
             int(size / 0.85), policy={**policy, "hard_cap_buffer": 0}, offload={"excerpt_share": excerpts}
         )

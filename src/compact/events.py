@@ -369,7 +369,11 @@ def parse(data: Any) -> Event:
         first = problem.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{kind.NAME}: {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from None
     decision = line.properties
-    if isinstance(decision, TriggerDecision) and decision.triggered and decision.kept is None:
+    if (
+        isinstance(decision, TriggerDecision)
+        and decision.triggered
+        and None in (decision.kept, decision.pruned_count)
+    ):
         raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
     for name in ("started_at", "ended_at"):
         if not _TIME.fullmatch(getattr(line, name)):

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.archive import make_bucket
 
 from compact.archive import MemoryStore, Store
+from compact.archive.stores.deadlines import LoopThread
 from compact.archive.stores.files import FsStore
 from compact.archive.stores.objects import open_s3
 from compact.archive.stores.spool import SpooledStore
@@ -45,3 +48,21 @@ def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
 @pytest.fixture
 def store(reopen: Callable[[], Store]) -> Store:
     return reopen()
+
+
+@pytest.fixture
+def unanswered(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long, in seconds, the test's own thread waited for each request that got no answer."""
+    waits: list[float] = []
+    run = LoopThread.run
+
+    def recording(self: LoopThread, work: Any, limit_s: float) -> Any:
+        try:
+            return run(self, work, limit_s)
+        except TimeoutError:
+            if threading.current_thread() is threading.main_thread():
+                waits.append(limit_s)
+            raise
+
+    monkeypatch.setattr(LoopThread, "run", recording)
+    return waits

@@ -1,4 +1,4 @@
-"""What every store must do: the same tests on the disk, in memory, and in an object store."""
+"""What every store must do: the same tests run on a disk, in memory, and on an object store."""
 
 from __future__ import annotations
 
@@ -377,9 +377,9 @@ def test_a_changed_state_is_refused(store: Store) -> None:
 
 def spoil(store: Store, key: str, other: str) -> None:
     """Puts another record's bytes in the place of one."""
-    from compact.archive.records import already_stored
+    from compact.archive.records import trust_stored
 
-    store.replace(key, already_stored(store.read(other) or b""))
+    store.replace(key, trust_stored(store.read(other) or b""))
 
 
 def test_what_is_not_there_is_said_clearly(store: Store) -> None:

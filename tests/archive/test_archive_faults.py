@@ -1,4 +1,4 @@
-"""Errors of the disk, at every system call: what was acknowledged stays, the rest is old or new, never between."""
+"""Disk errors at every system call: acknowledged writes stay, and everything else is either old or new."""
 
 from __future__ import annotations
 

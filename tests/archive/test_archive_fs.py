@@ -1,4 +1,4 @@
-"""The archive on a disk: order of system calls, rights, links, leftovers, logs."""
+"""The archive on a disk: order of system calls, permissions, links, leftovers, logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import pytest
 from support.archive import NoRedactor, add_step, conversation, dead_attempt, fs_archive, recorder
 
 from compact.archive import Record
-from compact.archive.records import already_stored
+from compact.archive.records import trust_stored
 from compact.archive.stores import owners
 from compact.archive.stores.files import FsStore
 from compact.errors import ArchiveError
@@ -29,7 +29,7 @@ from compact.events import Started, Warned
 
 
 def record(text: str = "content") -> Record:
-    return already_stored(text.encode())
+    return trust_stored(text.encode())
 
 
 def started(note: str = "n") -> Any:
@@ -50,7 +50,7 @@ def straced(tmp_path: Path, body: str) -> list[str]:
         "from pathlib import Path\n"
         "from support.archive import *\n"
         "from compact.archive.stores.files import FsStore\n"
-        "from compact.archive.records import already_stored\n"
+        "from compact.archive.records import trust_stored\n"
         "root = Path(sys.argv[2])\n"
         f"{body}\n"
     )
@@ -87,8 +87,8 @@ def test_a_record_is_written_synced_named_and_its_folder_synced_in_that_order(tm
     calls = straced(
         tmp_path,
         "store = FsStore(root)\n"
-        "store.create('s/first', already_stored(b'1'))\n"
-        "store.create('s/second', already_stored(b'2'))",
+        "store.create('s/first', trust_stored(b'1'))\n"
+        "store.create('s/second', trust_stored(b'2'))",
     )
     new_folders = ["mkdir archive", "fsync .", "mkdirat s", "fsync archive"]
     assert calls == [*new_folders, *_created("archive/s", "first"), *_created("archive/s", "second")]

@@ -1,4 +1,4 @@
-"""Names: no session id and no tool name leads out of the archive, and none meets another."""
+"""Keys: no session id and no tool name leads out of the archive, and no two clash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that die in the middle, and processes that race. The long runs: `make slow`."""
+"""Processes that die in the middle of a write, and processes that race. `make slow` makes the long runs."""
 
 from __future__ import annotations
 

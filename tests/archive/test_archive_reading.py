@@ -10,7 +10,7 @@ from support.archive import SECRET, add_step, archive_on, conversation, dead_att
 
 from compact.archive import Archive, FileInfo, MemoryStore, Store
 from compact.archive.recall import recall_tools
-from compact.archive.records import already_stored
+from compact.archive.records import trust_stored
 from compact.errors import ArchiveError
 
 PAGE = "/conversation_history/step-001.md"
@@ -49,7 +49,7 @@ def test_the_page_of_a_step_whose_writer_died_can_be_read(
 def test_a_page_that_no_state_names_is_not_shown(store: Store) -> None:
     archive = archive_on(store)
     with archive.begin("s1", conversation(1), dialect="chat", after=0) as attempt:
-        attempt.stage("history", already_stored(b"not committed"))
+        attempt.stage("history", trust_stored(b"not committed"))
         assert archive.files("s1") == []
         with pytest.raises(ArchiveError, match="there is no file"):
             archive.read_text("s1", PAGE)
@@ -59,7 +59,7 @@ def test_a_damaged_state_hides_only_its_own_page(store: Store, monkeypatch: pyte
     dies_before_naming(store, monkeypatch)
     archive = archive_on(store)
     output = archive.put_output("s1", "text", tool_name="t", tool_call_id="c")
-    store.replace("s1/state-001.json", already_stored(b"{"))
+    store.replace("s1/state-001.json", trust_stored(b"{"))
     assert [info.path for info in archive.files("s1")] == [output.path]
 
 

@@ -1,4 +1,4 @@
-"""The door into the archive: only redacted bytes get through, and what JSON cannot hold is refused before."""
+"""Records: only redacted bytes get into the archive, and what JSON cannot hold is refused first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_only_bytes_that_were_redacted_before_pass_redaction_by() -> None:
         path.name
         for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in {"already_stored", "Record"}
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in {"trust_stored", "Record"}
     }
     assert {"records.py", "spool.py"} <= users <= {"records.py", "spool.py", "search.py"}
 

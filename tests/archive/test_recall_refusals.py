@@ -1,4 +1,4 @@
-"""The recovery tools: that they read nothing but their session, and answer whatever a model sends."""
+"""The recall tools read nothing but their session, and answer whatever a model sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recovery tools: what an agent can read back, and in which pieces."""
+"""The recall tools: what an agent can read back, and in which pieces."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_whole(tools: dict[str, RecallTool], path: str) -> str:
                 break
             pieces.append(f"{row}\n")
         else:
-            more = re.search(r"^\[it goes on: read_file with offset=(\d+)\]$", answer, re.MULTILINE)
+            more = re.search(r"^\[more follows: read_file with offset=(\d+)\]$", answer, re.MULTILINE)
             if not more:
                 return "".join(pieces)
             arguments = {"path": path, "offset": int(more[1])}
@@ -106,7 +106,7 @@ def test_read_file_numbers_lines_and_says_how_to_read_on(archive: Archive) -> No
     first = tools["read_file"](path=path)
     assert first.split("\n")[:3] == [
         f"{MARKER}read_file {path}: lines 1-10 of 25",
-        "[it goes on: read_file with offset=10]",
+        "[more follows: read_file with offset=10]",
         "     1\tline 1",
     ]
     last = tools["read_file"](path=path, offset=20, limit=100)
@@ -161,8 +161,8 @@ def test_a_character_is_never_parted() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"offset": 9}, "has 3 lines: offset 9 is behind its end"),
-        ({"offset": 1, "column": 50}, "line 2 of {path} has 3 characters: column 50 is behind its end"),
+        ({"offset": 9}, "has 3 lines: offset 9 is past its end"),
+        ({"offset": 1, "column": 50}, "line 2 of {path} has 3 characters: column 50 is past its end"),
         ({"offset": -1}, "'offset' must be 0 or more"),
         ({"limit": 0}, "'limit' must be 1 or more"),
     ],
@@ -285,7 +285,7 @@ def test_ls_lists_folders_and_pages(archive: Archive) -> None:
         if line.endswith(".txt")
     ]
     assert listed == paths
-    assert "[it goes on: ls with offset=10]" in tools["ls"](path="/tool_outputs")
+    assert "[more follows: ls with offset=10]" in tools["ls"](path="/tool_outputs")
 
 
 def test_search_shows_passages_that_can_be_read_on(archive: Archive) -> None:
@@ -339,7 +339,7 @@ def test_search_without_a_hit_says_what_to_try(archive: Archive) -> None:
     put(archive, "the horse")
     for query in ("zebra", "", "()", "\0"):
         answer = recall_tools(archive, "s")["search"](query=query)
-        assert answer.startswith(f"{MARKER}search: nothing in 1 file holds a word of")
+        assert answer.startswith(f"{MARKER}search: nothing in 1 file contains a word of")
         assert "Try other words" in answer
 
 

@@ -1,4 +1,4 @@
-"""Ranked search: what is found, how it is kept, and that nothing about the kept index can hurt."""
+"""Ranked search: what it finds, how the index is saved, and that a damaged index does no harm."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def test_terms_hold_nothing_that_a_query_language_could_read(text: str) -> None:
 
 
 @pytest.mark.no_cover
-def test_terms_of_a_long_text_take_no_quadratic_time() -> None:
-    """Quadratic work on a megabyte would not end before the test's timeout."""
-    for unit in ("a", "aB", "a-", "数", "_", "\\n", "a/"):
-        terms(unit * (1_000_000 // len(unit)))
+@pytest.mark.parametrize("unit", ["a", "aB", "a-", "数", "_", "\\n", "a/"])
+def test_a_long_text_has_its_terms_at_once(unit: str) -> None:
+    """With quadratic time, a million repetitions would run into the time limit of a test."""
+    assert len(terms(unit * 1_000_000)) <= 2_000_000
 
 
 # --- passages

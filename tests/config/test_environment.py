@@ -132,6 +132,19 @@ def test_an_error_names_the_variable(
     assert str(caught.value) == message
 
 
+def test_wrong_variables_are_listed_with_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPACT_POLICY__TRIGER_PCT", "0.9")
+    monkeypatch.setenv("COMPACT_MAX_TURNS", "none of them")
+    with pytest.raises(ConfigError) as caught:
+        CompactConfig(compact={"max_token": 5}, model="")
+    assert [problem.path for problem in caught.value.problems] == [
+        "policy.triger_pct",
+        "compact.max_token",
+        "policy.max_turns",
+        "model",
+    ]
+
+
 def test_a_conflict_names_the_variable_that_caused_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMPACT_MAX_CONTEXT_TOKENS", "5000")
     with pytest.raises(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import anthropic
@@ -12,7 +14,7 @@ from support.hosts import AnthropicLoop, ChatLoop, ResponsesLoop, anthropic_clie
 from support.integrations import Provider, Reply, agent_manager, calls_then_text, serving
 
 from compact import ConfigError
-from compact.integrations.recall import RecoveryTools
+from compact.integrations.recall import RecallTools
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 LOOPS = [ChatLoop, ResponsesLoop, AnthropicLoop]
@@ -26,6 +28,24 @@ def test_only_clients_of_the_two_packages_are_wrapped() -> None:
     manager, _ = agent_manager()
     with manager, pytest.raises(ConfigError, match=r"got dict\. For another client call manager\.call"):
         manager.wrap({})
+
+
+def test_without_a_registered_wrapper_the_error_says_what_to_import() -> None:
+    """The manager's own module loads no integration; the package does when it hands out the manager."""
+    code = (
+        "from compact.runtime.manager import CompactManager\n"
+        "manager = CompactManager()\n"
+        "for load in (lambda: None, lambda: __import__('compact').CompactManager):\n"
+        "    load()\n"
+        "    try: manager.wrap({})\n"
+        "    except Exception as problem: print(problem)\n"
+        "import sys; print({'openai', 'anthropic'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, after, loaded = done.stdout.splitlines()
+    assert before.endswith("Import CompactManager from compact, or import compact.integrations.clients")
+    assert after.startswith("wrap takes a client of the packages openai or anthropic, got dict")
+    assert loaded == "set()"
 
 
 def test_a_wrapped_client_is_what_it_was() -> None:
@@ -68,8 +88,10 @@ def test_messages_under_the_threshold_are_sent_as_they_are() -> None:
         client.responses.create(model="gpt-4o", input="hello", instructions="Be kind.")
         client.responses.create(model="gpt-4o", input=HELLO)
         client.chat.completions.create(model="gpt-4o", messages=tuple(HELLO), temperature=0)
+        client.chat.completions.create(model="gpt-4o", messages=iter(HELLO))
     assert [request.body.get("input", request.body.get("messages")) for request in provider.requests] == [
         "hello",
+        HELLO,
         HELLO,
         HELLO,
     ]
@@ -144,7 +166,7 @@ def test_a_stream_that_fails_for_another_reason_is_given_as_it_came() -> None:
     assert len(provider.requests) == 2
 
 
-# --- recovery tools
+# --- recall tools
 
 
 def looks(call: str, arguments: dict[str, Any]) -> Any:
@@ -156,11 +178,11 @@ def looks(call: str, arguments: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_recovery_tools_are_offered_in_one_line_and_executed_in_one(loop: type[ChatLoop]) -> None:
+def test_recall_tools_are_offered_in_one_line_and_executed_in_one(loop: type[ChatLoop]) -> None:
     manager, _ = agent_manager()
     with serving(looks("archive_grep", {"pattern": "report 10$"})) as provider, manager:
         client, talk = manager.wrap(loop.client(provider)), loop()
-        tools = RecoveryTools(manager, prefix="archive_")
+        tools = RecallTools(manager, prefix="archive_")
         talk.tools += {ChatLoop: tools.chat, ResponsesLoop: tools.responses, AnthropicLoop: tools.anthropic}[
             loop
         ]
@@ -182,7 +204,7 @@ def test_recovery_tools_are_offered_in_one_line_and_executed_in_one(loop: type[C
 def test_calls_of_other_tools_are_left_to_the_host_and_bad_arguments_get_an_answer() -> None:
     manager, _ = agent_manager()
     with manager:
-        tools = RecoveryTools(manager, "s")
+        tools = RecallTools(manager, "s")
         call = {"id": "c", "type": "function", "function": {"name": "grep", "arguments": "not json"}}
         other = {"id": "d", "type": "function", "function": {"name": "mine", "arguments": "{}"}}
         (answer,) = tools.answers({"role": "assistant", "content": None, "tool_calls": [call, other]})

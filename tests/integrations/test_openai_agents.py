@@ -29,7 +29,7 @@ from compact.integrations.openai_agents import (
     CompactModel,
     CompactSession,
     compact_filter,
-    recovery_tools,
+    recall_tools,
 )
 from compact.messages.dialects import get
 
@@ -342,7 +342,7 @@ def test_the_agent_reads_back_what_left_its_context() -> None:
 
     with serving(script) as provider, manager:
         agent = sdk_agent(sdk_model(provider, "chat"))
-        agent.tools += recovery_tools(manager, "mine")
+        agent.tools += recall_tools(manager, "mine")
         asyncio.run(sdk_run(agent, TASK, run_config=filtered(manager, session_id="mine")))
     read = get("chat").read(provider.requests[-1].messages[-1])
     assert "/conversation_history/" in read.results[0].text or "/tool_outputs/" in read.results[0].text

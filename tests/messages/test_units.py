@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from compact.engine.triggers import Decision, Thresholds, decide
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cuts import built
@@ -83,39 +82,6 @@ def test_a_run_never_parts_a_call_from_its_result(pattern: str, retention: int) 
         between = {other["role"] for other in items[asked + 1 : n]}
         if between <= {"tool"}:
             assert (n in inside) == (asked in inside)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c["rule"] == "should_compact"], ids=lambda c: c["id"])
-def test_any_threshold_that_is_set_triggers_when_reached(case: dict[str, Any]) -> None:
-    given_ = case["input"]
-    if "on_turn_end" in given_:
-        assert case["id"] in ("F89", "F91", "F95"), (
-            "acting at the end of a turn is the host's own decision here"
-        )
-        return
-    pattern = given_.get("pattern", "")
-    thresholds = Thresholds(
-        window_share=10**9,
-        budget=10**9,
-        tokens=given_.get("token_threshold"),
-        messages=given_.get("message_threshold"),
-        turns=given_.get("turn_threshold"),
-    )
-    decision = decide(
-        thresholds, tokens=given_.get("tokens", 0), messages=len(pattern), turns=pattern.count("u")
-    )
-    assert decision.triggered == case["expected"]
-
-
-def test_the_reason_names_the_setting_the_most_urgent_first() -> None:
-    limits = Thresholds(window_share=85, budget=98, tokens=50, messages=10, turns=5)
-    assert decide(limits, tokens=99, messages=1, turns=1) == Decision(True, "budget")
-    assert decide(limits, tokens=98, messages=1, turns=1) == Decision(True, "trigger_pct")
-    assert decide(limits, tokens=85, messages=1, turns=1) == Decision(True, "trigger_pct")
-    assert decide(limits, tokens=84, messages=1, turns=1) == Decision(True, "token_threshold")
-    assert decide(limits, tokens=49, messages=10, turns=1) == Decision(True, "message_threshold")
-    assert decide(limits, tokens=49, messages=9, turns=5) == Decision(True, "turn_threshold")
-    assert decide(limits, tokens=49, messages=9, turns=4) == Decision(False, "below_threshold")
 
 
 def pinned(message: Message) -> bool:

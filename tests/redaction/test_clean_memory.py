@@ -1,80 +1,95 @@
-"""What was found clean is not looked at again, and nothing else is."""
+"""A text that was found clean is not scanned again, and every other text is."""
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from compact.redaction import Redactor
-from compact.redaction.rules.sets import rules_of
-from compact.redaction.scan import Engine, engine_for
+from compact.redaction import Redactor, masking, rules_from_config, scan
+from compact.redaction.rules.patterns import one_byte_per_character
+from compact.redaction.scan import Scanner, scanner_for
+from compact.redaction.structure.json_text import mask_json
 
 KEY = "AKIAQ3EGRIT7W5KXH2PL"
 CLEAN = "a plain line of text, nothing else\n" * 20
 
 
 @pytest.fixture
-def engine() -> Engine:
-    return Engine(rules_of("default"))
+def scanner() -> Scanner:
+    return Scanner(rules_from_config("default"))
 
 
-def looked_at(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that scanners prepare for matching."""
     texts: list[str] = []
-    search = engine._search
 
-    def noted(text: str) -> object:
+    def note(text: str) -> bytes:
         texts.append(text)
-        return search(text)
+        return one_byte_per_character(text)
 
-    monkeypatch.setattr(engine, "_search", noted)
+    monkeypatch.setattr(scan, "one_byte_per_character", note)
     return texts
 
 
-def test_a_clean_text_is_looked_at_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = looked_at(engine, monkeypatch)
+def test_clean_text_is_scanned_once(scanner: Scanner, scanned: list[str]) -> None:
     for _ in range(3):
-        assert engine.find("".join(list(CLEAN))) == [], "an equal text, another object"
-    assert len(texts) == 1
+        assert scanner.find("".join(list(CLEAN))) == [], "an equal text, another object"
+    assert len(scanned) == 1
 
 
-def test_a_text_with_a_secret_is_looked_at_every_time(engine: Engine) -> None:
+def test_text_with_a_secret_is_scanned_every_time(scanner: Scanner, scanned: list[str]) -> None:
     for _ in range(3):
-        assert engine.find(f"{CLEAN}{KEY}") != []
+        assert scanner.find(f"{CLEAN}{KEY}") != []
+    assert len(scanned) == 3
 
 
-def test_no_text_is_kept(engine: Engine) -> None:
-    engine.find(CLEAN)
-    engine.may_match(CLEAN)
-    for memo in (engine._clean, engine._may_match):
-        assert [len(digest) for digest in memo._entries] == [16]
+def test_no_text_is_kept(scanner: Scanner) -> None:
+    text = "".join(list(CLEAN))
+    references = sys.getrefcount(text)
+    scanner.find(text)
+    scanner.may_match(text)
+    scanner.remember_clean_json(text)
+    assert sys.getrefcount(text) == references
 
 
 def test_what_a_session_learns_later_is_masked_in_a_text_that_was_clean() -> None:
     session = Redactor().session()
     word = "Zx81kQpL0vB2"
-    assert session.redact(f"the word {word} stands here") == f"the word {word} stands here"
+    assert session.redact(f"here is the word {word}") == f"here is the word {word}"
     session.redact(f"password: {word}")
-    assert word not in session.redact(f"the word {word} stands here")
-    assert word in Redactor().session().redact(f"the word {word} stands here"), "another session's"
+    assert word not in session.redact(f"here is the word {word}")
+    assert word in Redactor().session().redact(f"here is the word {word}"), "the memory of another session"
 
 
 def test_rules_do_not_share_what_is_clean() -> None:
     digits = "12345678901234"
     assert Redactor().redact(f"number {digits}") == f"number {digits}"
     assert digits not in Redactor("digits").redact(f"number {digits}")
-    assert engine_for(rules_of("default"), "auto") is not engine_for(rules_of("digits"), "auto")
+    assert scanner_for(rules_from_config("default")) is not scanner_for(rules_from_config("digits"))
 
 
-def test_half_characters_and_empty_texts_have_a_digest(engine: Engine) -> None:
+def test_lone_surrogates_and_empty_texts_can_be_remembered(scanner: Scanner) -> None:
     for text in ("", "ab", "\ud800 alone", "é" * 5, "\x00" * 9):
-        assert engine.find(text) == engine.find(text) == []
+        assert scanner.find(text) == scanner.find(text) == []
 
 
-def test_json_that_was_clean_is_not_read_again_until_a_session_learns_something() -> None:
+def test_clean_json_is_not_read_again_until_the_session_learns_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def note(text: str, masker: masking.Masking, depth: int) -> tuple[str, int] | None:
+        read.append(text)
+        return mask_json(text, masker, depth)
+
+    monkeypatch.setattr(masking, "mask_json", note)
     session, word = Redactor().session(), "Zx81kQpL0vB2"
-    text = f'{{"token_count": 7, "note": "the word {word} stands here"}}'
+    text = f'{{"token_count": 7, "note": "the word {word} is only read once"}}'
     assert session.redact(text) is text
     assert session.redact(text) is text
-    assert session._is_clean_json(text)
+    assert len(read) == 1
     session.redact(f"password: {word}")
     assert word not in session.redact(text)
     assert Redactor().redact(text) is text

@@ -1,4 +1,4 @@
-"""How much is found and how much is masked by mistake, on other projects' labelled samples and on real transcripts."""
+"""Recall and false positives, on labelled samples of other projects and on real transcripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.redaction import is_found, labelled
 
 from compact.redaction import Redactor
 
-# Long, and covered by short tests: tracing would double its time.
+# These tests are long, and shorter tests cover the same lines. Tracing would double their time.
 pytestmark = pytest.mark.no_cover
 
 REDACTOR = Redactor()
@@ -24,7 +24,7 @@ def _rows(*names: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_secrets_of_other_projects_samples_are_found() -> None:
+def test_secrets_in_the_samples_of_other_projects_are_found() -> None:
     rows = _rows("gitleaks", "detect_secrets", "secretlint")
     with_secrets = [row for row in rows if row["secrets"]]
     found = sum(is_found(row["text"], REDACTOR.redact(row["text"]), row["secrets"]) for row in with_secrets)
@@ -33,7 +33,7 @@ def test_secrets_of_other_projects_samples_are_found() -> None:
     assert found / (found + mistaken) >= 0.85
 
 
-def test_personal_data_of_the_samples_is_found() -> None:
+def test_personal_data_in_the_samples_is_found() -> None:
     pii = Redactor("pii")
     covered = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "EMAIL_ADDRESS"}
     rows = _rows("pii")
@@ -46,8 +46,8 @@ def test_personal_data_of_the_samples_is_found() -> None:
 
 
 @pytest.mark.sweep
-def test_real_transcripts_are_hardly_touched() -> None:
-    """Fewer than two masks in a megabyte of agent sessions full of code that speaks of tokens and passwords."""
+def test_real_transcripts_have_few_false_positives() -> None:
+    """Agent sessions full of code about tokens and passwords get fewer than two masks per megabyte."""
     size = count = 0
     for session in all_sessions()[::6]:
         text = json.dumps(session["messages"])

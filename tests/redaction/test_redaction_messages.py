@@ -1,4 +1,4 @@
-"""Messages of every dialect, as dicts and as SDK objects, also where a secret is split over blocks."""
+"""Messages of every dialect are masked, as dicts and as SDK objects, even if a secret is split over blocks."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_sdk_object_keeps_its_class() -> None:
 
 
 @pytest.mark.parametrize("item", ["password=hunter2", ["password=hunter2"], 5, None])
-def test_what_is_no_message_is_masked_all_the_same(item: Any) -> None:
+def test_item_that_is_not_a_message_is_masked_too(item: Any) -> None:
     assert "hunter2" not in str(REDACTOR.redact_message(item))
 
 
@@ -156,7 +156,7 @@ def test_deep_message_does_not_overflow() -> None:
 @pytest.mark.sweep
 @pytest.mark.no_cover
 def test_real_sessions_keep_their_shape_and_mostly_their_objects() -> None:
-    """On real transcripts a clean message is the same object, and a masked one differs in strings only."""
+    """A clean message of a real transcript is returned as the same object, and a masked one differs only in strings."""
     masked = total = 0
     for session in all_sessions()[:25]:
         for message in session["messages"]:

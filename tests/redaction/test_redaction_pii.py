@@ -1,4 +1,4 @@
-"""Personal data: a set of its own, and the stability harness's rule about digits."""
+"""The rules for personal data, and the stability harness's rule for digits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_personal_data_is_left_alone_unless_chosen() -> None:
         "9498777106",
     ],
 )
-def test_phone_numbers_of_many_lands(number: str) -> None:
+def test_phone_numbers_of_many_countries_are_masked(number: str) -> None:
     assert PII.redact(f"Phone: {number}, please") == f"Phone: {MASK}, please"
 
 
@@ -51,14 +51,14 @@ def test_phone_numbers_of_many_lands(number: str) -> None:
         "sha 9fceb02d0ae598e95dc970b74767f19",
     ],
 )
-def test_other_numbers_are_no_phone_numbers(text: str) -> None:
+def test_other_numbers_are_not_taken_for_phone_numbers(text: str) -> None:
     assert PII.redact(text) == text
 
 
 @pytest.mark.parametrize(
     "card", ["4111111111111111", "5500 0000 0000 0004", "3400-000000-00009", "6011000000000004"]
 )
-def test_cards_need_their_check_digit(card: str) -> None:
+def test_card_number_needs_a_correct_check_digit(card: str) -> None:
     assert PII.redact(f"pay with {card} now") == f"pay with {MASK} now"
     wrong = card[:-1] + str((int(card[-1]) + 1) % 10)
     assert PII.redact(f"pay {wrong}") == f"pay {wrong}"

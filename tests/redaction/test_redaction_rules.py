@@ -1,4 +1,4 @@
-"""Every built-in rule: something it masks, and something close that it leaves alone."""
+"""Every built-in rule masks its secret and leaves a near miss alone; wrong rules are refused."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def test_rule_masks_its_secret_and_spares_the_near_miss(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", named_sets()["default"], ids=lambda rule: rule.id)
-def test_rule_works_in_company(rule: Rule) -> None:
-    """What a rule masks alone is masked by the whole set too: no rule hides a secret from another."""
+def test_rule_works_together_with_the_others(rule: Rule) -> None:
+    """The whole set masks whatever one of its rules masks alone."""
     positive, _ = _example(rule)
     alone = Redactor([rule]).redact(positive)
     together = Redactor().redact(positive)
@@ -111,7 +111,7 @@ def test_every_example_belongs_to_a_rule() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["ghp_", "glpat-", "hf_", "sk-proj-", "npm_", "dop_v1_"])
-def test_filler_in_a_known_format_is_no_secret(prefix: str) -> None:
+def test_filler_in_a_known_format_is_not_masked(prefix: str) -> None:
     text = f"token is {prefix}{'x' * 64}"
     assert Redactor().redact(text) == text
 
@@ -207,7 +207,7 @@ def test_key_rule_takes_validators_too(validator: Any, masked: str) -> None:
         assert redactor.redact("code: 'xy'") == "code: 'xy'"
 
 
-def test_key_rule_masks_what_stands_under_the_name_in_text_and_in_data() -> None:
+def test_key_rule_masks_the_value_of_the_field_in_text_and_in_data() -> None:
     redactor = Redactor([Rule("staff", "employee_id", ("employee",), scope="key")])
     assert redactor.redact("employeeId: ab, other: ab") == f"employeeId: {MASK}, other: ab"
     assert redactor.redact('{"employee-id": 7, "n": 7}') == f'{{"employee-id": "{MASK}", "n": 7}}'
@@ -215,12 +215,12 @@ def test_key_rule_masks_what_stands_under_the_name_in_text_and_in_data() -> None
 
 
 @pytest.mark.parametrize("pattern", ["^colour$", "colou?r", "(?:colour|shape)$", "colour|shape"])
-def test_key_rule_without_keywords_sees_every_name_it_fits(pattern: str) -> None:
+def test_key_rule_without_keywords_finds_every_name_it_matches(pattern: str) -> None:
     redactor = Redactor([Rule("any", pattern, scope="key", validator="literal")])
     assert redactor.redact("colour=blue9 shade=dark9") == f"colour={MASK} shade=dark9"
 
 
-def test_a_rule_that_fits_the_mask_itself_leaves_masks_alone() -> None:
+def test_rule_that_matches_the_mask_itself_leaves_masks_alone() -> None:
     redactor = Redactor([Rule("capitals", "[A-Z]{3,}"), Rule("beta", "beta.*")])
     once = redactor.redact("ABC and beta ABC")
     assert once == f"{MASK} and {MASK}"
@@ -229,7 +229,7 @@ def test_a_rule_that_fits_the_mask_itself_leaves_masks_alone() -> None:
     assert Redactor([Rule("marks", "!{3}")]).redact(f"{MASK} !!!") == f"{MASK} {MASK}"
 
 
-def test_pattern_outside_ascii_is_matched_on_the_real_characters() -> None:
+def test_non_ascii_pattern_is_matched_on_the_real_characters() -> None:
     redactor = Redactor([Rule("umlaut", r"Grüße-\d+"), Rule("script", r"\p{Han}{2}号")])
     assert redactor.redact("é Grüße-12 ok 我们号 é") == f"é {MASK} ok {MASK} é"
     assert redactor.redact("a\ud800b Grüße-12") == f"a\ud800b {MASK}"

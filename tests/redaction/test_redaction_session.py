@@ -1,4 +1,4 @@
-"""A session remembers what was secret in it, and nothing else ever learns that memory."""
+"""A session remembers its secrets, and its memory never leaves it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import pickle
 import pytest
 from support.redaction import letters
 
-from compact.redaction import MASK, Redactor, SessionRedactor
-from compact.redaction import session as session_module
+from compact.redaction import MASK, Redactor, SessionRedactor, session_memory
 
 SECRET = letters("session", 24)
 
 
-def test_what_was_found_once_is_masked_from_then_on() -> None:
+def test_secret_is_masked_everywhere_once_it_was_found() -> None:
     redactor = Redactor()
     session = redactor.session()
     assert session.redact(f"see {SECRET}") == f"see {SECRET}"
@@ -24,7 +23,7 @@ def test_what_was_found_once_is_masked_from_then_on() -> None:
     assert redactor.session().redact(f"see {SECRET}!") == f"see {SECRET}!"
 
 
-def test_it_works_backwards_within_one_text_one_object_and_one_list() -> None:
+def test_secret_found_late_is_masked_earlier_in_the_same_text_value_or_list() -> None:
     assert Redactor().session().redact(f"{SECRET} password={SECRET}") == f"{MASK} password={MASK}"
     assert Redactor().session().redact_value([SECRET, {"password": SECRET}]) == [MASK, {"password": MASK}]
     first, second = {"role": "user", "content": SECRET}, {"role": "user", "content": f"token: {SECRET}"}
@@ -32,7 +31,7 @@ def test_it_works_backwards_within_one_text_one_object_and_one_list() -> None:
     assert [message["content"] for message in masked] == [MASK, f"token: {MASK}"]
 
 
-def test_it_is_found_inside_json_and_data() -> None:
+def test_remembered_secret_is_found_in_json_and_data() -> None:
     session = Redactor().session()
     session.redact(f"api_key={SECRET}")
     assert session.redact(f'{{"note": "{SECRET}"}}') == f'{{"note": "{MASK}"}}'
@@ -56,7 +55,7 @@ def test_non_ascii_secret_is_remembered() -> None:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\\n"])
-def test_one_line_of_a_key_is_masked_where_it_is_quoted_alone(newline: str) -> None:
+def test_single_line_of_a_key_is_masked_where_it_is_quoted(newline: str) -> None:
     lines = [letters(f"key line {number}", 64) for number in range(20)]
     key = newline.join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
     session = Redactor().session()
@@ -81,7 +80,7 @@ def test_passphrase_is_remembered_as_a_whole(text: str) -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "MAX_LITERALS", 10)
+    monkeypatch.setattr(session_memory, "MAX_SECRETS", 10)
     session = Redactor().session()
     secrets = [letters(f"s{n}", 20) for n in range(30)]
     for secret in secrets:

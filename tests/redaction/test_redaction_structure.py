@@ -1,4 +1,4 @@
-"""JSON text and Python data: leaves are judged by the name they stand under, and nothing else moves."""
+"""Leaves of JSON text and Python data are judged by their names, and everything else stays as it is."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_json_inside_a_string_is_walked_too() -> None:
     assert json.loads(json.loads(masked["again"])["arguments"]) == {"api_key": MASK, "n": 1}
 
 
-def test_masked_names_do_not_swallow_each_other() -> None:
+def test_masked_names_do_not_overwrite_each_other() -> None:
     other = f"ghp_{letters('other', 36)}"
     data = {TOKEN: 1, other: 2, MASK: 3}
     expected = {f"{MASK}-2": 1, f"{MASK}-3": 2, MASK: 3}
@@ -91,7 +91,7 @@ def test_broken_json_is_masked_as_text(text: str) -> None:
 @pytest.mark.sweep
 @pytest.mark.no_cover
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_nesting_of_100_000_levels_is_no_problem(opening: str) -> None:
+def test_nesting_of_100_000_levels_is_masked(opening: str) -> None:
     closing = {"[": "]", '{"a":': "}"}[opening]
     text = opening * 100_000 + '{"password":"hunter2"}' + closing * 100_000
     assert REDACTOR.redact(text) == text.replace("hunter2", MASK)
@@ -155,7 +155,7 @@ def test_other_kinds_of_data(value: Any, masked: Any) -> None:
     assert type(result) is type(value)
 
 
-def test_object_that_nests_without_end_is_masked_whole() -> None:
+def test_object_that_is_nested_too_deeply_is_masked_whole() -> None:
     @dataclass
     class Chain:
         rest: Any
@@ -166,13 +166,13 @@ def test_object_that_nests_without_end_is_masked_whole() -> None:
     assert "hunter2" not in repr(REDACTOR.redact_value([chain]))[:10_000]
 
 
-def test_data_that_holds_itself_ends() -> None:
+def test_data_that_contains_itself_is_masked() -> None:
     loop: dict[str, Any] = {"password": "hunter2"}
     loop["self"] = loop
     assert REDACTOR.redact_value(loop)["password"] == MASK
 
 
-def test_signatures_and_pictures_are_left_alone() -> None:
+def test_signatures_and_images_are_left_alone() -> None:
     blob = letters("blob", 2_000)
     part = {"type": "thinking", "thinking": "hm", "signature": letters("signature", 200)}
     assert REDACTOR.redact_value(part) is part
@@ -181,7 +181,7 @@ def test_signatures_and_pictures_are_left_alone() -> None:
     assert REDACTOR.redact_value({"password": blob}) == {"password": MASK}
 
 
-def test_digits_in_numbers_of_data_are_masked_as_strings() -> None:
+def test_masked_number_becomes_a_string() -> None:
     digits = Redactor("digits")
     assert digits.redact('{"phone": 5551234567, "n": 12}') == f'{{"phone": "{MASK}", "n": 12}}'
     assert digits.redact_value({"phone": 5551234567, "n": 12}) == {"phone": MASK, "n": 12}
@@ -196,12 +196,12 @@ def test_digits_in_numbers_of_data_are_masked_as_strings() -> None:
     ],
 )
 @pytest.mark.parametrize("number", ["12345", "-7", "7351" * 1_250])
-def test_number_is_masked_in_json_as_programs_really_write_it(text: str, number: str) -> None:
-    """A byte order mark, NaN, an integer longer than Python reads."""
+def test_number_is_masked_in_json_that_is_not_strict(text: str, number: str) -> None:
+    """JSON with a byte order mark, NaN, or an integer longer than Python reads."""
     assert REDACTOR.redact(text.format(number)) == text.format(f'"{MASK}"')
 
 
-def test_integer_that_python_does_not_write_is_masked_by_its_name_and_else_left() -> None:
+def test_integer_that_python_does_not_write_is_masked_only_by_its_name() -> None:
     number = 10**5_000
     for redactor in (REDACTOR, REDACTOR.session()):
         assert redactor.redact_value({"password": number, "n": number}) == {"password": MASK, "n": number}

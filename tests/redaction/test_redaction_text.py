@@ -1,4 +1,4 @@
-"""Secrets in text are masked, the name before them stays, and ordinary code is left alone."""
+"""Secrets in text are masked, their names are kept, and ordinary code is left alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_scenario_default_redaction_covers_the_four_kinds() -> None:
     value=st.text(string.ascii_letters + string.digits + "!#+@^~", min_size=6, max_size=40),
 )
 def test_the_two_patterns_of_the_specification_are_covered(name: str, operator: str, value: str) -> None:
-    """Whatever they match is masked, but for what the next tests show: code, references and placeholders."""
+    """Whatever they match is masked, except code, references and placeholders (see the tests below)."""
     made_up = f"q{value}7Kq!"
     assume(len(set(value)) > 3)
     text = f"{name}{operator}{made_up}"
@@ -190,7 +190,7 @@ jsonnet_token = r'[^\W\d]\w*'
 
 
 @pytest.mark.parametrize("line", CODE.strip().split("\n"))
-def test_code_expressions_and_placeholders_are_no_secrets(line: str) -> None:
+def test_code_expressions_and_placeholders_are_not_masked(line: str) -> None:
     assert REDACTOR.redact(line) is line
 
 
@@ -219,7 +219,7 @@ def test_scan_counts_spans_and_names_the_rules() -> None:
         ("http://localhost:3000/a@b and ssh git@host:22", None),
     ],
 )
-def test_logins_in_addresses(text: str, masked: str | None) -> None:
+def test_logins_in_urls_are_masked(text: str, masked: str | None) -> None:
     assert REDACTOR.redact(text) == (masked or text).format(MASK)
 
 
@@ -229,7 +229,7 @@ def test_adjacent_and_overlapping_matches_are_one_mask() -> None:
     assert REDACTOR.scan(f"password={token}").count == 1
 
 
-def test_value_that_is_longer_than_what_is_read_is_masked_in_any_case() -> None:
+def test_value_that_is_longer_than_the_read_limit_is_masked() -> None:
     long = letters("long", 3_000)
     masked = REDACTOR.redact(f"api_key={long}")
     assert len(masked) < 2_500
@@ -241,12 +241,12 @@ def test_line_of_ten_megabytes_is_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("noise", ["\ud800", "\x00", "é", "密", "\u2028", "😀"])
-def test_strange_characters_do_not_shift_the_mask(noise: str) -> None:
+def test_unusual_characters_do_not_shift_the_mask(noise: str) -> None:
     text = f"{noise * 3} api_key=sk-abc123 {noise} password: hunter2 {noise}"
     assert REDACTOR.redact(text) == f"{noise * 3} api_key={MASK} {noise} password: {MASK} {noise}"
 
 
-def test_disabled_redactor_gives_everything_back() -> None:
+def test_disabled_redactor_returns_everything_unchanged() -> None:
     off = Redactor.disabled()
     message = {"role": "user", "content": "password=hunter2"}
     assert off.enabled is False
@@ -288,13 +288,13 @@ def test_every_line_of_a_yaml_block_is_masked() -> None:
     ],
 )
 @pytest.mark.parametrize("value", ["Zx9Qw8Er7", "7351902846"])
-def test_dress_of_a_field_does_not_hide_its_value(text: str, value: str) -> None:
-    """Terminal colours, HTML's quotes, a URL's escapes, JSON that breaks off."""
+def test_markup_around_a_field_does_not_hide_its_value(text: str, value: str) -> None:
+    """Terminal colours, HTML quotes, URL escapes, and JSON that breaks off."""
     assert REDACTOR.redact(text.format(value)) == text.format(MASK)
 
 
 @pytest.mark.parametrize("length", [1_023, 1_024, 1_025, 5_000])
-def test_no_end_of_a_long_value_is_left(length: int) -> None:
+def test_long_value_is_masked_to_its_end(length: int) -> None:
     assert REDACTOR.redact(f"password={letters('long', length)} ok") == f"password={MASK} ok"
 
 
@@ -304,5 +304,5 @@ def test_unquoted_passphrase_is_masked_to_the_end_of_its_line(words: str) -> Non
 
 
 @pytest.mark.parametrize("text", ['Error("password: mismatch")', "login failed (password: expired)"])
-def test_message_about_a_password_stays(text: str) -> None:
+def test_message_about_a_password_is_not_masked(text: str) -> None:
     assert REDACTOR.redact(text) == text

@@ -1,4 +1,4 @@
-"""What the archive's tests share: a clock that stands where it is put, conversations, archives on any store."""
+"""What the archive's tests share: a clock that moves only when told to, conversations, archives on any store."""
 
 from __future__ import annotations
 

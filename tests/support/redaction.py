@@ -1,4 +1,4 @@
-"""For the redaction tests: values made to fit a pattern, without a real-looking secret standing in the repo."""
+"""Values that match a pattern, made at run time so that the repository contains nothing that looks like a secret."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import random
 import re
 import string
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from support.data import SHARED
 
 from compact.redaction import MASK
 
-_PARSER: Any = re._parser  # type: ignore[attr-defined]
+_PARSER: Any = import_module("re._parser")  # the standard library's parser of patterns has no public name
 _WORD = string.ascii_letters + string.digits + "_"
 _CATEGORIES = {
     "CATEGORY_DIGIT": string.digits,
@@ -26,22 +27,22 @@ _CATEGORIES = {
 
 
 def dice(seed: str) -> random.Random:
-    """A source of chance that is the same in every run."""
+    """A random generator that gives the same values in every run."""
     return random.Random(hashlib.sha256(seed.encode()).digest())
 
 
 def letters(seed: str, count: int, alphabet: str = string.ascii_letters + string.digits) -> str:
-    """Random characters, the same for the same seed."""
+    """Random characters. Equal seeds give equal characters."""
     chance = dice(seed)
     return "".join(chance.choice(alphabet) for _ in range(count))
 
 
 def matching(pattern: str, seed: str) -> str:
-    """A text that the pattern matches: every class by chance, every repetition at its least."""
-    return "".join(_written(_PARSER.parse(pattern), dice(seed)))
+    """A text that the pattern matches, with random characters and as few repetitions as possible."""
+    return "".join(_write(_PARSER.parse(pattern), dice(seed)))
 
 
-def _written(parsed: Sequence[Any], chance: random.Random) -> Iterator[str]:
+def _write(parsed: Sequence[Any], chance: random.Random) -> Iterator[str]:
     for operation, argument in parsed:
         kind = str(operation)
         if kind == "LITERAL":
@@ -51,12 +52,12 @@ def _written(parsed: Sequence[Any], chance: random.Random) -> Iterator[str]:
         elif kind in ("MAX_REPEAT", "MIN_REPEAT"):
             least, _, inner = argument
             for _ in range(least):
-                yield from _written(inner, chance)
+                yield from _write(inner, chance)
         elif kind == "SUBPATTERN":
-            yield from _written(argument[3], chance)
+            yield from _write(argument[3], chance)
         elif kind == "BRANCH":
-            # The first alternative of an optional edge is "the start of the text", which needs no character.
-            yield from _written(argument[1][0], chance)
+            # The first alternative of an optional boundary is the start of the text, which needs no character.
+            yield from _write(argument[1][0], chance)
         elif kind == "NOT_LITERAL":
             yield "z"
         elif kind != "AT":
@@ -80,7 +81,7 @@ def _class(items: Sequence[Any]) -> str:
 
 
 def labelled(name: str) -> list[dict[str, Any]]:
-    """The rows of one of the shared redaction files; empty where they are absent."""
+    """The rows of one of the shared redaction files, or an empty list if the file is absent."""
     path = SHARED / "data" / "redaction" / f"{name}.jsonl.gz"
     if not path.exists():
         return []
@@ -89,7 +90,7 @@ def labelled(name: str) -> list[dict[str, Any]]:
 
 
 def is_found(text: str, masked: str, secrets: Sequence[str]) -> bool:
-    """Whether every labelled value is masked for at least three quarters, wherever it stands."""
+    """Whether at least three quarters of every labelled value are masked, wherever it occurs."""
     hidden = _hidden(text, masked)
     for secret in filter(None, secrets):
         if hidden is None or secret not in text:
@@ -103,7 +104,7 @@ def is_found(text: str, masked: str, secrets: Sequence[str]) -> bool:
 
 
 def _hidden(text: str, masked: str) -> list[bool] | None:
-    """For each character of the text whether it is gone; None where JSON was written anew."""
+    """For each character of the text, whether it is masked. None if JSON was rewritten."""
     hidden = [True] * len(text)
     position = 0
     for piece in masked.split(MASK):

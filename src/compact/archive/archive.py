@@ -84,7 +84,7 @@ class Archive(Reader):
             ArchiveError: the transcript cannot be stored. Nothing may be taken out of the context.
         """
         operation = Operation("step")
-        with operation.entered():
+        with operation.enter():
             return self._attempts.begin(self._enter(session_id), messages, dialect, after, operation)
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
@@ -93,7 +93,7 @@ class Archive(Reader):
         Raises:
             ArchiveError: the log cannot be written. None of the events is in it.
         """
-        with Operation("quick").entered():
+        with Operation("quick").enter():
             self._log.append(self._enter(session_id), events)
 
     def put_output(
@@ -112,7 +112,7 @@ class Archive(Reader):
             ArchiveError: it cannot be stored. It must stay in the context.
         """
         operation = Operation("quick")
-        with operation.entered():
+        with operation.enter():
             session = self._enter(session_id)
             record = session.scribe.text(text)
             tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
@@ -135,7 +135,7 @@ class Archive(Reader):
         Raises:
             ArchiveError: they cannot be stored. They must stay in the context.
         """
-        with Operation("quick").entered():
+        with Operation("quick").enter():
             session = self._enter(session_id)
             record = session.scribe.transcript(session.scribe.messages(messages))
             return self._put_once(
@@ -180,7 +180,7 @@ class Archive(Reader):
 
     def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
         """Remember the last event that an exporter received."""
-        with Operation("quick").entered():
+        with Operation("quick").enter():
             write_cursor(self.store, self._enter(session_id), exporter, span_id)
 
     def close(self) -> None:
@@ -236,7 +236,7 @@ class Archive(Reader):
             if outcome == "taken":
                 continue
             if outcome != "same":
-                self._log.archived(session, step, {name(digits): period}, trace)
+                self._log.record_saved(session, step, {name(digits): period}, trace)
             return StoredOutput(
                 path=f"/{name(digits)}",
                 address=self.store.address(key),
@@ -258,8 +258,6 @@ class Archive(Reader):
                 blobs = self.store.blobs(session.folder, f"{keys.OUTPUTS}/")
             except ArchiveError:
                 return {}  # the same text may then be stored twice, which is better than not at all
-            names = [
-                blob.key.removeprefix(f"{session.folder}/") for blob in blobs if not keys.is_hidden(blob.key)
-            ]
+            names = [blob.name for blob in blobs if not blob.hidden]
             session.outputs = {digest: name for name in names if (digest := keys.content_hash(name))}
         return session.outputs

@@ -36,17 +36,19 @@ _PART_CHARS = 48
 
 
 def check_session_id(session_id: str) -> None:
-    """Check that a session id is text.
+    """Check that a session id is text. Raises ArchiveError if it is not."""
+    check_type(session_id, str, "a session id", hint="Pass str(id), the same in every call")
+
+
+def check_type(value: object, kind: type, what: str, **details: str) -> None:
+    """Check the type of an argument. A bool is not an int.
 
     Raises:
-        ArchiveError: it is not.
+        ArchiveError: it is of another type.
     """
-    if not isinstance(session_id, str):
-        raise ArchiveError(
-            f"a session id must be a str, got {type(session_id).__name__}",
-            hint="Pass str(id), the same in every call",
-            reason="argument",
-        )
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        message = f"{what} must be {'an int' if kind is int else 'a str'}, got {type(value).__name__}"
+        raise ArchiveError(message, reason="argument", **details)
 
 
 def folder_for(session_id: str, cleaned_id: str) -> str:
@@ -102,10 +104,9 @@ def step_of(name: str) -> tuple[str, int] | None:
     return (match["kind"], int(match["step"])) if match else None
 
 
-def state_steps(folder: str, blob_keys: Iterable[str]) -> list[int]:
-    """Return the steps whose state files are among the keys of a folder, sorted."""
-    found = (step_of(key.removeprefix(f"{folder}/")) for key in blob_keys)
-    return sorted(step for kind, step in filter(None, found) if kind == "state")
+def state_steps(names: Iterable[str]) -> list[int]:
+    """Return the steps whose state files are among these names, sorted."""
+    return sorted(step for kind, step in filter(None, map(step_of, names)) if kind == "state")
 
 
 def history_step(name: str) -> int | None:

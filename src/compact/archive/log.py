@@ -65,7 +65,7 @@ class EventLog:
         else:
             session.spooling = False
 
-    def archived(
+    def record_saved(
         self, session: OpenSession, step: int, saved: Mapping[str, Period | None], trace: Trace | None
     ) -> None:
         """Record that files were saved, and how long each took where that is known."""

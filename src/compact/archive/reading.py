@@ -89,7 +89,7 @@ class Reader:
 
     def steps_in(self, folder: str) -> list[int]:
         """See `steps`."""
-        return keys.state_steps(folder, (blob.key for blob in self.store.blobs(folder, "state-")))
+        return keys.state_steps(blob.name for blob in self.store.blobs(folder, "state-"))
 
     def latest(self, session_id: str) -> Step | None:
         """Return the newest step, which holds the session's state; None before the first.
@@ -101,7 +101,7 @@ class Reader:
 
     def latest_in(self, folder: str) -> Step | None:
         """See `latest`."""
-        with Operation("step").entered():
+        with Operation("step").enter():
             steps = self.steps_in(folder)
             return self.step_in(folder, steps[-1]) if steps else None
 
@@ -115,13 +115,7 @@ class Reader:
 
     def step_in(self, folder: str, step: int) -> Step:
         """See `step`."""
-        if type(step) is not int:  # True would be step 1
-            raise ArchiveError(
-                f"a step must be an int, got {type(step).__name__}",
-                hint="`steps` lists the numbers that a session has",
-                key=folder,
-                reason="argument",
-            )
+        keys.check_type(step, int, "a step", hint="`steps` lists the numbers of a session", key=folder)
         data = self.store.read(f"{folder}/{keys.state_name(step)}")
         if data is None:
             raise _no_step(folder, step, self.steps_in(folder))
@@ -229,7 +223,7 @@ class Reader:
     def log_size(self, folder: str) -> int:
         """Return the size of a session's log in bytes. If it differs from before, there are other events."""
         parts = self.store.blobs(folder, keys.EVENTS.partition(".")[0])
-        return sum(blob.size for blob in parts if not keys.is_hidden(blob.key))
+        return sum(blob.size for blob in parts if not blob.hidden)
 
     def address(self) -> str:
         """Return where the archive lies, for people: a folder or a URL."""
@@ -250,14 +244,14 @@ class Reader:
         """See `listing`."""
         problem = None
         try:
-            with Operation("quick").entered():
-                blobs = self._readable(folder, self.store.blobs)
-                files = [*self._unnamed_pages(folder, blobs), *_infos(folder, blobs)]
+            with Operation("quick").enter():
+                blobs = self._readable_blobs(folder, self.store.blobs)
+                files = [*self._unnamed_pages(folder, blobs), *_infos(blobs)]
         except ArchiveError as error:
             if not isinstance(self.store, Spooling):
                 raise
             problem = error.message
-            files = _infos(folder, self._readable(folder, self.store.local_blobs))
+            files = _infos(self._readable_blobs(folder, self.store.local_blobs))
         return Listing(sorted(files, key=lambda info: info.path), problem)
 
     def read_text(self, session_id: str, path: str) -> str:
@@ -279,13 +273,7 @@ class Reader:
 
     def read_text_in(self, folder: str, path: str) -> str:
         """See `read_text`."""
-        if not isinstance(path, str):
-            raise ArchiveError(
-                f"a path must be a str, got {type(path).__name__}",
-                hint="`files` lists the paths that a session has",
-                key=folder,
-                reason="argument",
-            )
+        keys.check_type(path, str, "a path", hint="`files` lists the paths of a session", key=folder)
         shown = self._label(path)
         name = keys.virtual_name(path, shown)
         data = self.store.read(f"{folder}/{name}")
@@ -300,13 +288,13 @@ class Reader:
             )
         return data.decode("utf-8", "replace")
 
-    def _readable(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
+    def _readable_blobs(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
         return [blob for part in (keys.HISTORY, keys.OUTPUTS) for blob in list_blobs(folder, f"{part}/")]
 
     def _unnamed_pages(self, folder: str, blobs: list[Blob]) -> list[FileInfo]:
         """List the pages of committed steps that still have their attempt's name."""
-        present = {blob.key.removeprefix(f"{folder}/") for blob in blobs}
-        if not any(keys.is_hidden(name) and name.endswith("-history") for name in present):
+        present = {blob.name for blob in blobs}
+        if not any(blob.hidden and blob.name.endswith("-history") for blob in blobs):
             return []
         found = []
         for number in self.steps_in(folder):
@@ -329,10 +317,8 @@ class Reader:
         return None if step.pruned_at else self.file(folder, step, "history")
 
 
-def _infos(folder: str, blobs: list[Blob]) -> list[FileInfo]:
-    return [
-        FileInfo(blob.key.removeprefix(folder), blob.size) for blob in blobs if not keys.is_hidden(blob.key)
-    ]
+def _infos(blobs: list[Blob]) -> list[FileInfo]:
+    return [FileInfo(f"/{blob.name}", blob.size) for blob in blobs if not blob.hidden]
 
 
 def _no_step(folder: str, step: int | None, steps: list[int]) -> ArchiveError:

@@ -104,7 +104,7 @@ class Record:
         return FileRef(name, self.sha256, len(self.data), self.data.count(b"\n"))
 
 
-def already_stored(data: bytes) -> Record:
+def trust_stored(data: bytes) -> Record:
     """Return the record of bytes that came out of a store: they were redacted when first written."""
     return Record(data, _SEAL)
 
@@ -327,7 +327,7 @@ def to_wire(value: Any, where: str) -> Any:
     try:
         return _wire(value, where)
     except RecursionError:
-        raise _refused(where, "is nested too deeply, or contains itself") from None
+        raise _refusal(where, "is nested too deeply, or contains itself") from None
 
 
 def _wire(value: Any, where: str) -> Any:
@@ -336,16 +336,16 @@ def _wire(value: Any, where: str) -> Any:
     if isinstance(value, int):
         if value.bit_length() <= _INT_BITS:
             return value
-        raise _refused(where, "is an integer of more than 4,000 digits")
+        raise _refusal(where, "is an integer of more than 4,000 digits")
     if isinstance(value, float):
         if math.isfinite(value):
             return value
-        raise _refused(where, f"is {value}, which JSON does not know")
+        raise _refusal(where, f"is {value}, which JSON does not know")
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise _refused(where, f"has a key of type {type(key).__name__}")
-        return {key: _wire(entry, f"{where}.{_named(key)}") for key, entry in value.items()}
+                raise _refusal(where, f"has a key of type {type(key).__name__}")
+        return {key: _wire(entry, f"{where}.{_shown_key(key)}") for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_wire(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
     dump = getattr(value, "model_dump", None)
@@ -353,17 +353,17 @@ def _wire(value: Any, where: str) -> Any:
         try:
             data = dump_plain(dump)
         except ValueError as problem:
-            raise _refused(where, str(problem)) from problem
+            raise _refusal(where, str(problem)) from problem
         return _wire(data, where)
-    raise _refused(where, f"is of type {type(value).__name__}")
+    raise _refusal(where, f"is of type {type(value).__name__}")
 
 
-def _named(key: str) -> str:
+def _shown_key(key: str) -> str:
     # An error text can leak too, so a key that could hold a secret is not shown.
     return key if _PATH_KEY.fullmatch(key) else "..."
 
 
-def _refused(where: str, why: str) -> ArchiveError:
+def _refusal(where: str, why: str) -> ArchiveError:
     return ArchiveError(
         f"{where:.200} {why}",
         hint="The archive holds JSON only: turn the value into text, numbers, lists or objects first",

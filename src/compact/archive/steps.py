@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from compact.archive import keys
@@ -83,22 +83,20 @@ class Attempts:
     def tidy(self, session: OpenSession) -> None:
         """Finish steps whose process died after the commit point, and remove what dead attempts left."""
         blobs = self.store.blobs(session.folder)
-        for state in _unfinished(session.folder, blobs):
-            self._finish(session, state)
+        for state, step in self._unfinished_steps(session.folder, blobs):
+            if step is not None and step.pruned_at is None and self._may_finish(step.attempt, _age(state)):
+                self._finish(session, step)
         # In this order: an owner that is already gone cannot commit anything after the states were read.
-        dead = [blob.key for blob in blobs if keys.is_hidden(blob.key) and self._is_dead(blob)]
+        dead = [blob.key for blob in blobs if blob.hidden and self._is_dead(blob)]
         if dead:
-            needed = self._needed(session)
+            needed = self._needed_keys(session)
             if needed is not None:
                 self.store.delete(key for key in dead if key not in needed)
 
-    def _finish(self, session: OpenSession, state: Blob) -> None:
-        step = self._read(session.folder, state)
-        if step is None or step.pruned_at or not self._may_finish(step.attempt, _age(state)):
-            return
-        missing = self._unrecorded(session, step)
+    def _finish(self, session: OpenSession, step: Step) -> None:
+        missing = self._unrecorded_files(session, step)
         if missing:
-            self.log.archived(session, step.step, dict.fromkeys(missing), None)
+            self.log.record_saved(session, step.step, dict.fromkeys(missing), None)
             self.log.sync(session)
         # If this fails, the step stays readable under the attempt's names and the next writer tries again.
         with suppress(ArchiveError):
@@ -123,29 +121,31 @@ class Attempts:
         ours_and_ended = attempt.startswith(f"{owners.current()}-") and not is_temporary
         return ours_and_ended or owners.is_gone(attempt) or age > self.attempt_ttl_s
 
-    def _needed(self, session: OpenSession) -> set[str] | None:
+    def _needed_keys(self, session: OpenSession) -> set[str] | None:
         """Return the staged files of committed steps that could not be finished; None if that cannot be known."""
         needed: set[str] = set()
-        for state in _unfinished(session.folder, self.store.blobs(session.folder)):
-            step = self._read(session.folder, state)
+        for _, step in self._unfinished_steps(session.folder, self.store.blobs(session.folder)):
             if step is None:
                 return None
             if step.pruned_at is None:
                 needed.update(source for source, _ in _moves(session.folder, step))
         return needed
 
-    def _read(self, folder: str, state: Blob) -> Step | None:
-        """Read the step of a state file; None if it is gone or damaged, which `verify` reports and no session stops at."""
-        data = self.store.read(state.key)
-        found = keys.step_of(state.key.removeprefix(f"{folder}/"))
-        if data is None or found is None:
-            return None
-        try:
-            return self.reader.read_step(folder, found[1], data)
-        except ArchiveError:
-            return None
+    def _unfinished_steps(self, folder: str, blobs: list[Blob]) -> Iterator[tuple[Blob, Step | None]]:
+        """Yield, in order, the state files of steps that lack a file under its contract name: unfinished or pruned.
 
-    def _unrecorded(self, session: OpenSession, step: Step) -> list[str]:
+        The step is None if its state file is gone or damaged. `verify` reports that; it must not stop a session.
+        """
+        by_name = {blob.name: blob for blob in blobs}
+        for number in keys.state_steps(by_name):
+            state = by_name.get(keys.state_name(number))
+            if state and not by_name.keys() >= set(keys.file_names(number).values()):
+                data, step = self.store.read(state.key), None
+                with suppress(ArchiveError):
+                    step = None if data is None else self.reader.read_step(folder, number, data)
+                yield state, step
+
+    def _unrecorded_files(self, session: OpenSession, step: Step) -> list[str]:
         """List the files of a step that have no archival event yet."""
         recorded = set()
         for line in self.reader.event_lines(session.folder):
@@ -156,32 +156,23 @@ class Attempts:
         return [name for name in names if self.store.address(f"{session.folder}/{name}") not in recorded]
 
 
+@dataclass(eq=False)
 class Attempt:
     """One pass's claim on a step number. Use it in a `with` block: leaving the block without a commit removes every trace."""
 
-    def __init__(
-        self,
-        attempts: Attempts,
-        session: OpenSession,
-        attempt_id: str,
-        step: int,
-        dialect: str,
-        clean: CleanMessages,
-        operation: Operation,
-    ) -> None:
-        self.step = step
-        """The number that the step gets if it is committed."""
-        self._attempts = attempts
-        self._session = session
-        self._id = attempt_id
-        self._dialect = dialect
-        self._clean = clean
-        self._operation = operation
-        self._files: dict[str, FileRef] = {}
-        self._saved: dict[str, Period] = {}
-        self._expires = time.monotonic() + attempts.attempt_ttl_s / 2
-        self._open = True
-        self._revoked = False
+    _attempts: Attempts
+    _session: OpenSession
+    _id: str
+    step: int
+    """The number that the step gets if it is committed."""
+    _dialect: str
+    _clean: CleanMessages
+    _operation: Operation
+    _files: dict[str, FileRef] = field(default_factory=dict, init=False)
+    _saved: dict[str, Period] = field(default_factory=dict, init=False)
+    _began: float = field(default_factory=time.monotonic, init=False)
+    _open: bool = field(default=True, init=False)
+    _revoked: bool = field(default=False, init=False)
 
     @property
     def history_path(self) -> str:
@@ -215,7 +206,7 @@ class Attempt:
             ArchiveError: the commit could not be confirmed. The step exists whole or not at all; `latest` tells which
                 once the archive answers again.
         """
-        with self._operation.entered():
+        with self._operation.enter():
             self._check_open()
             attempts, folder, scribe = self._attempts, self._session.folder, self._session.scribe
             self.stage("summary", scribe.value(summary, "summary"))
@@ -250,7 +241,7 @@ class Attempt:
         """Give up the claim and remove what was staged. A no-op after a commit."""
         if not self._open:
             return
-        with suppress(ArchiveError), self._operation.entered():  # the next writer removes what stays
+        with suppress(ArchiveError), self._operation.enter():  # the next writer removes what stays
             self._attempts.store.delete(
                 f"{self._session.folder}/{keys.staged_name(self._id, kind)}"
                 for kind in keys.file_names(self.step)
@@ -273,7 +264,7 @@ class Attempt:
         """Do what follows the commit point. A failure here undoes nothing: the step is made."""
         attempts, session = self._attempts, self._session
         try:
-            attempts.log.archived(session, step.step, self._saved, trace)
+            attempts.log.record_saved(session, step.step, self._saved, trace)
             attempts.log.sync(session)
             attempts.store.publish(_moves(session.folder, step))
         except ArchiveError as problem:
@@ -291,7 +282,7 @@ class Attempt:
             raise ArchiveError(
                 f"this attempt at step {self.step} has ended", hint="Begin a new one", reason="attempt_ended"
             )
-        if time.monotonic() > self._expires:
+        if time.monotonic() > self._began + self._attempts.attempt_ttl_s / 2:
             # Other processes may soon treat its staged files as abandoned, so it must not commit any more.
             raise ArchiveError(
                 f"this attempt at step {self.step} is older than {self._attempts.attempt_ttl_s / 2:g} s",
@@ -302,17 +293,6 @@ class Attempt:
     def _close(self) -> None:
         self._open = False
         _active.discard(self._id)
-
-
-def _unfinished(folder: str, blobs: list[Blob]) -> list[Blob]:
-    """List the state files, in order, of steps that lack a file under its contract name: unfinished or pruned."""
-    by_key = {blob.key: blob for blob in blobs}
-    return [
-        state
-        for step in keys.state_steps(folder, by_key)
-        if (state := by_key.get(f"{folder}/{keys.state_name(step)}"))
-        and any(f"{folder}/{name}" not in by_key for name in keys.file_names(step).values())
-    ]
 
 
 def _age(blob: Blob) -> float:

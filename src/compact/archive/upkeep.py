@@ -49,8 +49,7 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
     if not keys.is_folder(folder):
         yield Defect(folder, folder, "orphan", "no session has a folder of this name")
         return
-    names = [blob.key.removeprefix(f"{folder}/") for blob in store.blobs(folder)]
-    names = [name for name in names if not keys.is_hidden(name)]
+    names = [blob.name for blob in store.blobs(folder) if not blob.hidden]
     if not names:
         return
     session_id = session_id_in(store.read(f"{folder}/{keys.SESSION}"))
@@ -58,7 +57,7 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
     if session_id is None:
         yield check.defect(keys.SESSION, "damaged", "the session's own record cannot be read")
     yield from check.step_numbers(names)
-    for step in keys.state_steps(folder, names):
+    for step in keys.state_steps(names):
         yield from check.step(step)
     yield from check.outputs(names)
     yield from check.events()
@@ -75,7 +74,7 @@ class _Check:
         return Defect(self.session_id, f"{self.folder}/{name}", code, message)
 
     def step_numbers(self, names: list[str]) -> Iterator[Defect]:
-        steps = keys.state_steps(self.folder, names)
+        steps = keys.state_steps(names)
         for missing in sorted(set(range(1, max(steps, default=0) + 1)) - set(steps)):
             yield self.defect(
                 keys.state_name(missing), "gap", f"step {missing} of {max(steps)} has no state file"
@@ -163,7 +162,7 @@ class Pruner:
                 )
             files = (blobs.get(f"{folder}/{ref.name}") for ref in step.files.values())
             yield from self._remove(session_id, step.step, [blob for blob in files if blob])
-        loose = self._unreferenced(folder, kept, list(blobs.values()))
+        loose = self._unreferenced_blobs(folder, kept, list(blobs.values()))
         yield from self._remove(session_id, None, loose)
         if (old or loose) and not self.dry_run:
             # A cache may still hold words of removed records.
@@ -177,17 +176,13 @@ class Pruner:
                 session_id, step, tuple(blob.key for blob in found), sum(blob.size for blob in found)
             )
 
-    def _unreferenced(self, folder: str, kept: list[Step], blobs: list[Blob]) -> list[Blob]:
+    def _unreferenced_blobs(self, folder: str, kept: list[Step], blobs: list[Blob]) -> list[Blob]:
         """List old outputs and removed messages whose names occur in no kept record.
 
         One that is newer than the newest step is kept, because a context that no step has seen yet may point to it.
         """
         before = min(self.before, moment(kept[0].committed_at))
-        old = [
-            blob
-            for blob in blobs
-            if keys.content_hash(blob.key.removeprefix(f"{folder}/")) and blob.modified < before
-        ]
+        old = [blob for blob in blobs if keys.content_hash(blob.name) and blob.modified < before]
         if not old:
             return []
         texts = [self.reader.file(folder, step, kind) for step in kept for kind in ("transcript", "summary")]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
+from operator import ge, le
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, PrivateAttr, ValidationError
@@ -32,6 +33,14 @@ from compact.errors import ConfigError
 
 _ARGUMENT = "argument"
 _DEFAULT = "default"
+_RESERVES = ("policy.hard_cap_buffer", "policy.reserve_output_tokens")
+_HOLDS = {"<=": le, ">=": ge}
+_ORDER = (
+    ("policy.target_pct", "<=", "policy.trigger_pct"),
+    ("policy.summarize_pct", ">=", "policy.trigger_pct"),
+    ("guard.warn_context_tokens", ">=", "guard.min_context_tokens"),
+)
+"""How settings must compare: if the first one was chosen, it must stand in this relation to the second."""
 
 
 class ConfigArguments(TypedDict, total=False):
@@ -84,9 +93,7 @@ class CompactConfig(AllSettings):
             ConfigError: the file cannot be read, or a setting is wrong. Names the file and the field.
         """
         file = sources.find_file() if path is None else path
-        config = cls.__new__(cls)
-        config._fill({} if file is None else sources.read_file(file), overrides)
-        return config
+        return cls._over({} if file is None else sources.read_file(file), overrides)
 
     @classmethod
     def preset(cls, name: str, **overrides: Unpack[ConfigArguments]) -> Self:
@@ -98,9 +105,7 @@ class CompactConfig(AllSettings):
         Raises:
             ConfigError: there is no such preset, or a setting is wrong.
         """
-        config = cls.__new__(cls)
-        config._fill(sources.from_preset(name), overrides)
-        return config
+        return cls._over(sources.from_preset(name), overrides)
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -142,6 +147,12 @@ class CompactConfig(AllSettings):
         return isinstance(other, CompactConfig) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # contains lists and mappings
+
+    @classmethod
+    def _over(cls, base: Mapping[str, Given], arguments: ConfigArguments) -> Self:
+        config = cls.__new__(cls)
+        config._fill(base, arguments)
+        return config
 
     def _fill(self, base: Mapping[str, Given], arguments: ConfigArguments) -> None:
         """Layer the environment and the arguments over `base`, then build and check all sections."""
@@ -186,17 +197,12 @@ def share_of(window: int, share: float) -> int:
 
 def yaml_text(value: Any) -> str:
     """Return a setting's value as a YAML file would hold it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return repr(value).removesuffix(".0")
-    if isinstance(value, list):
-        return f"[{', '.join(map(yaml_text, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {yaml_text(entry)}' for key, entry in value.items())}}}"
-    return str(value)
+    import yaml  # slow to import
+
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**9
+    )
+    return text.removesuffix("\n").removesuffix("\n...")
 
 
 def _stray(path: str, value: Any) -> WrongSetting:
@@ -208,31 +214,19 @@ def _stray(path: str, value: Any) -> WrongSetting:
 
 def _conflicts(config: CompactConfig) -> list[WrongSetting]:
     """Return settings that are right alone but conflict with each other. A default never conflicts with a choice."""
-    policy, guard, chosen = config.policy, config.guard, config._sources
+    chosen, window = config._sources, config.max_context_tokens
     found = []
-
-    def disagree(path: str, relation: str, other: str) -> None:
-        limit, value = show(config._value(other)), show(config._value(path))
-        found.append(
-            WrongSetting(path, f"{path} must be {relation} {other} ({limit}), got {value}", (other,))
-        )
-
-    reserves = ("policy.hard_cap_buffer", "policy.reserve_output_tokens")
-    window = config.max_context_tokens
     # Without chosen reserves, a window below the guard's minimum is left to the guard, which explains more.
-    is_for_guard = (
-        window is not None and window < guard.min_context_tokens and chosen.keys().isdisjoint(reserves)
-    )
-    if window is not None and config.budget(window) <= 0 and not is_for_guard:
-        text = f"{' + '.join(reserves)} must be smaller than max_context_tokens ({window}), got "
-        text += " + ".join(show(config._value(path)) for path in reserves)
-        found.append(WrongSetting(reserves[0], text, (reserves[1], "max_context_tokens")))
-    if "policy.target_pct" in chosen and policy.target_pct > policy.trigger_pct:
-        disagree("policy.target_pct", "<=", "policy.trigger_pct")
-    if policy.summarize_pct is not None and policy.summarize_pct < policy.trigger_pct:
-        disagree("policy.summarize_pct", ">=", "policy.trigger_pct")
-    if "guard.warn_context_tokens" in chosen and guard.warn_context_tokens < guard.min_context_tokens:
-        disagree("guard.warn_context_tokens", ">=", "guard.min_context_tokens")
+    is_checked = not chosen.keys().isdisjoint(_RESERVES)
+    if window and config.budget(window) <= 0 and (is_checked or window >= config.guard.min_context_tokens):
+        values = " + ".join(show(config._value(path)) for path in _RESERVES)
+        text = f"{' + '.join(_RESERVES)} must be smaller than max_context_tokens ({window}), got {values}"
+        found.append(WrongSetting(_RESERVES[0], text, (_RESERVES[1], "max_context_tokens")))
+    for path, relation, other in _ORDER:
+        value, limit = config._value(path), config._value(other)
+        if path in chosen and value is not None and not _HOLDS[relation](value, limit):
+            text = f"{path} must be {relation} {other} ({show(limit)}), got {show(value)}"
+            found.append(WrongSetting(path, text, (other,)))
     if config.archive.adapter == "s3" and config.archive.bucket is None:
         text = "archive.bucket must be set when archive.adapter is s3, got null"
         found.append(WrongSetting("archive.bucket", text, ("archive.adapter",)))

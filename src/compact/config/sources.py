@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from compact.config.problems import Kind, kind_of
-from compact.config.sections import SECTIONS, SETTINGS, ConfigSection
+from compact.config.sections import SECTIONS, SETTINGS, ConfigSection, PolicyConfig
 from compact.errors import ConfigError
 
 FILE_NAMES = ("compact.yaml", "compact.yml", "compact.json")
@@ -24,18 +24,11 @@ FILE_NAMES = ("compact.yaml", "compact.yml", "compact.json")
 
 PREFIX = "COMPACT_"
 
-_SHORT_SECTION = "policy."
-"""The fields of this section also have a variable without the section's name: COMPACT_TRIGGER_PCT."""
-
 VARIABLES: dict[str, str] = {
     **{PREFIX + path.replace(".", "__").upper(): path for path in SETTINGS},
-    **{
-        PREFIX + path.removeprefix(_SHORT_SECTION).upper(): path
-        for path in SETTINGS
-        if path.startswith(_SHORT_SECTION)
-    },
+    **{PREFIX + field.upper(): f"policy.{field}" for field in PolicyConfig.model_fields},
 }
-"""Environment variables and the settings that they set."""
+"""Environment variables and the settings that they set. The fields of `policy` also have a short name."""
 
 BLOCK = "compact"
 """The key of the context compaction PRD's block."""

@@ -18,7 +18,6 @@ from compact.engine.check import check_pinned, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.limits import Rules
-from compact.engine.stages.fold import record
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
@@ -96,7 +95,7 @@ class Pass:
             return Outcome(before, size, size, summaries=self.summaries)
         check_result(before, context)
         state, fingerprints = self.remember(context)
-        if not (yield Commit(record(context.folds, self.rules.strategy), state, fingerprints)):
+        if not (yield Commit(_record_folds(context), state, fingerprints)):
             return Outcome(before, size, size, lost_race=True)
         saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
         pruned = _count_pruned(before, context)
@@ -159,3 +158,25 @@ def _count_pruned(before: Sequence[Row], after: Context) -> PrunedMessages:
         tokens_before=after.desk.scale(total(before)),
         tokens_after=after.desk.scale(after.tokens),
     )
+
+
+def _record_folds(context: Context) -> dict[str, Any]:
+    """The content of the step's summary file."""
+    return {
+        "strategy": context.rules.strategy,
+        "summaries": [
+            {
+                "text": fold.text,
+                "summary_tokens": fold.row.tokens,
+                "input_tokens": fold.input_tokens,
+                "input_messages": fold.input_messages,
+                "positions": list(fold.positions),
+                "step": fold.step,
+                "transcript": fold.transcript,
+                "writer": fold.writer,
+                "strategy": fold.strategy,
+                "struck": list(fold.struck),
+            }
+            for fold in context.folds
+        ],
+    }

@@ -48,6 +48,15 @@ def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
         manager.observe(session_id, input_tokens=counted)
 
 
+def warn_server_managed(manager: CompactManager, session_id: str, fields: Sequence[str]) -> None:
+    """Warn, once per session, that compact leaves it alone because `fields` refer to a history on the provider's side."""
+    text = (
+        f"the provider keeps this conversation ({' or '.join(fields)}): only what is new is sent, so there is nothing to "
+        "compact; for compaction keep the history on your side"
+    )
+    manager.warn(session_id, "server_managed", text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCall:
     """A call that the manager prepares and the host sends. Raises as `CompactManager.call` does."""
@@ -68,15 +77,9 @@ class HostCall:
 
     def run(self, send: Callable[[Any], Any]) -> Any:
         """Return the reply of `send(messages)`. A stream reports its usage while it is read."""
+        request = self.session_id, self.items, lambda kept: send(self._fit(kept)), self.tools
         try:
-            reply = self.manager.call(
-                self.session_id,
-                self.items,
-                lambda kept: send(self._fit(kept)),
-                self.tools,
-                system=self.system,
-                dialect=self.dialect,
-            )
+            reply = self.manager.call(*request, system=self.system, dialect=self.dialect)
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
@@ -87,10 +90,9 @@ class HostCall:
         async def send_kept(kept: Sequence[Any]) -> Any:
             return await send(self._fit(kept))
 
+        request = self.session_id, self.items, send_kept, self.tools
         try:
-            reply = await self.manager.acall(
-                self.session_id, self.items, send_kept, self.tools, system=self.system, dialect=self.dialect
-            )
+            reply = await self.manager.acall(*request, system=self.system, dialect=self.dialect)
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
@@ -102,63 +104,71 @@ class HostCall:
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
-            return Stream(reply, on_event=self.observe)
+            return HostStream(reply, on_event=self.observe)
         self.observe(reply)
         return reply
 
     def observe(self, event: Any) -> None:
         """Pass on the usage in a reply or in an event of a stream, if there is any."""
         for path in ("usage", "response.usage", "message.usage"):
+            usage = None
             with suppress(AttributeError):
                 usage = attrgetter(path)(event)
-                if usage is not None:
-                    observe(self.manager, self.session_id, usage)
-                    return
+            if usage is not None:
+                observe(self.manager, self.session_id, usage)
+                return
 
 
-class Stream:
-    """A host's stream that repeats events read ahead and reports every event. Everything else passes through."""
+class Proxy:
+    """Stands for a host's object: attributes and context managers pass through, and entering returns the proxy."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def __enter__(self) -> Any:
+        self._target.__enter__()
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._target.__exit__(*problem)
+
+    async def __aenter__(self) -> Any:
+        await self._target.__aenter__()
+        return self
+
+    async def __aexit__(self, *problem: Any) -> None:
+        await self._target.__aexit__(*problem)
+
+
+class HostStream(Proxy):
+    """A host's stream that repeats events which were read ahead, and reports every event."""
 
     def __init__(
         self, stream: Any, head: Iterable[Any] = (), on_event: Callable[[Any], None] | None = None
     ) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._head = deque(head)
         self._on_event = on_event
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return self._report(self._head.popleft() if self._head else next(self._stream))
+        return self._report(self._head.popleft() if self._head else next(self._target))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     async def __anext__(self) -> Any:
-        return self._report(self._head.popleft() if self._head else await anext(self._stream))
+        return self._report(self._head.popleft() if self._head else await anext(self._target))
 
     def _report(self, event: Any) -> Any:
         if self._on_event is not None:
             self._on_event(event)
         return event
-
-    def __enter__(self) -> Any:
-        self._stream.__enter__()
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self._stream.__exit__(*problem)
-
-    async def __aenter__(self) -> Any:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *problem: Any) -> None:
-        await self._stream.__aexit__(*problem)
 
 
 _PREAMBLE = frozenset({"response.created", "response.in_progress", "response.queued"})
@@ -169,7 +179,7 @@ _REFUSALS = frozenset({"error", "response.error", "response.failed"})
 class StreamRefused(Exception):
     """A stream that started well and then refused the request. `stream` repeats everything from the beginning."""
 
-    def __init__(self, events: Sequence[Any], stream: Stream) -> None:
+    def __init__(self, events: Sequence[Any], stream: HostStream) -> None:
         problem = getattr(getattr(events[-1], "response", None), "error", None) or events[-1]
         self.code = getattr(problem, "code", None)
         self.message = getattr(problem, "message", None) or ""
@@ -177,7 +187,7 @@ class StreamRefused(Exception):
         super().__init__(f"{self.code}: {self.message}" if self.code else self.message)
 
 
-def read_ahead(stream: Any) -> Stream:
+def read_ahead(stream: Any) -> HostStream:
     """Read a Responses stream up to the model's first output, so that a refusal shows while a retry is possible.
 
     Raises:
@@ -191,7 +201,7 @@ def read_ahead(stream: Any) -> Stream:
     return _replay(head, stream)
 
 
-async def aread_ahead(stream: Any) -> Stream:
+async def aread_ahead(stream: Any) -> HostStream:
     """`read_ahead` for async streams."""
     head = []
     async for event in stream:
@@ -205,8 +215,8 @@ def _is_preamble(event: Any) -> bool:
     return getattr(event, "type", None) in _PREAMBLE
 
 
-def _replay(head: list[Any], stream: Any) -> Stream:
-    replayed = Stream(stream, head)
+def _replay(head: list[Any], stream: Any) -> HostStream:
+    replayed = HostStream(stream, head)
     if head and getattr(head[-1], "type", None) in _REFUSALS:
         raise StreamRefused(head, replayed)
     return replayed

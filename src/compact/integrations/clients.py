@@ -10,9 +10,10 @@ import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from compact.integrations.calls import HostCall, aread_ahead, read_ahead
+from compact.integrations.calls import HostCall, Proxy, aread_ahead, read_ahead, warn_server_managed
 from compact.runtime.manager import CompactManager
 from compact.runtime.wrapping import register
 
@@ -28,6 +29,14 @@ class RequestShape:
     """Fields that refer to a conversation which the provider keeps."""
     refuses_late: bool = False
     """Whether a stream may refuse the request after it started."""
+
+    def begin(self, reply: Any) -> Any:
+        """Return a reply that was not refused. Raises StreamRefused."""
+        return read_ahead(reply) if self.refuses_late and hasattr(reply, "__next__") else reply
+
+    async def abegin(self, reply: Any) -> Any:
+        """`begin` for async clients."""
+        return await aread_ahead(reply) if self.refuses_late and hasattr(reply, "__anext__") else reply
 
 
 _CHAT = RequestShape("chat", "messages", None)
@@ -59,11 +68,11 @@ for _package in ("openai", "anthropic"):
     register(_package, wrap)
 
 
-class _Part:
+class _Part(Proxy):
     """A part of a client. Attributes that lead to an intercepted method are parts too; the others are the client's own."""
 
     def __init__(self, target: Any, path: str, sender: _Sender) -> None:
-        self._target = target
+        super().__init__(target)
         self._path = path
         self._sender = sender
 
@@ -84,20 +93,6 @@ class _Part:
             return lambda *args, **settings: _Part(found(*args, **settings), "", self._sender)
         return found
 
-    def __enter__(self) -> _Part:
-        self._target.__enter__()
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self._target.__exit__(*problem)
-
-    async def __aenter__(self) -> _Part:
-        await self._target.__aenter__()
-        return self
-
-    async def __aexit__(self, *problem: Any) -> None:
-        await self._target.__aexit__(*problem)
-
 
 @dataclass(frozen=True, slots=True)
 class _Sender:
@@ -111,37 +106,30 @@ class _Sender:
     ) -> Callable[..., Any]:
         """Return a client's method that also takes `session_id=`."""
 
+        def post(request: dict[str, Any], messages: Any) -> Any:
+            return original(**{**request, shape.messages: messages})
+
         def open_stream(**request: Any) -> Any:
             call = self._prepare(shape, request)
-            if call is None:
-                return original(**request)
-            return _StreamManager(
-                call, lambda messages: original(**{**request, shape.messages: messages}), shape.refuses_late
+            return (
+                original(**request) if call is None else _StreamManager(call, partial(post, request), shape)
             )
 
         def send(**request: Any) -> Any:
             call = self._prepare(shape, request)
             if call is None:
                 return original(**request)
-
-            def send_fitting(messages: Any) -> Any:
-                reply = original(**{**request, shape.messages: messages})
-                return read_ahead(reply) if shape.refuses_late and hasattr(reply, "__next__") else reply
-
-            return call.run(send_fitting)
+            return call.run(lambda messages: shape.begin(post(request, messages)))
 
         async def asend(**request: Any) -> Any:
             call = self._prepare(shape, request)
             if call is None:
                 return await original(**request)
 
-            async def send_fitting(messages: Any) -> Any:
-                reply = await original(**{**request, shape.messages: messages})
-                return (
-                    await aread_ahead(reply) if shape.refuses_late and hasattr(reply, "__anext__") else reply
-                )
+            async def post_and_begin(messages: Any) -> Any:
+                return await shape.abegin(await post(request, messages))
 
-            return await call.arun(send_fitting)
+            return await call.arun(post_and_begin)
 
         if is_stream:
             return open_stream
@@ -152,21 +140,17 @@ class _Sender:
         session_id = request.pop("session_id", None) or self.session_id
         given = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(given.get(field) is not None for field in shape.server_managed):
-            self.manager.warn(
-                session_id,
-                "server_managed",
-                f"the provider keeps this conversation ({' or '.join(shape.server_managed)}): only what is new is "
-                "sent, so there is nothing to compact",
-            )
+            warn_server_managed(self.manager, session_id, shape.server_managed)
             return None
         messages = given.get(shape.messages)
         if messages is None:
             return None
+        items = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
         return HostCall(
             manager=self.manager,
             session_id=session_id,
-            items=[{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages),
-            original=messages,
+            items=items,
+            original=messages if isinstance(messages, str) else items,
             restore=lambda kept: kept,
             dialect=shape.dialect,
             tools=given.get("tools"),
@@ -183,10 +167,10 @@ def _is_omitted(value: Any) -> bool:
 class _StreamManager:
     """What a client's `stream()` returns. The request is sent on entering, so that is where it is made to fit."""
 
-    def __init__(self, call: HostCall, open_stream: Callable[[Any], Any], refuses_late: bool) -> None:
+    def __init__(self, call: HostCall, open_stream: Callable[[Any], Any], shape: RequestShape) -> None:
         self._call = call
         self._open = open_stream
-        self._refuses_late = refuses_late
+        self._shape = shape
         self._inner: Any = None
         self._stream: Any = None
 
@@ -197,7 +181,7 @@ class _StreamManager:
             inner = self._open(messages)
             stream = inner.__enter__()
             self._inner = inner
-            return read_ahead(stream) if self._refuses_late else stream
+            return self._shape.begin(stream)
 
         self._stream = self._call.run(send)
         return self._stream
@@ -213,7 +197,7 @@ class _StreamManager:
             inner = self._open(messages)
             stream = await inner.__aenter__()
             self._inner = inner
-            return await aread_ahead(stream) if self._refuses_late else stream
+            return await self._shape.abegin(stream)
 
         self._stream = await self._call.arun(send)
         return self._stream

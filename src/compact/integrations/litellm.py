@@ -42,8 +42,12 @@ class CompactHook:
         def prepare(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[HostCall, Callable[[Any], Any]]:
             # All arguments by name: `completion("gpt-4o", messages)` is valid too.
             given = {**dict(zip(places, args, strict=False)), **named}
-            own = given.pop("session_id", None)
-            call = self._prepare(given, own)
+            own, items = given.pop("session_id", None), list(given.get("messages") or ())
+            told = (given.get("metadata") or {}).get("session_id")
+            name = own or name_session(self._manager, self._session_id, given, items, lambda: "litellm", told)
+            call = HostCall(
+                manager=self._manager, session_id=name, items=items, original=items, tools=given.get("tools")
+            )
             return call, lambda messages: completion(**{**given, "messages": messages})
 
         @functools.wraps(completion)
@@ -57,11 +61,3 @@ class CompactHook:
             return await call.arun(complete)
 
         return asend if inspect.iscoroutinefunction(inspect.unwrap(completion)) else send
-
-    def _prepare(self, given: dict[str, Any], own: str | None) -> HostCall:
-        items = list(given.get("messages") or ())
-        told = (given.get("metadata") or {}).get("session_id")
-        name = own or name_session(self._manager, self._session_id, given, items, lambda: "litellm", told)
-        return HostCall(
-            manager=self._manager, session_id=name, items=items, original=items, tools=given.get("tools")
-        )

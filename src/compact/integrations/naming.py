@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from itertools import chain, count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,11 +40,9 @@ class Conversations:
             for name, (given, kept) in reversed(self._known.items()):
                 if continues(items, given) or continues(items, kept):
                     return name
-            wanted = name = default()
-            count = 1
-            while name in self._known:
-                count += 1
-                name = f"{wanted}.{count}"
+            wanted = default()
+            names = chain([wanted], (f"{wanted}.{number}" for number in count(2)))
+            name = next(name for name in names if name not in self._known)
             self._known[name] = list(items), list(items)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
@@ -61,8 +60,7 @@ class Conversations:
 
 def continues(items: Sequence[Any], before: Sequence[Any]) -> bool:
     """Return whether `items` starts with all of `before`. Nothing continues an empty list."""
-    count = len(before)
-    return 0 < count <= len(items) and list(items[:count]) == list(before)
+    return 0 < len(before) <= len(items) and list(items[: len(before)]) == list(before)
 
 
 _conversations: WeakKeyDictionary[CompactManager, Conversations] = WeakKeyDictionary()

@@ -16,14 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compact import tokens
 from compact.archive import Backend, history_path
+from compact.archive.recall import RecallTool
 from compact.config import CompactConfig, share_of
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
 from compact.runtime.manager import DEFAULT_SESSION, CompactManager
 from compact.runtime.services import CompactionStats
-from compact.tokens import Meter
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.models import model_table
 from compact.tokens.windows import DEFAULT_TOKENS, window_of
@@ -93,8 +92,7 @@ class ContextManagementMiddleware:
         self.config = config or ContextConfig()
         self.filesystem = filesystem_backend
         self.history: list[CompactionResult] = []
-        self._meter = Meter(_model_counted_by(tokenizer))
-        self.manager = CompactManager(_settings(self.config, self._meter.model), archive=filesystem_backend)
+        self.manager = CompactManager(_settings(self.config, tokenizer), archive=filesystem_backend)
         """The manager that does the work."""
         self._events_seen = len(self._events())
 
@@ -102,11 +100,11 @@ class ContextManagementMiddleware:
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text."""
-        return self._meter.count_text(text)
+        return self.manager.meter().count_text(text)
 
     def count_message_tokens(self, messages: list[Any]) -> int:
         """Count the tokens of a request with these messages: everything that is sent, including calls and arguments."""
-        return self._meter.estimate(messages).total
+        return self.manager.meter().estimate(messages).total
 
     def get_context_limit(self, model: str) -> int:
         """Return the model's window in tokens; 128,000 for an unknown model."""
@@ -130,8 +128,7 @@ class ContextManagementMiddleware:
     def process_tool_result(self, result: str, tool_name: str, tool_call_id: str) -> str:
         """Return a tool result as it should go into the context. One that cannot be stored stays unchanged."""
         with self._recording(lambda: self.count_tokens(result)):
-            shown: str = self.manager.process_tool_result(result, tool_name, tool_call_id)
-            return shown
+            return self.manager.process_tool_result(result, tool_name, tool_call_id)
 
     # --- the session
 
@@ -142,8 +139,7 @@ class ContextManagementMiddleware:
             MessageError: an entry is not a message.
         """
         with self._recording(lambda: self._size(messages, model)):
-            reduced: list[Any] = self.manager.reduce(DEFAULT_SESSION, messages, model=model or None)
-            return reduced
+            return self.manager.reduce(DEFAULT_SESSION, messages, model=model or None)
 
     async def summarize_conversation(
         self, messages: list[Any], model: str, summarization_agent: Any = None
@@ -159,14 +155,13 @@ class ContextManagementMiddleware:
         if self._size(messages, model) < threshold:
             return messages
         with self._recording(lambda: self._size(messages, model)):
-            folded: list[Any] = await self.manager.amanual_compact(
+            return await self.manager.amanual_compact(
                 DEFAULT_SESSION,
                 messages,
                 note="summarize_conversation",
                 model=model or None,
                 summarization_agent=summarization_agent,
             )
-            return folded
 
     async def manage_context(
         self, messages: list[Any], model: str, summarization_agent: Any = None
@@ -176,10 +171,7 @@ class ContextManagementMiddleware:
         Raises as `summarize_conversation` does.
         """
         with self._recording(lambda: self._size(messages, model)):
-            managed: list[Any] = await self.manager.manage_context(
-                messages, model or None, summarization_agent
-            )
-            return managed
+            return await self.manager.manage_context(messages, model or None, summarization_agent)
 
     # --- what happened
 
@@ -191,16 +183,16 @@ class ContextManagementMiddleware:
         """Return text for the agent's system prompt: what happens to its context, and how to read things back."""
         return self.manager.get_system_prompt_segment()
 
-    def recovery_tools(self) -> dict[str, Any]:
+    def recovery_tools(self) -> dict[str, RecallTool]:
         """Return read_file, grep, ls and search over what left the context, for an agent whose host has none."""
-        return self.manager.recovery_tools(DEFAULT_SESSION)
+        return self.manager.recall_tools(DEFAULT_SESSION)
 
     def close(self) -> None:
         """Stop background work."""
         self.manager.close()
 
     def _size(self, messages: list[Any], model: str) -> int:
-        return tokens.estimate(messages, model=model or self._meter.model).total
+        return self.manager.meter(model or None).estimate(messages).total
 
     @contextmanager
     def _recording(self, size_before: Callable[[], int]) -> Iterator[None]:
@@ -224,11 +216,10 @@ class ContextManagementMiddleware:
         events = self._events(self._events_seen)
         self._events_seen += len(events)
         found: dict[str, list[str]] = {}
-        for event in events:
-            if isinstance(event.properties, Offload):
-                found.setdefault("offload", []).append(event.properties.file_path)
-            elif isinstance(event.properties, CallsShrunk):
-                found.setdefault("compact", []).append(event.properties.file_path)
+        for properties in (event.properties for event in events):
+            if isinstance(properties, Offload | CallsShrunk):
+                strategy = "offload" if isinstance(properties, Offload) else "compact"
+                found.setdefault(strategy, []).append(properties.file_path)
         return found
 
     def _events(self, start: int = 0) -> list[Event]:
@@ -245,13 +236,13 @@ class ContextManagementMiddleware:
         return [history_path(outcome.step)]
 
 
-def _settings(config: ContextConfig, model: str) -> CompactConfig:
+def _settings(config: ContextConfig, tokenizer: str) -> CompactConfig:
     summarizer = config.summarization_model or {}
     return CompactConfig.preset(
         "progressive",
-        # The default model counts like `model` but has a name of its own, so that a call which names `model` gets
-        # that model's window and only a call which names none gets the default one.
-        model=f"default/{model}",
+        # The default model counts with `tokenizer` but has a name of its own, so that only a call which names no model
+        # gets the default window.
+        model=f"default/{_model_counted_by(tokenizer)}",
         max_context_tokens=DEFAULT_TOKENS,
         windows=config.model_context_limits,
         policy={
@@ -275,7 +266,7 @@ def _settings(config: ContextConfig, model: str) -> CompactConfig:
 
 
 def _model_counted_by(tokenizer: str) -> str:
-    """A model whose own tokenizer it is."""
+    """Return a model whose own tokenizer it is."""
     for name, profile in model_table().profiles.items():
         if profile.exact and profile.encoding == tokenizer:
             return name

@@ -1,6 +1,6 @@
 """Recall tools for plain loops: offered in one line, answered in one line.
 
-tools = RecoveryTools(manager, session_id)
+tools = RecallTools(manager, session_id)
 reply = client.chat.completions.create(messages=messages, tools=[*mine, *tools.chat], ...)
 messages += tools.answers(reply)
 """
@@ -8,6 +8,7 @@ messages += tools.answers(reply)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compact.archive.recall import run
@@ -16,37 +17,33 @@ from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
 from compact.runtime.manager import CompactManager
 
-__all__ = ["RecoveryTools"]
+__all__ = ["RecallTools", "RecoveryTools"]
 
 
-class RecoveryTools:
+class RecallTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
     `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
-        self._tools = manager.recovery_tools(session_id)
-        self._prefix = prefix
+        self._tools = {f"{prefix}{name}": tool for name, tool in manager.recall_tools(session_id).items()}
+        self._described = [replace(tool, name=name) for name, tool in self._tools.items()]
 
     @property
     def chat(self) -> list[dict[str, Any]]:
         """Schemas for OpenAI's chat completions."""
-        found = [tool.openai() for tool in self._tools.values()]
-        return [{**tool, "function": self._add_prefix(tool["function"])} for tool in found]
+        return [tool.openai() for tool in self._described]
 
     @property
     def responses(self) -> list[dict[str, Any]]:
         """Schemas for OpenAI's Responses."""
-        return [self._add_prefix(tool.responses()) for tool in self._tools.values()]
+        return [tool.responses() for tool in self._described]
 
     @property
     def anthropic(self) -> list[dict[str, Any]]:
         """Schemas for Anthropic's messages."""
-        return [self._add_prefix(tool.anthropic()) for tool in self._tools.values()]
-
-    def _add_prefix(self, schema: dict[str, Any]) -> dict[str, Any]:
-        return {**schema, "name": f"{self._prefix}{schema['name']}"}
+        return [tool.anthropic() for tool in self._described]
 
     def answers(self, reply: Any) -> list[dict[str, Any]]:
         """Return the answers to a reply's calls of these tools, for the next request. Other calls are left to the host.
@@ -55,13 +52,16 @@ class RecoveryTools:
         Anthropic. `reply` is the client's reply, its message or its output, as an object or as a dict. Never raises
         because of what the model wrote.
         """
-        found = []
-        for dialect, item in _messages_of(reply):
-            for call in get(dialect).read(item).calls:
-                name = call.name.removeprefix(self._prefix)
-                if call.name.startswith(self._prefix) and name in self._tools:
-                    found.append(_to_result(dialect, call, run(self._tools, name, call.arguments)))
-        return found
+        return [
+            _to_result(dialect, call, run(self._tools, call.name, call.arguments))
+            for dialect, item in _messages_of(reply)
+            for call in get(dialect).read(item).calls
+            if call.name in self._tools
+        ]
+
+
+RecoveryTools = RecallTools
+"""The former name of `RecallTools`."""
 
 
 def _messages_of(reply: Any) -> Iterable[tuple[str, Any]]:

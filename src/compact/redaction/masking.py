@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from compact.redaction.fields.value_judge import is_secret_leaf
 from compact.redaction.rules.matches import Finding, merge
@@ -24,7 +24,7 @@ class Masking:
 
     def __init__(self, scanner: Scanner, memory: SecretMemory | None = None) -> None:
         self.field_names = scanner.field_names
-        self.by_rule: Counter[str] = Counter()
+        self.by_rule: defaultdict[str, int] = defaultdict(int)
         self._scanner = scanner
         self._memory = memory
         self._clean: set[str] = set()
@@ -75,7 +75,8 @@ class Masking:
             found = self.find(text)
             if not found:
                 break
-            self.by_rule.update(finding.rule for finding in found)
+            for finding in found:
+                self.by_rule[finding.rule] += 1
             text = _replace(text, found)
             total += len(found)
         return text, total

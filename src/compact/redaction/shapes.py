@@ -116,7 +116,7 @@ def looks_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
         return False
     if body.isdigit():
         return len(body) >= 10
-    if is_symbol_soup(body):
+    if _is_symbol_soup(body):
         return True
     if has_digit(body):
         return surprise(body) >= _RANDOM_SURPRISE
@@ -142,7 +142,7 @@ def has_digit(value: str) -> bool:
     return _DIGIT.search(value, 0, _SAMPLE_CHARS) is not None
 
 
-def is_symbol_soup(value: str) -> bool:
+def _is_symbol_soup(value: str) -> bool:
     """Whether it has several different punctuation marks and no blanks, as generated passwords do and names do not."""
     marks = {char for char in value[:_SAMPLE_CHARS] if char in "!#$%&*+;<>?@[]^{|}~()"}
     return len(value) >= 10 and len(marks) >= 4 and not any(char.isspace() for char in value)

@@ -34,7 +34,7 @@ from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.overflow.surviving import Learn, Learned, Request, input_tokens
 from compact.runtime.services import CompactionStats, Services
 from compact.runtime.session_cache import Session, SessionCache
-from compact.runtime.settings import check_model_window, desk_for, rules_for
+from compact.runtime.settings import check_model_window, rules_for
 from compact.runtime.summarizing import Summarizer
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
@@ -489,13 +489,20 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return self._learned.narrow(name, found)
 
     def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
-        services = self.services
-        return desk_for(
-            self.config,
-            dialect,
-            meter,
-            services.redactor(session.id).redact,
-            lambda message: services.rewrite(session, message, dialect),
+        services, offload = self.services, self.config.offload
+        return Desk(
+            dialect=dialect,
+            count=lambda message: meter.count_item(dialect.write(message), dialect),
+            count_text=meter.count_text,
+            scale=meter.scale,
+            redact=services.redactor(session.id).redact,
+            rewrite=lambda message: services.rewrite(session, message, dialect),
+            large_result_tokens=offload.large_result_tokens,
+            preview_lines=offload.preview_lines,
+            preview_tokens=offload.preview_tokens,
+            excerpt_share=offload.excerpt_share,
+            write_tools=frozenset(offload.write_tools),
+            fallback=self.config.summary.fallback,
         )
 
     # --- overflow

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from compact.config import CompactConfig, share_of
-from compact.engine.context import Desk
 from compact.engine.limits import Rules
 from compact.errors import WindowTooSmall
 from compact.events import PolicyInForce, Warned
-from compact.messages import Message
-from compact.messages.dialects import Dialect
 from compact.summaries import strategies
-from compact.tokens import Meter
 from compact.tokens.windows import Window, check_window
 
 _LARGER = "Use a model, or a server, with a larger context window"
@@ -67,31 +61,6 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
             hard_cap_buffer=policy.hard_cap_buffer,
             strategy=policy.strategy,
         ),
-    )
-
-
-def desk_for(
-    config: CompactConfig,
-    dialect: Dialect,
-    meter: Meter,
-    redact: Callable[[str], str],
-    rewrite: Callable[[Message], Message],
-) -> Desk:
-    """The desk that the stages work with."""
-    offload = config.offload
-    return Desk(
-        dialect=dialect,
-        count=lambda message: meter.count_item(dialect.write(message), dialect),
-        count_text=meter.count_text,
-        scale=meter.scale,
-        redact=redact,
-        rewrite=rewrite,
-        large_result_tokens=offload.large_result_tokens,
-        preview_lines=offload.preview_lines,
-        preview_tokens=offload.preview_tokens,
-        excerpt_share=offload.excerpt_share,
-        write_tools=frozenset(offload.write_tools),
-        fallback=config.summary.fallback,
     )
 
 

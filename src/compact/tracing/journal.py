@@ -98,7 +98,7 @@ class Journal:
         """
         if emit.span is None:
             emit = replace(emit, span=self._recorder.span_now(session_id))
-        if isinstance(emit.properties, LOGGED):
+        if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
             log_event(session_id, emit.properties, partial(self._redact, session_id))
         pending = _Pending(session_id, step, emit)
         for noticed in self._noticing:

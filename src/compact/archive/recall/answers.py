@@ -92,13 +92,13 @@ def cut_near(text: str, end: int) -> int:
     return place if place > start else end
 
 
-def quoted(text: str, limit: int = 200) -> str:
+def quote(text: str, limit: int = 200) -> str:
     """Quote something that a model wrote: on one line, without control characters, shortened."""
     shown = repr(text[:limit])
     return shown if len(text) <= limit and len(shown) <= limit + 2 else f"{shown[:limit]}…'"
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """Format a number and what it counts: `1 file`, `2,000 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

@@ -12,14 +12,14 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from compact.archive import keys
 from compact.archive.reading import FileInfo, Reader
 from compact.archive.recall.passages import split
 from compact.archive.recall.terms import terms
-from compact.archive.records import already_stored, digest
+from compact.archive.records import digest, trust_stored
 from compact.errors import ArchiveError
 
 INDEX = f"{keys.CACHES}/search"
@@ -154,7 +154,7 @@ class SearchIndex:
         store = self._archive.store
         if store.adapter in _SAVING_ADAPTERS:
             with suppress(ArchiveError):  # it is only a cache, and the next process builds its own
-                store.replace(self._key(), already_stored(_head(image) + b"\n" + image))
+                store.replace(self._key(), trust_stored(_head(image) + b"\n" + image))
 
 
 class _UnusableError(Exception):
@@ -187,9 +187,8 @@ def _add_file(database: sqlite3.Connection, path: str, size: int, text: str) -> 
         for passage in split(text, path):
             words = text[passage.start : passage.end]
             number = _passage_number(database, words)
-            place = (number, file, passage.start, passage.end)
-            lines = (passage.first_line, passage.last_line, passage.column, passage.message)
-            database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place + lines)
+            place = (number, file, *astuple(passage))  # the columns are the passage's fields
+            database.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
 
 
 def _passage_number(database: sqlite3.Connection, words: str) -> int:

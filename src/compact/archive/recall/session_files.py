@@ -1,18 +1,13 @@
 """What the recall tools do: read, grep, list and search the files of one session, a page at a time.
 
-Their signatures are what a model sees as the JSON schema of their arguments. A path that a model names is looked up in the
-list of what there is, never opened as it stands.
+A path that a model names is looked up in the list of what there is, never opened as it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from functools import partial
 from itertools import islice
-from typing import Annotated
-
-from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf
 
 from compact.archive.keys import VIRTUAL_FOLDERS
 from compact.archive.reading import FileInfo, Listing, Reader
@@ -21,9 +16,9 @@ from compact.archive.recall.answers import (
     BoundedLines,
     CannotAnswer,
     answer,
-    counted,
     cut_near,
-    quoted,
+    plural,
+    quote,
 )
 from compact.archive.recall.grep import LinePattern, Match
 from compact.archive.recall.search import Hit, SearchIndex
@@ -31,9 +26,6 @@ from compact.archive.recall.search import Hit, SearchIndex
 ROOT = "/"
 _MOST_COUNTED = 1_000
 """Matching lines that `grep` counts before it stops searching."""
-_MOST_CONTEXT = 10
-_MOST_HITS = 20
-_LARGEST = 10**12
 _BEFORE_MATCH = 200
 """Characters of a long line that are shown before its match."""
 _LEAST_HIT_CHARS = 500
@@ -41,20 +33,6 @@ _NOTE_CHARS = 100
 """Room for the note after a line that was cut."""
 _SHOWN = 20
 _PROBLEM_CHARS = 300
-
-
-def _reject_bool(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError("a boolean is not an integer")
-    return value
-
-
-Where = Annotated[
-    InstanceOf[str],
-    Field(description="A file, or a folder: / is both folders.", examples=["/conversation_history"]),
-]
-Natural = Annotated[int, Field(ge=0), BeforeValidator(_reject_bool), AfterValidator(partial(min, _LARGEST))]
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_reject_bool), AfterValidator(partial(min, _LARGEST))]
 
 
 class SessionFiles:
@@ -66,66 +44,35 @@ class SessionFiles:
         self._limits = limits
         self._index = SearchIndex(archive, session_id)
 
-    def read_file(
-        self,
-        path: Annotated[
-            InstanceOf[str],
-            Field(
-                description="The file, as ls and the pointers in the conversation name it.",
-                examples=["/conversation_history/step-001.md"],
-            ),
-        ],
-        offset: Annotated[Natural, Field(description="Lines to skip.")] = 0,
-        limit: Annotated[Positive | None, Field(description="Lines to read at most.")] = None,
-        column: Annotated[
-            Natural,
-            Field(description="Characters of the first line to skip: pages through a very long line."),
-        ] = 0,
-    ) -> str:
+    def read_file(self, path: str, offset: int = 0, limit: int | None = None, column: int = 0) -> str:
         """Show lines of a file, numbered from 1, after the first `offset` lines."""
         name = _find_file(self._listing(), path).path
         lines = _lines(self._archive.read_text(self._session_id, name))
         if not lines:
             return answer(f"read_file {name}: the file is empty")
         if offset >= len(lines):
-            raise CannotAnswer(f"{name} has {counted(len(lines), 'line')}: offset {offset} is behind its end")
+            raise CannotAnswer(f"{name} has {plural(len(lines), 'line')}: offset {offset} is past its end")
         if column and column >= len(lines[offset]):
-            length = counted(len(lines[offset]), "character")
-            raise CannotAnswer(f"line {offset + 1} of {name} has {length}: column {column} is behind its end")
+            length = plural(len(lines[offset]), "character")
+            raise CannotAnswer(f"line {offset + 1} of {name} has {length}: column {column} is past its end")
         wanted = min(limit or self._limits.max_lines, self._limits.max_lines, len(lines) - offset)
         page = BoundedLines(self._limits.text_chars)
         for number in range(offset, offset + wanted):
             alone = wanted == 1 or (number == offset and column > 0)
-            if not page.add(self._numbered(lines[number], number, column if number == offset else 0, alone)):
+            if not page.add(
+                self._number_line(lines[number], number, column if number == offset else 0, alone)
+            ):
                 break
         end = offset + len(page.lines)
-        notes = [f"it goes on: read_file with offset={end}"] if end < len(lines) else []
+        notes = [f"more follows: read_file with offset={end}"] if end < len(lines) else []
         return answer(f"read_file {name}: lines {offset + 1}-{end} of {len(lines)}", page.lines, notes)
 
-    def grep(
-        self,
-        pattern: Annotated[
-            InstanceOf[str],
-            Field(
-                description="A regular expression in RE2 syntax, matched against each line.",
-                examples=["def \\w+_total"],
-            ),
-        ],
-        path: Where = ROOT,
-        ignore_case: Annotated[bool, Field(description="Whether capital letters do not matter.")] = False,
-        context: Annotated[
-            Natural,
-            Field(
-                description="Lines to show before and after each match.",
-                json_schema_extra={"maximum": _MOST_CONTEXT},
-            ),
-        ] = 1,
-    ) -> str:
+    def grep(self, pattern: str, path: str = ROOT, ignore_case: bool = False, context: int = 1) -> str:
         """Show lines that match, with their places and their neighbours."""
         try:
             compiled = LinePattern(pattern, ignore_case=ignore_case)
         except ValueError as problem:
-            hint = "RE2 has no lookaround and no backreferences; a backslash before ( [ { . * + ? finds the character"
+            hint = "RE2 has no lookaround and no backreferences; put a backslash before ( [ { . * + ? to find the character itself"
             raise CannotAnswer(f"{problem}. {hint}") from None
         listing = self._listing()
         files, gaps = _find_files(listing, path), _about_gaps(listing)
@@ -142,67 +89,50 @@ class SessionFiles:
                 break
         if not total:
             return answer(
-                f"grep {quoted(pattern)}: no line matches in {counted(len(files), 'file')}", notes=gaps
+                f"grep {quote(pattern)}: no line matches in {plural(len(files), 'file')}", notes=gaps
             )
-        count = f"{'at least ' if total >= _MOST_COUNTED else ''}{counted(total, 'matching line')}"
+        count = f"{'at least ' if total >= _MOST_COUNTED else ''}{plural(total, 'matching line')}"
         notes = [f"{shown} of them are shown: narrow the pattern or the path"] if shown < total else []
-        headline = f"grep {quoted(pattern)}: {count} in {counted(in_files, 'file')}"
+        headline = f"grep {quote(pattern)}: {count} in {plural(in_files, 'file')}"
         return answer(headline, page.lines, [*notes, *gaps])
 
-    def ls(
-        self,
-        path: Where = ROOT,
-        offset: Annotated[Natural, Field(description="Files to skip.")] = 0,
-    ) -> str:
+    def ls(self, path: str = ROOT, offset: int = 0) -> str:
         """Show the files of a folder, with their sizes."""
         listing = self._listing()
         files, gaps = _find_files(listing, path), _about_gaps(listing)
         if not files:
             folders = " and ".join(VIRTUAL_FOLDERS)
-            return answer(f"ls {quoted(path)}: no files yet. The folders are {folders}", notes=gaps)
+            return answer(f"ls {quote(path)}: no files yet. The folders are {folders}", notes=gaps)
         page = BoundedLines(self._limits.text_chars)
         for info in files[offset : offset + self._limits.max_lines]:
-            if not page.add(_described(info)):
+            if not page.add(_describe(info)):
                 break
         end = offset + len(page.lines)
-        notes = [f"it goes on: ls with offset={end}"] if end < len(files) else []
-        return answer(f"ls {quoted(path)}: {counted(len(files), 'file')}", page.lines, [*notes, *gaps])
+        notes = [f"more follows: ls with offset={end}"] if end < len(files) else []
+        return answer(f"ls {quote(path)}: {plural(len(files), 'file')}", page.lines, [*notes, *gaps])
 
-    def search(
-        self,
-        query: Annotated[
-            InstanceOf[str],
-            Field(
-                description="Words that stand near what you look for, in any order.",
-                examples=["timeout of the payment client"],
-            ),
-        ],
-        limit: Annotated[
-            Positive,
-            Field(description="Passages to show at most.", json_schema_extra={"maximum": _MOST_HITS}),
-        ] = 5,
-    ) -> str:
+    def search(self, query: str, limit: int = 5) -> str:
         """Show the passages that fit a query best."""
         room = self._limits.text_chars
-        hits = self._index.search(query, min(limit, _MOST_HITS, room // _LEAST_HIT_CHARS))
+        hits = self._index.search(query, min(limit, room // _LEAST_HIT_CHARS))
         listing = self._listing()
         gaps = _about_gaps(listing)
         if not hits:
-            files = counted(len(listing.files), "file")
+            files = plural(len(listing.files), "file")
             raise CannotAnswer(
-                f"nothing in {files} holds a word of {quoted(query)}. Try other words, or ls", gaps
+                f"nothing in {files} contains a word of {quote(query)}. Try other words, or ls", gaps
             )
         lines = [
             line for rank, hit in enumerate(hits, 1) for line in _hit_lines(rank, hit, room // len(hits))
         ]
         notes = ["to read on from a passage, call read_file with the path and the offset beside it"]
-        passages = counted(len(hits), "passage")
-        return answer(f"search {quoted(query)}: {passages}, best first", lines, [*notes, *gaps])
+        passages = plural(len(hits), "passage")
+        return answer(f"search {quote(query)}: {passages}, best first", lines, [*notes, *gaps])
 
     def _listing(self) -> Listing:
         return self._archive.listing(self._session_id)
 
-    def _numbered(self, line: str, number: int, start: int, alone: bool) -> str:
+    def _number_line(self, line: str, number: int, start: int, alone: bool) -> str:
         room = self._limits.text_chars - _NOTE_CHARS
         end = cut_near(line, start + (room if alone else min(room, self._limits.max_line_chars)))
         rest = len(line) - end
@@ -215,7 +145,7 @@ class SessionFiles:
         """Add matches as `grep -n` shows them. Returns how many there was room for."""
         columns = {match.line: match.column for match in found}
         shown = 0
-        for place, starts_group in _with_context(columns, min(context, _MOST_CONTEXT), len(lines)):
+        for place, starts_group in _with_context(columns, context, len(lines)):
             if starts_group and page.lines and not page.add("--"):
                 break
             mark = ":" if place in columns else "-"
@@ -240,7 +170,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _with_context(matching: dict[int, int], context: int, total: int) -> Iterator[tuple[int, bool]]:
-    """Return the lines to show, in order, and whether each starts a new group."""
+    """Yield the lines to show, in order, and whether each starts a new group."""
     last = -1
     for line in matching:
         for place in range(max(last + 1, line - context), min(total, line + context + 1)):
@@ -294,15 +224,15 @@ def _normal(path: str) -> str:
 def _nothing_at(path: str, listing: Listing) -> CannotAnswer:
     files = listing.files
     if listing.problem is not None:
-        why = f"{quoted(path)} cannot be read now. {_about_gaps(listing)[0]}"
+        why = f"{quote(path)} cannot be read now. {_about_gaps(listing)[0]}"
         return CannotAnswer(why, _list_some(files))
-    why = f"there is no {quoted(path)} in this session's archive"
+    why = f"there is no {quote(path)} in this session's archive"
     if not files:
         return CannotAnswer(f"{why}: nothing was archived yet")
     by_name = {info.path.rpartition("/")[2]: info for info in files}
     near = [by_name[name] for name in get_close_matches(path.rpartition("/")[2][:200], by_name)]
     return CannotAnswer(
-        f"{why}. It holds", _list_some([*near, *(info for info in files if info not in near)])
+        f"{why}. It contains", _list_some([*near, *(info for info in files if info not in near)])
     )
 
 
@@ -311,17 +241,17 @@ def _about_gaps(listing: Listing) -> list[str]:
     if listing.problem is None:
         return []
     here = (
-        f"only {counted(len(listing.files), 'file')} on this machine can be read now; more may be there later"
+        f"only {plural(len(listing.files), 'file')} on this machine can be read now; more may be there later"
     )
-    return [f"{quoted(listing.problem, _PROBLEM_CHARS)}: {here}"]
+    return [f"{quote(listing.problem, _PROBLEM_CHARS)}: {here}"]
 
 
 def _list_some(files: list[FileInfo]) -> list[str]:
-    lines = [_described(info) for info in files[:_SHOWN]]
+    lines = [_describe(info) for info in files[:_SHOWN]]
     if len(files) > _SHOWN:
-        lines.append(f"and {counted(len(files) - _SHOWN, 'other file')}: ls shows them")
+        lines.append(f"and {plural(len(files) - _SHOWN, 'other file')}: ls shows them")
     return lines or ["(no files)"]
 
 
-def _described(info: FileInfo) -> str:
+def _describe(info: FileInfo) -> str:
     return f"{info.size:>12,} bytes  {info.path}"

@@ -7,18 +7,26 @@ never moved to the archive a second time.
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, get_type_hints
+from functools import cache, partial
+from inspect import Parameter, signature
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+    create_model,
+)
 
 from compact.archive.reading import Reader
-from compact.archive.recall.answers import AnswerLimits, CannotAnswer, answer, quoted
+from compact.archive.recall.answers import AnswerLimits, CannotAnswer, answer, quote
 from compact.archive.recall.session_files import SessionFiles
 from compact.errors import ArchiveError
 
@@ -34,6 +42,7 @@ _DESCRIPTIONS = {
     "search": "Find passages in this session's archive by words, best first. "
     "Use it when you do not know the exact text; use grep when you do.",
 }
+_LARGEST = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +51,23 @@ class RecallTool:
 
     name: str
     description: str
-    schema: Mapping[str, Any]
-    """JSON schema of its arguments."""
+    arguments: type[BaseModel]
+    """Checks what a model sends, and converts what is nearly right."""
     function: Callable[..., str]
     """The plain function, for frameworks that read a signature. It expects arguments of the right types."""
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """A copy of the JSON schema of its arguments."""
+        schema = {"required": [], **self.arguments.model_json_schema()}
+        del schema["title"]
+        for rule in schema["properties"].values():
+            del rule["title"]
+        return schema
+
     def __call__(self, /, *values: Any, **arguments: Any) -> str:
         """Answer a call. Never raises because of its arguments or the archive. Values go by the order of the schema."""
-        names = list(self.schema["properties"])
+        names = list(self.arguments.model_fields)
         if len(values) > len(names):
             return answer(f"{self.name}: {len(values)} arguments were given; it takes {', '.join(names)}")
         placed = dict(zip(names, values, strict=False))
@@ -61,7 +79,7 @@ class RecallTool:
     def answer(self, arguments: Mapping[str, Any]) -> str:
         """Answer a call whose arguments are in a mapping."""
         try:
-            return self.function(**self._checked(arguments))
+            return self.function(**self._check(arguments))
         except CannotAnswer as problem:
             return answer(f"{self.name}: {problem.why}", problem.lines)
         except ArchiveError as problem:
@@ -69,42 +87,42 @@ class RecallTool:
 
     def openai(self) -> dict[str, Any]:
         """Describe the tool for OpenAI's chat completions."""
-        return {"type": "function", "function": self._described("parameters")}
+        return {"type": "function", "function": self._describe("parameters")}
 
     def responses(self) -> dict[str, Any]:
         """Describe the tool for OpenAI's Responses."""
-        return {"type": "function", **self._described("parameters")}
+        return {"type": "function", **self._describe("parameters")}
 
     def anthropic(self) -> dict[str, Any]:
         """Describe the tool for Anthropic's messages."""
-        return self._described("input_schema")
+        return self._describe("input_schema")
 
-    def _described(self, schema_key: str) -> dict[str, Any]:
-        return {"name": self.name, "description": self.description, schema_key: deepcopy(dict(self.schema))}
+    def _describe(self, schema_key: str) -> dict[str, Any]:
+        return {"name": self.name, "description": self.description, schema_key: self.schema}
 
-    def _checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with their types. Null means the default, and "5" is a number: models write both.
 
         Raises:
             CannotAnswer: an argument is unknown, missing, or of the wrong type.
         """
-        properties = self.schema["properties"]
-        unknown = [quoted(str(key), 80) for key in arguments if key not in properties]
+        known = self.arguments.model_fields
+        unknown = [quote(str(key), 80) for key in arguments if key not in known]
         if unknown:
-            raise CannotAnswer(f"unknown argument {unknown[0]}; it takes {', '.join(properties)}")
+            raise CannotAnswer(f"unknown argument {unknown[0]}; it takes {', '.join(known)}")
         given = {key: value for key, value in arguments.items() if value is not None}
         try:
-            return dict(_arguments(self.name).model_validate(given))
+            return dict(self.arguments.model_validate(given))
         except ValidationError as problem:
             error = problem.errors(include_url=False)[0]
         name = str(error["loc"][0])
-        rule = properties[name]
+        rule = self.schema["properties"][name]
         if error["type"] == "missing":
             raise CannotAnswer(f"the argument {name!r} is missing, for example {rule['examples'][0]!r}")
         if error["type"] == "greater_than_equal":
             raise CannotAnswer(f"{name!r} must be {rule['minimum']} or more")
         kind = "an integer" if rule["type"] == "integer" else f"a {rule['type']}"
-        raise CannotAnswer(f"{name!r} must be {kind}, got {quoted(str(given[name]), 80)}")
+        raise CannotAnswer(f"{name!r} must be {kind}, got {quote(str(given[name]), 80)}")
 
 
 def recall_tools(
@@ -117,40 +135,71 @@ def recall_tools(
     limits = limits or AnswerLimits()
     files = SessionFiles(archive, session_id, limits)
     return {
-        name: RecallTool(name, description, deepcopy(_schema(name, limits.max_lines)), getattr(files, name))
-        for name, description in _DESCRIPTIONS.items()
+        name: RecallTool(name, _DESCRIPTIONS[name], arguments, getattr(files, name))
+        for name, arguments in _argument_models(limits.max_lines).items()
     }
 
 
 @cache
-def _arguments(tool: str) -> type[BaseModel]:
-    """Return the model of a tool's arguments, made from the signature of its function."""
-    function = getattr(SessionFiles, tool)
-    hints = get_type_hints(function, include_extras=True)
-    parameters = list(inspect.signature(function).parameters.values())[1:]  # without self
-    fields: dict[str, Any] = {
-        each.name: (hints[each.name], ... if each.default is each.empty else each.default)
-        for each in parameters
+def _argument_models(max_lines: int) -> dict[str, type[BaseModel]]:
+    """Return the model of each tool's arguments. Names and defaults come from the function's signature."""
+    place = _text("A file, or a folder: / is both folders.", "/conversation_history")
+    kinds: dict[str, dict[str, Any]] = {
+        "read_file": {
+            "path": _text(
+                "The file, as ls and the pointers in the conversation name it.",
+                "/conversation_history/step-001.md",
+            ),
+            "offset": _number("Lines to skip."),
+            "limit": _number("Lines to read at most.", 1, max_lines),
+            "column": _number("Characters of the first line to skip: pages through a very long line."),
+        },
+        "grep": {
+            "pattern": _text(
+                "A regular expression in RE2 syntax, matched against each line.", "def \\w+_total"
+            ),
+            "path": place,
+            "ignore_case": Annotated[bool, Field(description="Whether to ignore upper and lower case.")],
+            "context": _number("Lines to show before and after each match.", 0, 10),
+        },
+        "ls": {"path": place, "offset": _number("Files to skip.")},
+        "search": {
+            "query": _text(
+                "Words that occur near what you are looking for, in any order.",
+                "timeout of the payment client",
+            ),
+            "limit": _number("Passages to show at most.", 1, 20),
+        },
     }
-    return create_model(tool, __config__=ConfigDict(extra="forbid"), **fields)
+    models = {}
+    for tool, arguments in kinds.items():
+        defaults = {
+            name: each.default for name, each in signature(getattr(SessionFiles, tool)).parameters.items()
+        }
+        defaults |= {"limit": max_lines} if tool == "read_file" else {}
+        fields: dict[str, Any] = {
+            name: (kind, ... if defaults[name] is Parameter.empty else defaults[name])
+            for name, kind in arguments.items()
+        }
+        models[tool] = create_model(tool, __config__=ConfigDict(extra="forbid"), **fields)
+    return models
 
 
-@cache
-def _schema(tool: str, max_lines: int) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments, without the titles that pydantic adds."""
-    schema = _arguments(tool).model_json_schema()
-    properties = schema["properties"]
-    if tool == "read_file":
-        lines = {"type": "integer", "default": max_lines, "minimum": 1, "maximum": max_lines}
-        properties["limit"] = {"description": properties["limit"]["description"], **lines}
-    for rule in properties.values():
-        rule.pop("title", None)
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": schema.get("required", []),
-        "additionalProperties": False,
-    }
+def _text(description: str, example: str) -> Any:
+    return Annotated[InstanceOf[str], Field(description=description, examples=[example])]
+
+
+def _number(description: str, least: int = 0, most: int = _LARGEST) -> Any:
+    """Return the type of an integer argument. A larger one than `most` is taken as `most`."""
+    shown: Any = {} if most == _LARGEST else {"maximum": most}
+    rule = Field(ge=least, description=description, json_schema_extra=shown)
+    return Annotated[int, rule, BeforeValidator(_reject_bool), AfterValidator(partial(min, most))]
+
+
+def _reject_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a boolean is not an integer")
+    return value
 
 
 def run(tools: Mapping[str, RecallTool], name: str, arguments: str | Mapping[str, Any] | None = None) -> str:
@@ -160,7 +209,7 @@ def run(tools: Mapping[str, RecallTool], name: str, arguments: str | Mapping[str
     """
     tool = tools.get(name)
     if tool is None:
-        return answer(f"there is no tool {quoted(name)}; there are {', '.join(sorted(tools))}")
+        return answer(f"there is no tool {quote(name)}; there are {', '.join(sorted(tools))}")
     values: Any = arguments or {}
     if isinstance(values, str):
         try:
@@ -168,7 +217,7 @@ def run(tools: Mapping[str, RecallTool], name: str, arguments: str | Mapping[str
         except (ValueError, RecursionError) as problem:
             return answer(f"{name}: the arguments are not JSON ({str(problem)[:200]}); {_expected(tool)}")
     if not isinstance(values, Mapping):
-        return answer(f"{name}: the arguments are {quoted(str(values), 80)}; {_expected(tool)}")
+        return answer(f"{name}: the arguments are {quote(str(values), 80)}; {_expected(tool)}")
     return tool.answer(values)
 
 

@@ -94,12 +94,12 @@ class BackendStore(MemoryStore):
         try:
             answer = self._backend.write_file(path, data.decode("utf-8", "replace"))
         except Exception as problem:
-            raise _refused(path, type(problem).__name__) from problem
+            raise _refusal(path, type(problem).__name__) from problem
         if inspect.iscoroutine(answer):
             answer.close()
-            raise _refused(path, "its write_file is async, and a plain function is needed")
+            raise _refusal(path, "its write_file is async, and a plain function is needed")
         if answer is False or _says_error(answer):
-            raise _refused(path, "its answer is an error")
+            raise _refusal(path, "its answer is an error")
 
 
 def _is_readable(name: str) -> bool:
@@ -115,7 +115,7 @@ def _says_error(answer: Any) -> bool:
     return bool(error)
 
 
-def _refused(path: str, why: str) -> ArchiveError:
+def _refusal(path: str, why: str) -> ArchiveError:
     return ArchiveError(
         f"the host's filesystem did not take {path}: {why}",
         hint="Nothing left the context; look at the object that was given as archive or filesystem_backend",

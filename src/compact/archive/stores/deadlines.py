@@ -40,7 +40,7 @@ class Operation:
         return limit_s * self._share - self._waited_s
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         """Make requests inside part of this operation, or of the outer one if an operation is already under way."""
         if _current.get() is not None:
             yield
@@ -98,7 +98,7 @@ class LoopThread:
         async def limited() -> T:
             return await asyncio.wait_for(work(), limit_s)
 
-        future = asyncio.run_coroutine_threadsafe(limited(), self._running())
+        future = asyncio.run_coroutine_threadsafe(limited(), self._start())
         try:
             return future.result()
         except CancelledError:
@@ -116,7 +116,7 @@ class LoopThread:
         thread.join()
         loop.close()
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

@@ -79,9 +79,8 @@ def publish(folder: int, hidden: str, name: str) -> None:
         if give_name(folder, hidden, name) or _same_file(folder, hidden, name):
             return
     except FileNotFoundError:
-        if _exists(folder, name):
-            return
-        raise
+        os.stat(name, dir_fd=folder, follow_symlinks=False)  # raises if the record has neither name
+        return
     # Keep the staged file: it is the record, and the file under its name is not.
     raise FileExistsError(errno.EEXIST, "another file has its name")
 
@@ -183,14 +182,6 @@ def _regular_size(file: int) -> int:
 def _same_file(folder: int, one: str, other: str) -> bool:
     first, second = (os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (one, other))
     return os.path.samestat(first, second)
-
-
-def _exists(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _end_of_last_line(file: int, end: int) -> int:

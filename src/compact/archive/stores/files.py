@@ -215,28 +215,18 @@ def _walk(folder: int, path: str, prefix: str) -> Iterator[Blob]:
     with os.scandir(folder) as items:
         for item in items:
             key = f"{path}/{item.name}"
-            status = _status(item)
-            if status is None or not (key.startswith(prefix) or prefix.startswith(f"{key}/")):
+            if not (key.startswith(prefix) or prefix.startswith(f"{key}/")):
                 continue
-            if stat.S_ISREG(status.st_mode):
-                yield Blob(key, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
-            elif stat.S_ISDIR(status.st_mode):
-                yield from _walk_below(folder, item.name, key, prefix)
-
-
-def _walk_below(folder: int, name: str, path: str, prefix: str) -> Iterator[Blob]:
-    below = os.open(name, _FOLDER, dir_fd=folder)
-    try:
-        yield from _walk(below, path, prefix)
-    finally:
-        os.close(below)
-
-
-def _status(item: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return item.stat(follow_symlinks=False)
-    except FileNotFoundError:  # removed since the folder was read
-        return None
+            with suppress(FileNotFoundError):  # removed since the folder was read
+                status = item.stat(follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode):
+                    yield Blob(key, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+                elif stat.S_ISDIR(status.st_mode):
+                    below = os.open(item.name, _FOLDER, dir_fd=folder)
+                    try:
+                        yield from _walk(below, key, prefix)
+                    finally:
+                        os.close(below)
 
 
 @contextmanager

@@ -59,11 +59,11 @@ def open_s3(
         from obstore.store import S3Store
     except ImportError as problem:
         raise MissingExtra.named("s3", "the archive adapter 's3'") from problem
-    encryption: dict[str, Any] = {}
+    options = _profile()
     if kms_key_id:
-        encryption = {"server_side_encryption": "aws:kms", "sse_kms_key_id": kms_key_id}
-    endpoint: dict[str, Any] = {"endpoint": endpoint_url} if endpoint_url else {}
-    profile = _profile()
+        options |= {"server_side_encryption": "aws:kms", "sse_kms_key_id": kms_key_id}
+    if endpoint_url:
+        options["endpoint"] = endpoint_url
     try:
         client = S3Store(
             bucket,
@@ -75,9 +75,7 @@ def open_s3(
                 "timeout": timedelta(seconds=step_timeout_s + _CONNECT_S),
             },
             retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=step_timeout_s)},
-            **encryption,
-            **endpoint,
-            **profile,
+            **options,
         )
     except Exception as problem:
         raise ConfigError(
@@ -284,10 +282,10 @@ class ObjectStore:
         except exceptions.AlreadyExistsError:
             raise
         except (exceptions.NotFoundError, FileNotFoundError) as problem:
-            raise _failed(action, key, problem, "Check that the bucket exists", "missing") from problem
+            raise _failure(action, key, problem, "Check that the bucket exists", "missing") from problem
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as problem:
             hint = "Check the credentials and the bucket's policy"
-            raise _failed(action, key, problem, hint, "refused") from problem
+            raise _failure(action, key, problem, hint, "refused") from problem
         except TimeoutError as problem:
             raise ArchiveError(
                 f"could not {action} {self.address(key)}: no answer within {max(limit, 0.0):.1f} s",
@@ -297,7 +295,7 @@ class ObjectStore:
             ) from problem
         except exceptions.BaseError as problem:
             hint = "The object store refused or is unreachable"
-            raise _failed(action, key, problem, hint, "store") from problem
+            raise _failure(action, key, problem, hint, "store") from problem
 
 
 def segment_key(log: str, number: int) -> str:
@@ -305,7 +303,7 @@ def segment_key(log: str, number: int) -> str:
     return f"{log.removesuffix('.jsonl')}/{number:08d}.jsonl"
 
 
-def _failed(action: str, key: str, problem: Exception, hint: str, reason: str) -> ArchiveError:
+def _failure(action: str, key: str, problem: Exception, hint: str, reason: str) -> ArchiveError:
     return ArchiveError(
         f"could not {action} {key or 'the archive'}: {_first_line(problem)}",
         hint=hint,

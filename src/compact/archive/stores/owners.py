@@ -78,5 +78,5 @@ def _exists(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        return True
+        pass  # it exists, but belongs to another user
     return True

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
+from compact.archive import keys
+
 if TYPE_CHECKING:
     from compact.archive.records import Record
 
@@ -27,6 +29,16 @@ class Blob:
     key: str
     size: int
     modified: datetime
+
+    @property
+    def name(self) -> str:
+        """Its path in the session's folder."""
+        return self.key.partition("/")[2]
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it belongs to an attempt or is a temporary file. These are never shown and never counted."""
+        return keys.is_hidden(self.key)
 
 
 class Store(Protocol):

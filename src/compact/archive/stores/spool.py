@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compact.archive import keys
-from compact.archive.records import Record, already_stored
+from compact.archive.records import Record, trust_stored
 from compact.archive.stores import owners
 from compact.archive.stores.files import FsStore
 from compact.archive.stores.port import Appended, Blob, Created, Store
@@ -57,7 +57,7 @@ class SpooledStore:
         """See `Store.create`. An output may be "spooled"."""
         if not _SPOOLED.fullmatch(key):
             return self.remote.create(key, record)
-        if not self._resting():
+        if not self._is_resting():
             try:
                 return self.remote.create(key, record)
             except ArchiveError:
@@ -67,7 +67,7 @@ class SpooledStore:
     def append(self, log: str, record: Record) -> Appended:
         """See `Store.append`. Events may be "spooled"."""
         key = f"{log.removesuffix('.jsonl')}/new-{owners.unique_id()}.jsonl"
-        if not self._resting():
+        if not self._is_resting():
             try:
                 return self.remote.append(log, record)
             except ArchiveError as problem:
@@ -108,7 +108,7 @@ class SpooledStore:
     def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Store.blobs`. Listings of what an agent reads are refused until the store is asked again."""
         for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
-        if for_agent and self._resting():
+        if for_agent and self._is_resting():
             raise ArchiveError(
                 f"could not list {folder}/{prefix}: the object store failed a moment ago",
                 hint=f"It is tried again within {self._retry_s:g} s",
@@ -126,7 +126,7 @@ class SpooledStore:
 
     def local_blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Spooling.local_blobs`."""
-        return [blob for blob in self.local.blobs(folder, prefix) if not keys.is_hidden(blob.key)]
+        return [blob for blob in self.local.blobs(folder, prefix) if not blob.hidden]
 
     def folders(self) -> list[str]:
         """See `Store.folders`."""
@@ -147,7 +147,7 @@ class SpooledStore:
         self._stopping.set()
         if self._drainer is not None:
             self._drainer.join(self._close_s)
-        if not self._resting() and self.waiting():
+        if not self._is_resting() and self.waiting():
             self.drain(self._close_s)
         self.remote.close()
 
@@ -180,7 +180,7 @@ class SpooledStore:
         data = self.local.read(key)
         if data is None:
             return
-        record = already_stored(data)
+        record = trust_stored(data)
         folder, _, name = key.partition("/")
         is_new = name.startswith("events/new-")
         if is_new or self.remote.create(key, record) == "taken":
@@ -195,7 +195,7 @@ class SpooledStore:
         self._start_draining()
         return "spooled"
 
-    def _resting(self) -> bool:
+    def _is_resting(self) -> bool:
         return time.monotonic() < self._resting_until
 
     def _rest(self) -> None:
@@ -218,7 +218,7 @@ class SpooledStore:
 
     def _sweep(self) -> None:
         for folder in self.local.folders():
-            left = [blob.key for blob in self.local.blobs(folder) if keys.is_hidden(blob.key)]
+            left = [blob.key for blob in self.local.blobs(folder) if blob.hidden]
             self.local.delete(key for key in left if (by := owners.attempt_in(key)) and owners.is_gone(by))
 
     @contextmanager

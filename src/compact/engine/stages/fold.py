@@ -305,25 +305,3 @@ def _by_weight(texts: Sequence[str]) -> list[int]:
 def _is_framing(text: str) -> bool:
     """Whether a message consists only of blocks like `<local-command-caveat>...</local-command-caveat>`."""
     return len(text) < _LONGEST_FRAMING and not _TAGGED.sub("", text).strip()
-
-
-def record(folds: Sequence[Fold], strategy: str) -> dict[str, Any]:
-    """The content of a step's summary file."""
-    return {
-        "strategy": strategy,
-        "summaries": [
-            {
-                "text": fold.text,
-                "summary_tokens": fold.row.tokens,
-                "input_tokens": fold.input_tokens,
-                "input_messages": fold.input_messages,
-                "positions": list(fold.positions),
-                "step": fold.step,
-                "transcript": fold.transcript,
-                "writer": fold.writer,
-                "strategy": fold.strategy,
-                "struck": list(fold.struck),
-            }
-            for fold in folds
-        ],
-    }

@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
+from compact.archive.recall import RecallTool
 from compact.integrations.calls import HostCall, observe, separate_roles
 from compact.integrations.langchain.langchain_view import LangChainView
 from compact.integrations.naming import SessionId, name_session
@@ -75,10 +76,9 @@ class CompactMiddleware(AgentMiddleware):
     def _recall_tools(self, prefix: str) -> list[BaseTool]:
         own = self._session_id if isinstance(self._session_id, str) else None
 
-        def make(tool: Any) -> BaseTool:
+        def make(tool: RecallTool) -> BaseTool:
             def invoke(**arguments: Any) -> str:
-                answer: str = self._manager.recovery_tools(own or _thread_id())[tool.name].answer(arguments)
-                return answer
+                return self._manager.recall_tools(own or _thread_id())[tool.name].answer(arguments)
 
             return StructuredTool.from_function(
                 invoke,
@@ -87,7 +87,7 @@ class CompactMiddleware(AgentMiddleware):
                 args_schema=dict(tool.schema),
             )
 
-        return [make(tool) for tool in self._manager.recovery_tools(own).values()]
+        return [make(tool) for tool in self._manager.recall_tools(own).values()]
 
 
 def _with_messages(request: ModelRequest[Any], messages: Any) -> ModelRequest[Any]:

@@ -17,9 +17,19 @@ try:
 except ImportError as problem:
     raise MissingExtra.named("agents", "The integration with the OpenAI Agents SDK") from problem
 
-from compact.integrations.openai_agents.agent_tools import recovery_tools
+from compact.integrations.openai_agents.agent_tools import recall_tools
 from compact.integrations.openai_agents.input_filter import CompactHooks, compact_filter
 from compact.integrations.openai_agents.model import CompactModel
 from compact.integrations.openai_agents.stored_session import CompactSession
 
-__all__ = ["CompactHooks", "CompactModel", "CompactSession", "compact_filter", "recovery_tools"]
+recovery_tools = recall_tools
+"""The former name of `recall_tools`."""
+
+__all__ = [
+    "CompactHooks",
+    "CompactModel",
+    "CompactSession",
+    "compact_filter",
+    "recall_tools",
+    "recovery_tools",
+]

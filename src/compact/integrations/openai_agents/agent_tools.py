@@ -90,14 +90,14 @@ def _output_schema(agent: Agent[Any]) -> AgentOutputSchemaBase | None:
     )
 
 
-def recovery_tools(
+def recall_tools(
     manager: CompactManager, session_id: str | None = None, *, prefix: str = ""
 ) -> list[FunctionTool]:
-    """Return tools that read back what left the context: `Agent(tools=[..., *recovery_tools(manager, id)])`.
+    """Return tools that read back what left the context: `Agent(tools=[..., *recall_tools(manager, id)])`.
 
     `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
-    tools = manager.recovery_tools(session_id)
+    tools = manager.recall_tools(session_id)
 
     def make(tool: RecallTool) -> FunctionTool:
         async def invoke(_context: ToolContext[Any], arguments: str) -> str:

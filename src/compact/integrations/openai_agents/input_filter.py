@@ -19,7 +19,7 @@ from agents import (
 )
 from agents.run import CallModelData, ModelInputData
 
-from compact.integrations.calls import observe, separate_roles
+from compact.integrations.calls import observe, separate_roles, warn_server_managed
 from compact.integrations.naming import (
     SessionId,
     continues,
@@ -62,7 +62,7 @@ def compact_filter(
     async def prepare(data: CallModelData[Any]) -> ModelInputData:
         items, instructions = data.model_data.input, data.model_data.instructions
         if _continues_elsewhere(items):
-            warn_server_managed(manager, session_id, data)
+            warn_kept_elsewhere(manager, session_id, data)
             return data.model_data
         name = find_session(manager, session_id, data, items)
         schemas = await tools.schemas_of(data.agent, data.context)
@@ -123,24 +123,20 @@ def _current_id() -> str:
 
 def _continues_elsewhere(items: Sequence[Any]) -> bool:
     """Return whether a list answers calls that it does not contain. Then the provider keeps what came before."""
-    types = [str(item.get("type") or "") if isinstance(item, dict) else "" for item in items]
-    if "item_reference" in types:
-        return False
-    ids = {
-        ending: {
-            item.get("call_id") for item, kind in zip(items, types, strict=True) if kind.endswith(ending)
-        }
-        for ending in ("_call", "_call_output")
+    refers = any(isinstance(item, dict) and item.get("type") == "item_reference" for item in items)
+    return not refers and not _call_ids(items, "_call_output") <= _call_ids(items, "_call")
+
+
+def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
+    """Return the call ids of the items whose type has this ending."""
+    return {
+        item.get("call_id")
+        for item in items
+        if isinstance(item, dict) and str(item.get("type")).endswith(ending)
     }
-    return not ids["_call_output"] <= ids["_call"]
 
 
-def warn_server_managed(manager: CompactManager, session_id: SessionId, data: Any) -> None:
+def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> None:
     """Warn, once per session, that compact leaves it alone."""
     name = session_id(data) if callable(session_id) else session_id
-    manager.warn(
-        name or _current_id(),
-        "server_managed",
-        "the provider keeps this conversation (conversation_id or previous_response_id): only what is new is sent, "
-        "so there is nothing to compact; for compaction keep the history on your side",
-    )
+    warn_server_managed(manager, name or _current_id(), ("conversation_id", "previous_response_id"))

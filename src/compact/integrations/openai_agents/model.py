@@ -9,14 +9,14 @@ from typing import Any
 from agents import ItemHelpers, Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
 from agents.items import TResponseStreamEvent
 
-from compact.integrations.calls import HostCall, Stream, StreamRefused, aread_ahead
+from compact.integrations.calls import HostCall, HostStream, StreamRefused, aread_ahead
 from compact.integrations.naming import SessionId, current_session
 from compact.integrations.openai_agents.agent_tools import schemas
 from compact.integrations.openai_agents.input_filter import (
     DIALECT,
     adapt_to_model,
     find_session,
-    warn_server_managed,
+    warn_kept_elsewhere,
 )
 from compact.runtime.manager import CompactManager
 
@@ -63,7 +63,7 @@ class CompactModel(Model):
         del request["self"]
         call = self._prepare(request)
 
-        async def send(items: Any) -> Stream:
+        async def send(items: Any) -> HostStream:
             events = self.wrapped.stream_response(**{**request, "input": items})
             try:
                 return await aread_ahead(events)
@@ -81,7 +81,7 @@ class CompactModel(Model):
     def _prepare(self, request: Mapping[str, Any]) -> HostCall | None:
         """Return the call of a request. None: the provider keeps the conversation."""
         if request["previous_response_id"] is not None or request["conversation_id"] is not None:
-            warn_server_managed(self._manager, self._session_id, request)
+            warn_kept_elsewhere(self._manager, self._session_id, request)
             return None
         items = ItemHelpers.input_to_new_input_list(request["input"])
         name = find_session(self._manager, self._session_id, request, items)

@@ -49,7 +49,7 @@ class CompactSession(SessionABC):
             instructions = self._agent.instructions
             system = instructions if isinstance(instructions, str) else None
             tools = await self._tools.schemas_of(self._agent, getattr(wrapper, "context", None))
-        kept: list[Any] = list(
+        kept = list(
             await self._manager.apreflight(self.session_id, full, tools, system=system, dialect=DIALECT)
         )
         opened_session.set(Opened(self.session_id, list(kept)))

@@ -15,6 +15,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import FunctionToolset
 
+from compact.archive.recall import RecallTool
 from compact.integrations.calls import HostCall, separate_roles
 from compact.integrations.naming import SessionId, name_session
 from compact.integrations.pydantic_ai.pydantic_view import PydanticView
@@ -48,13 +49,12 @@ class CompactHistory(AbstractCapability[Any]):
         """See `AbstractCapability.get_toolset`."""
         if not self.recovery_tools:
             return None
-        return FunctionToolset([self._tool(tool) for tool in self.manager.recovery_tools().values()])
+        return FunctionToolset([self._tool(tool) for tool in self.manager.recall_tools().values()])
 
-    def _tool(self, tool: Any) -> Tool[Any]:
+    def _tool(self, tool: RecallTool) -> Tool[Any]:
         def invoke(ctx: RunContext[Any], **arguments: Any) -> str:
             own = self.session_id if isinstance(self.session_id, str) else ctx.conversation_id
-            answer: str = self.manager.recovery_tools(own)[tool.name].answer(arguments)
-            return answer
+            return self.manager.recall_tools(own)[tool.name].answer(arguments)
 
         return Tool.from_schema(
             invoke, f"{self.tool_prefix}{tool.name}", tool.description, dict(tool.schema), takes_ctx=True

@@ -112,11 +112,8 @@ def _text(content: Any) -> str:
 
 def _part_to_chat(part: Any) -> dict[str, Any]:
     if isinstance(part, UserPromptPart):
-        content = part.content
-        return {
-            "role": "user",
-            "content": content if isinstance(content, str) else list(map(_to_block, content)),
-        }
+        is_text = isinstance(part.content, str)
+        return {"role": "user", "content": part.content if is_text else list(map(_to_block, part.content))}
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
     if isinstance(part, ToolReturnPart):

@@ -136,8 +136,8 @@ def _find_closing_quote(text: str, opener: re.Match[str]) -> int:
     if end >= 0 and quote in _UNESCAPED and not slashes:
         found = _UNESCAPED[quote].match(text, start, limit)
         end = found.end() - 1 if found else -1
-    over_lines = len(quote) == 3 or quote == "`"
-    return end if over_lines or text.find("\n", start, max(start, end)) < 0 else -1
+    may_span_lines = len(quote) == 3 or quote == "`"
+    return end if may_span_lines or text.find("\n", start, max(start, end)) < 0 else -1
 
 
 def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | None:

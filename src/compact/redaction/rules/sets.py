@@ -52,13 +52,11 @@ def _expand(source: Any) -> tuple[Rule, ...]:
         reason = f"expected a name, a Rule or a mapping, got {type(source).__name__}"
         raise refuse(source, reason, RULE_HINT)
     sets = named_sets()
-    if source in sets:
-        return sets[source]
-    named = next((rule for rules in sets.values() for rule in rules if rule.id == source), None)
-    if named is not None:
-        return (named,)
-    raise RedactionError(
-        f"no redaction rule or set is called {source!r}",
-        hint=f"Sets: {', '.join(sets)}; a single built-in rule is named by its id",
-        rule=source,
-    )
+    known = {**{rule.id: (rule,) for rules in sets.values() for rule in rules}, **sets}
+    if source not in known:
+        raise RedactionError(
+            f"no redaction rule or set is called {source!r}",
+            hint=f"Sets: {', '.join(sets)}; a single built-in rule is named by its id",
+            rule=source,
+        )
+    return known[source]

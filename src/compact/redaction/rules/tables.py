@@ -71,14 +71,14 @@ def _expand_prefixes(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Turn `prefixes` into keywords, and put them in front of the pattern."""
     if "prefixes" not in row:
         return row
-    rest = {key: value for key, value in row.items() if key != "prefixes"}
-    rule_id, prefixes, body = row.get("id", "?"), row["prefixes"], row.get("pattern")
+    rest = dict(row)
+    rule_id, prefixes, body = row.get("id", "?"), rest.pop("prefixes"), row.get("pattern")
     if not isinstance(prefixes, list) or not prefixes or not all(isinstance(p, str) and p for p in prefixes):
         raise refuse(rule_id, "its prefixes must be a list of non-empty strings")
     if "keywords" in row:
         raise refuse(rule_id, "it has both prefixes and keywords")
     if not isinstance(body, str):
-        return rest
+        return rest  # `rule_from` says what is wrong
     heads = "|".join(_METACHARACTER.sub(r"\\\g<0>", prefix) for prefix in prefixes)
     return {**rest, "pattern": rf"\b(?:{heads}){body}", "keywords": prefixes}
 

@@ -63,7 +63,7 @@ def looks_like_json(text: str) -> bool:
     """Whether a text is worth reading as JSON: it starts and ends like an object or a list."""
     head = text[:64].removeprefix(_BOM).lstrip()[:1]
     tail = text[-64:].rstrip()[-1:]
-    return (head == "{" and tail == "}") or (head == "[" and tail == "]")
+    return head + tail in ("{}", "[]")
 
 
 def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:

@@ -1,4 +1,4 @@
-"""What all walkers share: how a leaf is masked, and which rule applies to it."""
+"""What the walkers over JSON text and Python data share: which rule applies to a leaf, and how it is masked."""
 
 from __future__ import annotations
 

