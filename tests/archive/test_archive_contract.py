@@ -522,7 +522,7 @@ def test_a_step_that_stays_unfinished_elsewhere_is_finished_after_a_while(
     archive = archive_on(store)
     archive.begin("s1", conversation(1), dialect="chat", after=1).abandon()
     assert "summary-001.json" not in visible(store, "s1")
-    monkeypatch.setattr("compact.archive.steps._STUCK_S", -1.0)
+    monkeypatch.setattr("compact.archive.steps.STUCK_S", -1.0)
     archive_on(store).begin("s1", conversation(1), dialect="chat", after=1).abandon()
     assert "summary-001.json" in visible(store, "s1")
 

@@ -388,7 +388,7 @@ def test_a_link_in_the_place_of_the_index_is_not_followed(tmp_path: Path) -> Non
 
 def test_without_fts5_it_says_so(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     put(archive, "the zebra")
-    monkeypatch.setattr(search, "_SCHEMA", search._SCHEMA.replace("fts5", "fts_of_another_time"))
+    monkeypatch.setattr(search, "SCHEMA", search.SCHEMA.replace("fts5", "fts_of_another_time"))
     with pytest.raises(ArchiveError, match="ranked search is not possible: no such module"):
         found(archive, "zebra")
 

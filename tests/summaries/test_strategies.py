@@ -42,7 +42,7 @@ def test_an_unknown_strategy_says_which_there_are() -> None:
 
 
 def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
+    monkeypatch.setattr(strategies, "REGISTERED", dict(strategies.REGISTERED))
     strategies.register(
         Strategy(name="ran", sections=(Section("## Ran", ("commands",), 1.0),), prompt="List what ran.")
     )
@@ -90,14 +90,14 @@ def with_section(heading: Any = "## X", extractors: Any = ("commands",), share: 
     ],
 )
 def test_a_strategy_that_could_not_work_is_refused_with_what_is_wrong(given: Any, problem: str) -> None:
-    known = dict(strategies._known)
+    known = dict(strategies.REGISTERED)
     with pytest.raises(ConfigError, match=problem):
         strategies.register(given)
-    assert strategies._known == known
+    assert known == strategies.REGISTERED
 
 
 def test_a_built_in_strategy_is_replaced_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_known", dict(strategies._known))
+    monkeypatch.setattr(strategies, "REGISTERED", dict(strategies.REGISTERED))
     own = made_of(name="brief", required=("Ran",))
     strategies.register(own, replace_built_in=True)
     assert strategies.get("brief") is own

@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def open_archive(root: Path) -> Archive:
 def work(root: Path, session: str, worker: int, acknowledge: int) -> None:
     """Writes until it is killed; after each call that returned, says so on the pipe."""
     archive = open_archive(root)
-    make = Recorder(lambda: archive._recorder.clock(), Ids(f"{session}.{worker}.{os.getpid()}"))
+    make = Recorder(lambda: datetime.now(UTC), Ids(f"{session}.{worker}.{os.getpid()}"))
 
     def say(**what: Any) -> None:
         os.write(acknowledge, json.dumps(what).encode() + b"\n")

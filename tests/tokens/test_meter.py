@@ -15,7 +15,7 @@ from support.tokens import generated, published_encoding, transcripts
 
 import compact.tokens.meter as module
 from compact.errors import ConfigError, MessageError, MissingExtra
-from compact.messages import Image, Sealed
+from compact.messages import Image
 from compact.messages.dialects import NAMES, get
 from compact.tokens import Estimate, Meter, estimate
 from compact.tokens.images import image_tokens
@@ -138,7 +138,6 @@ def test_encrypted_reasoning_has_a_rate() -> None:
     meter = Meter("gpt-5")
     item = {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "x" * 1600}
     assert meter.count_item(item, "responses") == 1 + 1 + (1 + 300)
-    assert meter._count_piece(Sealed(1600)) == 300
 
 
 def test_a_message_changed_in_place_is_counted_again() -> None:
@@ -338,7 +337,7 @@ def test_the_reason_for_the_slower_counter_is_readable(monkeypatch: pytest.Monke
     import compact.tokens.counter as counter
 
     missing = MissingExtra.named("fast", "counting with splintr")
-    monkeypatch.setattr(counter, "_attempts", {"o200k_base": missing})
+    monkeypatch.setattr(counter, "loaded", {"o200k_base": missing})
     meter = Meter("gpt-4o")
     assert meter.counted_by == "tiktoken"
     assert "pip install 'compact-context[fast]'" in meter.reason
@@ -380,7 +379,7 @@ MESSAGES = st.lists(
 def test_estimates_are_sums_and_do_not_depend_on_what_was_counted_before(
     messages: list[dict[str, Any]], model: str
 ) -> None:
-    shared = module._shared_meter(model)
+    shared = module.shared_meter(model)
     found = shared.estimate(messages, [TOOL], dialect="chat")
     assert found == shared.estimate(json.loads(json.dumps(messages)), [TOOL], dialect="chat")
     assert found == Meter(model, memo_bytes=0).estimate(messages, [TOOL], dialect="chat")

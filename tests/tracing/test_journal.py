@@ -37,7 +37,7 @@ class Hanging:
 def limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """Few events may wait, and an archive hangs soon."""
     monkeypatch.setattr("compact.tracing.journal.LIMIT", 200)
-    monkeypatch.setattr("compact.tracing.journal._HANGS_S", 0.2)
+    monkeypatch.setattr("compact.tracing.journal.HANGS_S", 0.2)
     return 200
 
 
@@ -83,8 +83,8 @@ def test_a_burst_is_written_whole_by_an_archive_that_is_only_slow() -> None:
 
 def test_even_a_burst_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compact.tracing.journal.LIMIT", 10)
-    monkeypatch.setattr("compact.tracing.journal._MOST", 50)
-    monkeypatch.setattr("compact.tracing.journal._HANGS_S", WAIT_S)
+    monkeypatch.setattr("compact.tracing.journal.MOST", 50)
+    monkeypatch.setattr("compact.tracing.journal.HANGS_S", WAIT_S)
     log, reports = Hanging(), list[tuple[str, int]]()
     journal = Journal(log.append, (), lambda session_id, count: reports.append((session_id, count)))
     journal.emit(told(0))

@@ -30,7 +30,7 @@ _OWN_ID = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}", re.ASCII)
 _INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
-_MOST_SESSIONS = 1024
+MOST_SESSIONS = 1024
 V = TypeVar("V")
 
 
@@ -271,7 +271,7 @@ class Recent(dict[str, V]):
 
     def __setitem__(self, key: str, value: V) -> None:
         super().__setitem__(key, value)
-        for oldest in list(self)[: max(0, len(self) - _MOST_SESSIONS)]:
+        for oldest in list(self)[: max(0, len(self) - MOST_SESSIONS)]:
             self.pop(oldest, None)  # another thread may have been quicker
 
 

@@ -39,7 +39,7 @@ from compact.events import Archival, Clock, Trace, timestamp
 _active: set[str] = set()
 """The attempts of this process that may still commit, whichever archive they belong to."""
 
-_STUCK_S = 600.0
+STUCK_S = 600.0
 """A committed step that lacks its file names for longer than this is finished by whoever sees it."""
 
 
@@ -108,7 +108,7 @@ class Attempts:
             return False
         known = owners.attempt_in(f".attempt-{attempt}-")
         is_ours = attempt.startswith(f"{owners.current()}-")
-        return known is None or is_ours or owners.is_gone(known) or age > _STUCK_S
+        return known is None or is_ours or owners.is_gone(known) or age > STUCK_S
 
     def _is_dead(self, blob: Blob) -> bool:
         age = _age(blob)

@@ -22,7 +22,7 @@ _BLANKS = "\t\v\f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007
 """What the encodings' patterns call whitespace, without the line ends."""
 _LONG_RUN = 100_000
 """A run of blanks from which tiktoken is not asked: at a million its regular expression overflows and panics."""
-_SPLINTR_CACHE_CHARS = 16_000_000
+SPLINTR_CACHE_CHARS = 16_000_000
 """How much text splintr may see before its cache of pieces, which is bounded in entries only, is emptied."""
 
 
@@ -102,7 +102,7 @@ class SplintrCounter:
     def count(self, text: str) -> int:
         """See `Counter.count`."""
         self._seen_chars += len(text)
-        if self._seen_chars > _SPLINTR_CACHE_CHARS:
+        if self._seen_chars > SPLINTR_CACHE_CHARS:
             self._seen_chars = 0
             self._tokenizer.clear_cache()
         try:
@@ -150,16 +150,17 @@ def why_not_fast(encoding: str) -> str:
 
 _lock = Lock()
 _references: dict[str, TiktokenCounter] = {}
-_attempts: dict[str, SplintrCounter | CompactError] = {}
+loaded: dict[str, SplintrCounter | CompactError] = {}
+"""The fast counter of each encoding that was asked for, or why there is none."""
 
 
 def _attempt(encoding: str) -> SplintrCounter | CompactError:
-    if encoding not in _attempts:
+    if encoding not in loaded:
         try:
-            _attempts[encoding] = _tested_splintr(ENCODINGS[encoding])
+            loaded[encoding] = _tested_splintr(ENCODINGS[encoding])
         except CompactError as problem:
-            _attempts[encoding] = problem
-    return _attempts[encoding]
+            loaded[encoding] = problem
+    return loaded[encoding]
 
 
 def _tested_splintr(encoding: Encoding) -> SplintrCounter:

@@ -30,7 +30,7 @@ _SAVING_ADAPTERS = frozenset({"fs", "memory"})
 """An object store would charge for each new version of the index, so there it stays in this process."""
 _MOST_TERMS = 64
 _MOST_QUERY_CHARS = 10_000
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE, size INTEGER);
 CREATE TABLE passages (id INTEGER PRIMARY KEY, digest BLOB UNIQUE);
 CREATE TABLE places (passage INTEGER, file INTEGER, first INTEGER, past INTEGER,
@@ -168,7 +168,7 @@ def _open(image: bytes) -> sqlite3.Connection:
         if image:
             database.deserialize(image)
         else:
-            database.executescript(_SCHEMA)
+            database.executescript(SCHEMA)
     except (sqlite3.Error, AttributeError) as problem:
         database.close()
         if image:
