@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from support.archive import (
     unsigned,
 )
 from support.s3 import Fault, Faults, faulty_server
+from support.waiting import until
 
 from compact.archive import MemoryStore, Record, Step, open_archive
 from compact.archive.records import trust_stored
@@ -210,8 +210,7 @@ def test_closing_ends_a_call_that_is_under_way(opened: Callable[..., ObjectStore
 
     thread = threading.Thread(target=read)
     thread.start()
-    while not faults.seen:
-        time.sleep(0.01)
+    until(lambda: bool(faults.seen))
     store.close()
     thread.join(5)
     assert ended == ["closed"]
@@ -263,7 +262,6 @@ def test_a_forked_child_gets_an_error_and_does_not_hang(moto: str, bucket: str) 
 
 
 @pytest.mark.server
-@pytest.mark.server
 def test_a_server_with_signatures_takes_puts_and_refuses_wrong_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +308,6 @@ def test_a_profile_that_does_not_exist_is_a_config_error(
         open_s3(bucket="b")
 
 
-@pytest.mark.server
 @pytest.mark.server
 def test_of_many_puts_of_a_new_key_the_server_takes_one() -> None:
     """What the tests of races rely on: the server itself is as strict as S3 is."""

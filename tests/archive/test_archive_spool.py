@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.archive import NoRedactor, add_step, archive_on, dead_attempt, make_bucket, recorder
 from support.s3 import Fault, Faults, faulty_server
+from support.waiting import until
 
 from compact.archive import Archive
 from compact.archive.recall import SearchIndex, recall_tools
@@ -65,13 +66,6 @@ def codes(archive: Archive) -> list[str]:
     return [e.properties.code for e in archive.events("s") if isinstance(e.properties, Warned)]
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("fault", ["403", "503", "hang"])
 def test_an_outage_costs_one_wait_and_no_record(
     spooled: Callable[..., SpooledStore], faults: Faults, unanswered: list[float], fault: Fault
@@ -116,7 +110,7 @@ def test_the_background_sends_what_waits_without_being_asked(
     archive.put_output("s", "text", tool_name="t", tool_call_id="c")
     assert store.waiting()
     faults.never()
-    wait_until(lambda: not store.waiting())
+    until(lambda: not store.waiting())
     assert [info.path for info in quiet(spooled()).files("s")] != []
 
 
@@ -131,7 +125,7 @@ def test_another_process_sends_what_a_dead_one_left(
     (place / "s" / f".tmp-{dead_attempt()}").write_text("half")
     faults.never()
     later = spooled(retry_s=0.05)
-    wait_until(lambda: not later.waiting())
+    until(lambda: not later.waiting())
     assert not (place / "s" / f".tmp-{dead_attempt()}").exists()
     assert quiet(later).read_text("s", output.path) == "text"
 
@@ -172,7 +166,7 @@ def test_a_segment_number_that_somebody_took_meanwhile_is_no_obstacle(
     faults.never()
     quiet(spooled()).append_events("s", [started("theirs")])
     store.drain()
-    wait_until(lambda: not store.waiting())  # the other store drains the same spool
+    until(lambda: not store.waiting())  # the other store drains the same spool
     assert sorted(map(str, notes(quiet(spooled())))) == ["first", "mine", "theirs"]
 
 

@@ -8,19 +8,16 @@ import threading
 from typing import Any
 
 import pytest
-from compact.engine.driver import drive
-from support.engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
+from support.engine import Clock, assert_good, events, manager, pair, summary_of, turns, user
 from support.llm import good_summary, llm_manager, serving, work
 
 from compact import CompactManager
-from compact.engine.context import Row
-from compact.engine.stages.summarize import fold
+from compact.engine.context import Context
+from compact.engine.effects import Asking, drive
+from compact.engine.stages.summarize import summarize
 from compact.errors import ConfigError
-from compact.messages.dialects import get
-from compact.runtime.settings import desk_for
 from compact.summaries.request import Reply, SummaryRequest
 from compact.testing import ScriptedSummarizer
-from compact.tokens import Meter
 
 TOO_LONG = " ".join(f"word{n}" for n in range(3000))
 KEEP_LITTLE = {"keep_recent_turns": 1, "keep_tool_io_pairs": 1}
@@ -220,29 +217,33 @@ def test_a_synchronous_summarizer_does_not_block_the_event_loop() -> None:
     assert where[0] != threading.get_ident()
 
 
-def test_the_summarizer_is_asked_from_inside_the_stage() -> None:
-    """Without I/O: the stage yields requests and takes answers, failures are exceptions sent in."""
+def test_a_summary_stage_is_driven_without_io() -> None:
+    """The stage yields requests and takes answers; failures are exceptions that are sent in."""
+    contexts: list[Context] = []
+
+    def keep(context: Context) -> Asking[Context]:
+        contexts.append(context)
+        return context
+        yield  # a stage is a generator
+
     made = manager()
-    desk = desk_for(made.config, get("chat"), Meter("gpt-4o"), str, lambda message: message)
-    rows = [
-        Row(desk.dialect.read(item), 50, n) for n, item in enumerate([user("Do it."), says("Done " * 60)])
-    ]
+    made_by_stage = CompactManager(made.config, stages=[keep])
+    made_by_stage.manual_compact("s", work())
+    (context,) = contexts
     asked: list[Any] = []
 
-    def serve(need: Any) -> Any:
-        asked.append(need)
-        if isinstance(need, SummaryRequest) and need.source == "configured":
+    def serve(effect: Any) -> Any:
+        asked.append(effect)
+        if isinstance(effect, SummaryRequest) and effect.source == "configured":
             raise OSError("down")
         return Reply("- Done", trusted=True)
 
-    made_fold = drive(
-        fold(rows, desk, step=3, strategy="task_state", max_tokens=300, where="/conversation_history/x.md"),
-        serve,
-    )
-    assert made_fold.writer == "extractive"
-    assert made_fold.body == "- Done"
-    assert [type(need).__name__ for need in asked] == ["SummaryRequest", "Emit", "SummaryRequest"]
-    assert asked[-1].source == "extractive"
+    after = drive(summarize(context), serve)
+    (fold,) = after.folds
+    assert fold.writer == "extractive"
+    assert "\n- Done\n" in fold.text
+    assert [type(effect).__name__ for effect in asked] == ["SummaryRequest", "Emit", "SummaryRequest", "Emit"]
+    assert asked[2].source == "extractive"
 
 
 def test_what_is_pruned_without_a_summary_is_in_the_archive() -> None:

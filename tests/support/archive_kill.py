@@ -15,11 +15,10 @@ import random
 import signal
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from support.archive import NoRedactor, commit, conversation, fs_archive
+from support.archive import NoRedactor, SettableClock, commit, conversation, fs_archive
 
 from compact.archive import Archive, Step
 from compact.events import Ids, Recorder, Started, Trace
@@ -34,7 +33,7 @@ def open_archive(root: Path) -> Archive:
 def work(root: Path, session: str, worker: int, acknowledge: int) -> None:
     """Writes until it is killed; after each call that returned, says so on the pipe."""
     archive = open_archive(root)
-    make = Recorder(lambda: datetime.now(UTC), Ids(f"{session}.{worker}.{os.getpid()}"))
+    make = Recorder(SettableClock(), Ids(f"{session}.{worker}.{os.getpid()}"))
 
     def say(**what: Any) -> None:
         os.write(acknowledge, json.dumps(what).encode() + b"\n")

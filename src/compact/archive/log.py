@@ -22,9 +22,9 @@ Listener: TypeAlias = Callable[[str, bytes], None]
 
 Period: TypeAlias = tuple[datetime, datetime]
 
-_MANY = 50
+MANY = 50
 """In an archive of more sessions than this, sessions that have been quiet for a while are checked less often."""
-_QUIET_LOOKS = 300
+QUIET_LOOKS = 300
 SELDOM = 10
 
 
@@ -177,7 +177,7 @@ class LogWatcher:
         found = []
         self._looks += 1
         for place, folder in enumerate(folders):
-            if len(folders) > _MANY and self._may_wait(folder, place):
+            if len(folders) > MANY and self._may_wait(folder, place):
                 continue
             with suppress(ArchiveError):
                 found.append(self._news(folder))
@@ -185,7 +185,7 @@ class LogWatcher:
 
     def _may_wait(self, folder: str, place: int) -> bool:
         known = self._known.get(folder)
-        return known is not None and known.quiet > _QUIET_LOOKS and (self._looks + place) % SELDOM != 0
+        return known is not None and known.quiet > QUIET_LOOKS and (self._looks + place) % SELDOM != 0
 
     def _news(self, folder: str) -> News | None:
         known = self._known.get(folder)

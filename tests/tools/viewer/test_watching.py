@@ -80,8 +80,8 @@ def test_a_log_that_was_made_anew_is_told_from_its_beginning(tmp_path: Path) -> 
 def test_among_many_sessions_one_that_was_quiet_for_long_is_still_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "_MANY", 1)
-    monkeypatch.setattr(log, "_QUIET_LOOKS", 3)
+    monkeypatch.setattr(log, "MANY", 1)
+    monkeypatch.setattr(log, "QUIET_LOOKS", 3)
     logs = LogWatcher(opened(tmp_path))
     with manager_on(tmp_path) as manager:
         for name in ("a", "b", "c"):
