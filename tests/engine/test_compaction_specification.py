@@ -203,6 +203,7 @@ def test_summary_created_event() -> None:
     assert "in short" in event["payload"]["summary"]
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_property_test_invariants() -> None:
     """100 runs with random counts and content: protected items stay, and the result is within the budget."""

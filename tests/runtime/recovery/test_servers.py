@@ -10,7 +10,7 @@ import pytest
 from support.engine import events, manager, pair, says, user
 from support.windows import Item, Server, enforcing, tool_session
 
-from bench._llama import weights
+from bench.llama import weights
 from bench.overflow import session
 from compact import ContextOverflow
 from compact.checks import violations
