@@ -67,7 +67,7 @@ class Soak:
 
     def __post_init__(self) -> None:
         self._sizes: dict[str, int] = {}
-        self._count = counter_for("o200k_base", fast=False).count
+        self._count_text = counter_for("o200k_base", fast=False).count
 
     def run(self, say: Any = None) -> Soak:
         """All sessions, one after the other, in one manager."""
@@ -96,7 +96,7 @@ class Soak:
             history += new
             context += new
             if number % 2:
-                made.call(name, history, self._provider)
+                made.call(name, history, self.provider)
                 sent = list(made.last_request(name) or [])
             else:
                 context = list(made.preflight(name, context))
@@ -108,18 +108,20 @@ class Soak:
         self._sizes.clear()
         shutil.rmtree(self.root / name, ignore_errors=True)  # a thousand archives would be a test of the disk
 
-    def _provider(self, messages: Any) -> Item:
+    def provider(self, messages: Any) -> Item:
+        """The model call: a reply, or the refusal of a request that is too long."""
         self._checked(list(messages))
         return {"choices": [{"message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}]}
 
     def _checked(self, sent: list[Item]) -> None:
         self.requests += 1
         self.illegal += bool(violations(sent, "chat", in_flight=False))
-        if self._tokens(sent) > WINDOW:
+        if self.count(sent) > WINDOW:
             self.refused += 1
             raise TooLong(f"This model's maximum context length is {WINDOW} tokens.")
 
-    def _tokens(self, sent: list[Item]) -> int:
+    def count(self, sent: list[Item]) -> int:
+        """Tokens of a request, counted apart from our own meter."""
         total = _PER_REQUEST
         for item in sent:
             total += _PER_MESSAGE + self._size(item.get("content") or "")
@@ -131,7 +133,7 @@ class Soak:
     def _size(self, text: str) -> int:
         known = self._sizes.get(text)
         if known is None:
-            known = self._sizes[text] = self._count(text)
+            known = self._sizes[text] = self._count_text(text)
         return known
 
     def _missing(self, name: str, history: list[Item], sent: list[Item]) -> int:

@@ -27,8 +27,8 @@ def test_a_few_long_sessions_in_one_process_lose_nothing_and_leak_nothing(tmp_pa
 def test_the_provider_of_the_soak_refuses_what_is_too_long_or_illegal(tmp_path: Path) -> None:
     soak = Soak(1, 1, tmp_path)
     with pytest.raises(TooLong):
-        soak._provider([{"role": "user", "content": "word " * 9_000}])
-    soak._provider([{"role": "tool", "tool_call_id": "nobody", "content": "orphan"}])
+        soak.provider([{"role": "user", "content": "word " * 9_000}])
+    soak.provider([{"role": "tool", "tool_call_id": "nobody", "content": "orphan"}])
     assert (soak.requests, soak.refused, soak.illegal) == (2, 1, 1)
 
 
@@ -38,7 +38,7 @@ def test_a_session_that_is_never_compacted_is_found_out(
     """The run must be able to fail: a window that the manager takes for larger than it is gets refused."""
     monkeypatch.setattr("bench.soak.WINDOW", 4_100)
     soak = Soak(1, 45, tmp_path)
-    monkeypatch.setattr(soak, "_tokens", lambda sent: 9_000)
+    monkeypatch.setattr(soak, "count", lambda sent: 9_000)
     with pytest.raises((TooLong, ContextOverflow)):
         soak.run()
     assert soak.refused

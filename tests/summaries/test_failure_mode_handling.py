@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.engine import Clock, assert_good, events, manager, pair, says, summary_of, turns, user
+from support.engine import Clock, assert_good, events, manager, pair, summary_of, turns, user
 from support.llm import good_summary, llm_manager, serving, work
 
 from compact import CompactManager
-from compact.engine.context import Context, Desk, Row
-from compact.engine.effects import drive
-from compact.engine.stages.fold import fold
+from compact.engine.context import Context
+from compact.engine.effects import Asking, drive
+from compact.engine.stages.summarize import summarize
 from compact.errors import ConfigError
-from compact.messages.dialects import get
 from compact.summaries.request import Reply, SummaryRequest
 from compact.testing import ScriptedSummarizer
-from compact.tokens import Meter
 
 TOO_LONG = " ".join(f"word{n}" for n in range(3000))
 KEEP_LITTLE = {"keep_recent_turns": 1, "keep_tool_io_pairs": 1}
@@ -147,6 +144,7 @@ class TestDeterministicTestingSupport:
                 assert {(r["seed"], r["temperature"]) for r in endpoint.requests} == {(42, 0)}
         assert contexts[0] == contexts[1]
 
+    @pytest.mark.sweep
     @pytest.mark.no_cover
     def test_property_test_invariants(self) -> None:
         """100 random sessions, a summarizer that is good, bad, or broken: protected stays, and it fits."""
@@ -219,40 +217,33 @@ def test_a_synchronous_summarizer_does_not_block_the_event_loop() -> None:
     assert where[0] != threading.get_ident()
 
 
-def test_the_summarizer_is_asked_from_inside_the_stage() -> None:
-    """Without I/O: the stage yields requests and takes answers, failures are exceptions sent in."""
-    meter, chat = Meter("gpt-4o"), get("chat")
-    desk = Desk(
-        dialect=chat,
-        count=lambda message: meter.count_item(chat.write(message), chat),
-        count_text=meter.count_text,
-        scale=meter.scale,
-        redact=str,
-        rewrite=lambda message: message,
-        large_result_tokens=20_000,
-        preview_lines=10,
-        preview_tokens=400,
-        write_tools=frozenset(),
-        excerpt_share=0.1,
-    )
-    rows = [
-        Row(desk.dialect.read(item), 50, n) for n, item in enumerate([user("Do it."), says("Done " * 60)])
-    ]
+def test_a_summary_stage_is_driven_without_io() -> None:
+    """The stage yields requests and takes answers; failures are exceptions that are sent in."""
+    contexts: list[Context] = []
+
+    def keep(context: Context) -> Asking[Context]:
+        contexts.append(context)
+        yield from ()  # a stage is a generator
+        return context
+
+    made = manager()
+    made_by_stage = CompactManager(made.config, stages=[keep])
+    made_by_stage.manual_compact("s", work())
+    (context,) = contexts
     asked: list[Any] = []
 
-    def serve(need: Any) -> Any:
-        asked.append(need)
-        if isinstance(need, SummaryRequest) and need.source == "configured":
+    def serve(effect: Any) -> Any:
+        asked.append(effect)
+        if isinstance(effect, SummaryRequest) and effect.source == "configured":
             raise OSError("down")
         return Reply("- Done", trusted=True)
 
-    rules: Any = SimpleNamespace(strategy="task_state")
-    context = Context(rows=rows, rules=rules, desk=desk, step=3, history_path="/conversation_history/x.md")
-    made_fold = drive(fold(rows, context, max_tokens=300, places=(0, 1)), serve)
-    assert made_fold.writer == "extractive"
-    assert "\n- Done\n" in made_fold.text
-    assert [type(need).__name__ for need in asked] == ["SummaryRequest", "Emit", "SummaryRequest"]
-    assert asked[-1].source == "extractive"
+    after = drive(summarize(context), serve)
+    (fold,) = after.folds
+    assert fold.writer == "extractive"
+    assert "\n- Done\n" in fold.text
+    assert [type(effect).__name__ for effect in asked] == ["SummaryRequest", "Emit", "SummaryRequest", "Emit"]
+    assert asked[2].source == "extractive"
 
 
 def test_what_is_pruned_without_a_summary_is_in_the_archive() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.engine import assert_good, events, manager, pair, says, summary_of, user
 
-from bench._llama import llama_server, weights
+from bench.llama import llama_server, weights
 from compact import CompactManager
 from compact.messages import dialects
 from compact.summaries.checking.claims import SourceText

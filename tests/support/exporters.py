@@ -67,12 +67,15 @@ class Gate(Exporter):
     name = "gate"
 
     def __init__(self, resumes: bool = False, batch: int = 500) -> None:
+        self.asked = threading.Event()
         self.open = threading.Event()
+        self.asked = threading.Event()
         self.got: list[Told] = []
         self.resumes = resumes
         self.batch = batch
 
     def export(self, events: Sequence[Told]) -> Sent:
+        self.asked.set()
         self.open.wait()
         self.got += events
         return Sent(len(events))

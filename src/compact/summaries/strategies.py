@@ -121,7 +121,8 @@ BRIEF = Strategy(
 )
 
 _BUILT_IN = {s.name: s for s in (TASK_STATE, DECISION_LOG, CODE_DELTA, BRIEF)}
-_known: dict[str, Strategy] = dict(_BUILT_IN)
+REGISTERED: dict[str, Strategy] = dict(_BUILT_IN)
+"""Every strategy that can be asked for, by name."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 """What `policy.strategy` accepts."""
 _HEADING = re.compile(r"#{1,6} \S(?:.*\S)?")
@@ -133,9 +134,9 @@ def get(name: str) -> Strategy:
     Raises:
         ConfigError: there is none; lists those that exist.
     """
-    found = _known.get(name)
+    found = REGISTERED.get(name)
     if found is None:
-        choices = ", ".join(_known)
+        choices = ", ".join(REGISTERED)
         raise ConfigError(
             f"policy.strategy must be one of {choices}, got {name!r:.60}",
             hint="Name one of them, or add your own with compact.summaries.strategies.register",
@@ -171,7 +172,7 @@ def register(strategy: Strategy, *, replace_built_in: bool = False) -> None:
     wrong = next(_wrong_in(strategy), None)
     if wrong is not None:
         raise ConfigError(f"strategy {strategy.name!r} {wrong[0]}", hint=wrong[1])
-    _known[strategy.name] = strategy
+    REGISTERED[strategy.name] = strategy
 
 
 def _is_name(value: Any) -> bool:

@@ -250,13 +250,14 @@ def estimate(
         MessageError: an entry is not a message; names its index.
         ConfigError: `max_tokens` is not positive.
     """
-    return _shared_meter(model).estimate(
+    return shared_meter(model).estimate(
         messages, tools, system=system, dialect=dialect, max_tokens=max_tokens
     )
 
 
 @lru_cache(maxsize=4)
-def _shared_meter(model: str) -> Meter:
+def shared_meter(model: str) -> Meter:
+    """Return the meter that all calls of `estimate_messages` share for a model."""
     return Meter(model, memo_bytes=8_000_000)
 
 

@@ -38,10 +38,10 @@ _AT_EXIT_S = 3.0
 _POLL_S = 0.002
 LIMIT = 10_000
 """Events that may wait for an archive that hangs. Beyond that the oldest are dropped: nobody waits for tracing."""
-_MOST = 5 * LIMIT
+MOST = 5 * LIMIT
 """Events that may wait at all. An archive that works writes a burst in a moment."""
 _BATCH = 1_000
-_HANGS_S = 5.0
+HANGS_S = 5.0
 """An archive that takes longer than this to write one batch counts as hanging."""
 
 
@@ -112,7 +112,7 @@ class Journal:
             except RuntimeError:  # the interpreter is shutting down and starts no threads
                 self.flush()
         waiting = len(self._waiting)
-        if waiting > LIMIT and (waiting > _MOST or self._hangs()):
+        if waiting > LIMIT and (waiting > MOST or self._hangs()):
             self._drop_oldest()
 
     def heard(self, session_id: str, lines: bytes) -> None:
@@ -210,7 +210,7 @@ class Journal:
 
     def _hangs(self) -> bool:
         began = self._began
-        return began is not None and time.monotonic() - began > _HANGS_S
+        return began is not None and time.monotonic() - began > HANGS_S
 
     def _report_dropped(self) -> None:
         with self._dropping:

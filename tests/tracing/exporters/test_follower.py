@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.exporters import Gate, ListLog, event_maker, line_of
-from support.waiting import until
+from support.waiting import WAIT_S, until
 
 from compact.errors import ArchiveError, ConfigError
 from compact.tracing.export_worker import Follower
@@ -66,7 +67,7 @@ def test_what_a_closed_exporter_did_not_get_is_dropped_and_what_it_holds_is_not(
     gate = Gate(batch=1)
     follower, source, reports = following(gate)
     source.write(follower, "s", lines(10))
-    until(lambda: follower._in_flight == 1)
+    assert gate.asked.wait(WAIT_S)
     follower.close(0.05)
     assert follower.stats()["dropped"] == 9
     assert reports == [("s", "gate", 9, 9)]
@@ -159,7 +160,7 @@ def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
     written = lines(3)
     source.write(follower, "s", written)
     until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
-    until(lambda: follower._thread is None)
+    until(lambda: "compact-gate" not in {thread.name for thread in threading.enumerate()})
     more = lines(1)
     source.write(follower, "s", more)
     assert follower.flush(5), "a worker that ended begins again"
