@@ -12,7 +12,7 @@ from compact.engine.limits import Rules
 from compact.messages import Message, Text, ToolResult
 from compact.messages.dialects import Dialect
 from compact.messages.legality import gap_before, role_gaps
-from compact.messages.markers import is_pointer, text_hash
+from compact.messages.message import is_pointer, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
 

@@ -24,7 +24,7 @@ from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError
 from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
-from compact.messages.markers import text_hash
+from compact.messages.message import text_hash
 from compact.messages.units import removable
 
 DEFAULT_STAGES: tuple[Stage, ...] = (offload, shrink_calls, summarize, truncate)

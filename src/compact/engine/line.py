@@ -32,7 +32,7 @@ from compact.events import (
 )
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
-from compact.messages.markers import POINTER_OPENS
+from compact.messages.message import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from compact.integrations.naming import conversations_of
-from compact.messages.markers import GAP, SUMMARY_OPENS
+from compact.messages.message import GAP, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.surviving import input_tokens
 

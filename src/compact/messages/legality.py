@@ -9,8 +9,7 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.markers import GAP
-from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from compact.messages.pairs import (
     Batch,
     Found,

@@ -19,7 +19,7 @@ from compact.messages.cues import CONSTRAINT
 from compact.messages.dialects import Dialect
 from compact.messages.excerpts import fitting_head, head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.messages.markers import SUMMARY_OPENS
+from compact.messages.message import SUMMARY_OPENS
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify

@@ -11,7 +11,7 @@ from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
+from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
 
 
 class Offloaded(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compact.messages import Message
 from compact.messages.cues import INTENT, TROUBLE
-from compact.messages.markers import is_pointer
+from compact.messages.message import is_pointer
 from compact.summaries.checking.claims import ids_in
 from compact.summaries.checking.verification import gives_orders
 from compact.summaries.extracting.session_reading import flat, read
