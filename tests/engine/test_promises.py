@@ -144,6 +144,7 @@ def test_sync_and_async_give_identical_bytes(dialect: str) -> None:
         outcomes: list[Any] = []
         for runs_async in (False, True):
             made = tiny_manager(3000)
+            after: Any
             try:
                 after = (
                     asyncio.run(made.apreflight("s", items, dialect=dialect))

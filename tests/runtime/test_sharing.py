@@ -43,7 +43,7 @@ def test_threads_and_tasks_of_one_session_share_one_compaction() -> None:
     items = long_session()
 
     async def tasks() -> list[Any]:
-        return await asyncio.gather(*(made.apreflight("s", list(items)) for _ in range(4)))
+        return list(await asyncio.gather(*(made.apreflight("s", list(items)) for _ in range(4))))
 
     threads = [Caller(lambda: made.preflight("s", list(items))) for _ in range(4)]
     loops = [Caller(lambda: asyncio.run(tasks())) for _ in range(2)]

@@ -22,6 +22,11 @@ from compact.runtime.threads import ProcessorTurn
 FOREVER_S = 100 * WAIT_S
 
 
+def holder() -> ProcessorTurn | None:
+    """Who has the processor's turn."""
+    return threads.processor.holder
+
+
 def in_turn(turn: ProcessorTurn, work: Callable[[], None]) -> None:
     turn.take()
     try:
@@ -67,7 +72,7 @@ def test_one_works_at_a_time_and_a_resting_one_lets_others_go_first() -> None:
     for caller in [Caller(work) for _ in range(6)]:
         caller.given()
     assert most == 1
-    assert threads.processor.holder is None
+    assert holder() is None
 
 
 @pytest.mark.parametrize("runs_async", [False, True])
@@ -86,7 +91,7 @@ def test_only_a_run_for_an_event_loop_takes_turns(runs_async: bool) -> None:
     else:
         made.preflight("s", items)
     assert takes_turns == {runs_async}
-    assert threads.processor.holder is None
+    assert holder() is None
 
 
 def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
@@ -95,9 +100,9 @@ def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
     for other in others:
         other.given()
     hanging.let_go()
-    assert threads.processor.holder is None
+    assert holder() is None
     turn, holders = ProcessorTurn(), list[Any]()
-    in_turn(turn, lambda: holders.append(threads.processor.holder))
+    in_turn(turn, lambda: holders.append(holder()))
     assert holders == [turn], "the turn is free again and taken"
 
 
@@ -123,7 +128,7 @@ def test_who_lost_its_patience_once_does_not_wait_again() -> None:
             turn.take()
 
     Caller(take_many_turns).given()
-    assert threads.processor.holder is hanging.turn
+    assert holder() is hanging.turn
     hanging.let_go()
 
 
@@ -133,7 +138,7 @@ def test_a_run_that_is_fenced_gives_up_its_turn() -> None:
     assert session.lane.enter(run) is None
     hanging = Hanging(longest_s=FOREVER_S)
     run.turn = hanging.turn
-    assert threads.processor.holder is run.turn
+    assert holder() is run.turn
     session.lane.fence(run, out_of_time=True)
-    assert threads.processor.holder is None
+    assert holder() is None
     hanging.let_go()
