@@ -21,7 +21,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
 
-_REPO = Path(__file__).resolve().parents[1]
+REPO = Path(__file__).resolve().parents[1]
 _WIDTH = 116
 _TRANSCRIPTS = "transcripts/*.jsonl.gz"
 
@@ -94,7 +94,7 @@ def run_to_end(main: Callable[[], int]) -> NoReturn:
 def data_folder() -> Path | None:
     """The folder that `COMPACT_BENCH_DATA` names, else the one beside the repo; None: there is none."""
     named = os.environ.get("COMPACT_BENCH_DATA")
-    folder = Path(named) if named else _REPO.parent / "shared" / "data"
+    folder = Path(named) if named else REPO.parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 
@@ -106,7 +106,7 @@ def recorded(pattern: str = _TRANSCRIPTS) -> list[Path]:
 
 def transcripts() -> list[Path]:
     """The recorded sessions, else the few that are part of the repo."""
-    return recorded() or sorted((_REPO / "tests" / "fixtures").glob(_TRANSCRIPTS))
+    return recorded() or sorted((REPO / "tests" / "fixtures").glob(_TRANSCRIPTS))
 
 
 def best_of(repeats: int, call: Callable[[], Any]) -> float:

@@ -49,7 +49,7 @@ def main(words: list[str]) -> int:
 
 
 def _chosen(words: list[str]) -> dict[str, Benchmark]:
-    known = dict(_benchmarks())
+    known = dict(benchmarks())
     names = "\n".join(f"  {name}" for name in known)
     asked = argparse.ArgumentParser(
         prog="python -m bench",
@@ -65,7 +65,8 @@ def _chosen(words: list[str]) -> dict[str, Benchmark]:
     return {name: one for name, one in known.items() if not given or any(word in name for word in given)}
 
 
-def _benchmarks() -> Iterator[tuple[str, Benchmark]]:
+def benchmarks() -> Iterator[tuple[str, Benchmark]]:
+    """Yield every benchmark with its name."""
     for module in _modules():
         for attribute, function in vars(module).items():
             if attribute.startswith("bench_"):

@@ -40,12 +40,11 @@ _PROMISES = (
     "tests/engine/test_hard_sessions.py",
 )
 TESTS: dict[str, tuple[str, ...]] = {
-    "engine/triggers.py": ("tests/messages/test_units.py",),
     "messages/units.py": ("tests/messages/test_units.py",),
     "messages/legality.py": ("tests/messages/test_legality.py",),
     "messages/hygiene/repair.py": ("tests/messages/hygiene",),
     "messages/hygiene/sanitizing.py": ("tests/messages/hygiene",),
-    "messages/hygiene/turns.py": ("tests/messages/hygiene",),
+    "messages/hygiene/turn_limit.py": ("tests/messages/hygiene",),
     "engine/state.py": ("tests/engine/test_state.py",),
     "engine/plan.py": ("tests/engine/test_plan.py", "tests/engine/test_compaction_specification.py"),
     "engine/ladder.py": (
@@ -67,16 +66,6 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 _PLUGINS = ("pytest_timeout", "pytest_cov", "_hypothesis_pytestplugin")
 """Those that the settings and marks of the suite name; loading every plugin there is takes longer than most tests."""
-SWEEPS = (
-    "real_session",
-    "soak",
-    "property_test",
-    "repeats_as_needed",
-    "both_kinds_of_host",
-    "at_any_point",
-    "dir_shows",
-    "pictures_never_cost",
-)
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -190,7 +179,7 @@ def verdict_on(mutant: Mutant | None, tests: tuple[str, ...], limit: float) -> s
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         plugins = [word for name in (*_PLUGINS, "no:cacheprovider") for word in ("-p", name)]
-        chosen = ["-m", "not slow and not hypothesis", "-k", " and ".join(f"not {name}" for name in SWEEPS)]
+        chosen = ["-m", "not slow and not sweep and not hypothesis"]
         words = ["-q", "-x", "--no-header", "--tb=no", *plugins, *chosen, *tests]
         try:
             done = subprocess.run(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import Figure
-from bench._llama import llama_server
+from bench.llama import llama_server
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
 from compact.errors import MissingExtra

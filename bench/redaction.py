@@ -145,7 +145,7 @@ def bench_found() -> Iterator[Figure]:
 
 def bench_spoiled() -> Iterator[Figure]:
     """Masks per megabyte in ordinary text: the source of the standard library, and agent sessions."""
-    yield _masks("Python's own library", _library())
+    yield _masks("Python's own library", library())
     if not recorded():
         raise Skipped.for_want_of_data("the few bundled sessions say little")
     yield _masks("agent sessions", _sessions())
@@ -236,7 +236,8 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(inner)
 
 
-def _library() -> Iterator[str]:
+def library() -> Iterator[str]:
+    """Yield the source of every module of Python's library: real text without a secret in it."""
     folder = Path(sys.modules["re"].__file__ or "").resolve().parents[1]
     for path in sorted(folder.glob("*.py")):
         yield path.read_text(encoding="utf-8", errors="replace")

@@ -88,7 +88,7 @@ def bench_each_kind() -> Iterator[Figure]:
 
 def bench_only_new_records_are_read() -> Iterator[Figure]:
     """Files read by a search after one record was added to a session of many, and what searches cost."""
-    archive, large = _large_sessions()
+    archive, large = large_sessions()
     if not large:
         raise Skipped.for_want_of_data("no session is large")
     session = max(large, key=lambda each: sum(info.size for info in archive.files(each)))
@@ -191,14 +191,14 @@ def chance(archive: Archive, wanted: Sequence[Wanted]) -> float:
 
 
 def _enough_large_sessions() -> tuple[Archive, tuple[str, ...]]:
-    archive, large = _large_sessions()
+    archive, large = large_sessions()
     if len(large) < _FEWEST_SESSIONS:
         raise Skipped.for_want_of_data(f"{len(large)} large sessions are too few")
     return archive, large
 
 
 @cache
-def _large_sessions() -> tuple[Archive, tuple[str, ...]]:
+def large_sessions() -> tuple[Archive, tuple[str, ...]]:
     """The archive, and its large sessions in an order by chance."""
     sessions = [
         json.loads(line) for file in transcripts() for line in gzip.decompress(file.read_bytes()).splitlines()

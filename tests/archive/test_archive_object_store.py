@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from support.archive import (
     unsigned,
 )
 from support.s3 import Fault, Faults, faulty_server
+from support.waiting import until
 
 from compact.archive import MemoryStore, Record, Step, open_archive
 from compact.archive.records import trust_stored
@@ -210,8 +210,7 @@ def test_closing_ends_a_call_that_is_under_way(opened: Callable[..., ObjectStore
 
     thread = threading.Thread(target=read)
     thread.start()
-    while not faults.seen:
-        time.sleep(0.01)
+    until(lambda: bool(faults.seen))
     store.close()
     thread.join(5)
     assert ended == ["closed"]

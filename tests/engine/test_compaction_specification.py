@@ -20,7 +20,8 @@ from support.engine import (
 from support.tokens import published_encoding
 
 from compact import CompactError, InsufficientBudget
-from compact.messages.units import removable
+from compact.engine import plan
+from compact.messages import units
 from compact.testing import ScriptedSummarizer
 from compact.tokens.counter import counter_for
 
@@ -203,6 +204,7 @@ def test_summary_created_event() -> None:
     assert "in short" in event["payload"]["summary"]
 
 
+@pytest.mark.sweep
 @pytest.mark.no_cover
 def test_property_test_invariants() -> None:
     """100 runs with random counts and content: protected items stay, and the result is within the budget."""
@@ -246,15 +248,16 @@ def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
 ) -> None:
     """Whatever is kept is too much: every combination is tried, in this order."""
     tried: list[tuple[int, int]] = []
+    removable = units.removable
 
-    def note(units: Any, turns: int, pairs: int) -> Any:
+    def noting(units: Any, turns: int, pairs: int) -> Any:
         tried.append((turns, pairs))
         return removable(units, turns, pairs)
 
     made = manager(6000, policy={"keep_recent_turns": 3, "keep_tool_io_pairs": 3})
     talk = [m for n in range(4) for m in (user("q " * 900), *pair(f"c{n}", "r " * 900), says("a " * 900))]
     items = [*talk, user("now " * 5000)]
-    monkeypatch.setattr("compact.engine.plan.removable", note)
+    monkeypatch.setattr(plan, "removable", noting)
     after = made.preflight("s", items)
     monkeypatch.undo()
     assert tried[-5:] == [(3, 3), (2, 3), (2, 2), (1, 2), (1, 1)]

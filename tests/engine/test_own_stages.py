@@ -74,17 +74,17 @@ class Recorded:
         self.runs = 0
 
     def __call__(self, context: Context) -> Asking[Context]:
-        yield from ()
         self.runs += 1
+        yield from ()  # a stage is a generator
         return context
 
 
-def change_rows(change: Callable[[Sequence[Row]], Sequence[Row]]) -> Stage:
-    """A stage that leaves other rows."""
+def change_rows(change: Callable[[Sequence[Row]], Sequence[Row]], **changes: Any) -> Stage:
+    """A stage that leaves other rows, and changes more of the context."""
 
     def stage(context: Context) -> Asking[Context]:
-        yield from ()
-        return context.with_rows(change(context.rows))
+        yield from ()  # a stage is a generator
+        return replace(context, rows=change(context.rows), **changes)
 
     return stage
 
@@ -372,11 +372,11 @@ def test_a_larger_result_is_not_taken(tokens: int) -> None:
 @pytest.mark.parametrize("lies", [False, True])
 def test_a_smaller_result_that_is_still_too_large_is_refused(lies: bool) -> None:
     def shorten(context: Context) -> Asking[Context]:
-        yield from ()
         rows = context.rows[:-1]
         if not lies:
             return context.with_rows(rows)
         free = [replace(row, tokens=1) for row in rows]
+        yield from ()  # a stage is a generator
         return context.with_rows(free, rules=replace(context.rules, budget=10**6))
 
     made = manager(WINDOW, stages=[shorten])

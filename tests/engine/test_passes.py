@@ -25,7 +25,7 @@ def spoil(change: Callable[[Sequence[Row]], Sequence[Row]]) -> Stage:
     """A last stage that leaves something else."""
 
     def stage(context: Context) -> Asking[Context]:
-        yield from ()
+        yield from ()  # a stage is a generator
         return context.with_rows(change(context.rows))
 
     return stage

@@ -23,17 +23,17 @@ REPO = Path(bench.__file__).resolve().parents[1]
 @pytest.fixture
 def without_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("COMPACT_BENCH_DATA", str(tmp_path / "absent"))
-    for cached in (retention.sessions, search._large_sessions):
+    for cached in (retention.sessions, search.large_sessions):
         cached.cache_clear()
     yield
-    for cached in (retention.sessions, search._large_sessions):
+    for cached in (retention.sessions, search.large_sessions):
         cached.cache_clear()
 
 
 def test_the_folder_that_is_named_comes_before_the_one_beside_the_repo(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(bench, "_REPO", tmp_path / "repo")
+    monkeypatch.setattr(bench, "REPO", tmp_path / "repo")
     monkeypatch.delenv("COMPACT_BENCH_DATA", raising=False)
     assert bench.data_folder() is None
     assert bench.recorded() == []
@@ -62,8 +62,8 @@ def test_the_folder_that_is_named_comes_before_the_one_beside_the_repo(
 def test_without_recorded_data_a_claim_is_skipped(
     benchmark: __main__.Benchmark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(redaction, "_library", lambda: iter(["plain text"]))
-    monkeypatch.setattr(__main__, "_benchmarks", lambda: [("one", benchmark)])
+    monkeypatch.setattr(redaction, "library", lambda: iter(["plain text"]))
+    monkeypatch.setattr(__main__, "benchmarks", lambda: [("one", benchmark)])
     assert __main__.main([]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "SKIP needs recorded data" in said
@@ -85,7 +85,7 @@ def test_one_that_fails_is_named_and_the_rest_runs(
         return Figure("times the cost", 3, "x", 2)
 
     made = [("a.broken", broken), ("b.skipped", skipped), ("c.slow", slow)]
-    monkeypatch.setattr(__main__, "_benchmarks", lambda: made)
+    monkeypatch.setattr(__main__, "benchmarks", lambda: made)
     assert __main__.main([]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].split() == ["PASS", "1", "x", "(target", "<=", "2)", "fine"]

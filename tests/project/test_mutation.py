@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 
 import pytest
 
-from bench.mutation import PACKAGE, SWEEPS, TESTS, Mutant, made_from, mutants, verdict_on
+from bench.mutation import PACKAGE, TESTS, Mutant, made_from, mutants, verdict_on
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
@@ -48,13 +47,6 @@ def test_every_file_of_the_core_has_mutants_and_tests_that_are_there() -> None:
     for file, tests in TESTS.items():
         assert next(made_from(file, (PACKAGE / file).read_text(encoding="utf-8")), None) is not None
         assert all((PACKAGE.parents[1] / test).exists() for test in tests)
-
-
-def test_every_sweep_that_is_left_out_is_a_test_of_the_core() -> None:
-    places = {PACKAGE.parents[1] / test for tests in TESTS.values() for test in tests}
-    files = [file for place in places for file in ([place] if place.is_file() else place.glob("test_*.py"))]
-    names = "".join(file.read_text(encoding="utf-8") for file in files)
-    assert [name for name in SWEEPS if not re.search(rf"def test_\w*{name}", names)] == []
 
 
 def test_a_broken_file_is_killed_and_an_unused_change_survives() -> None:

@@ -66,7 +66,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(key, raising=False)
     for registry in (RULES, HEURISTICS, CHECKS):  # what a page registers is not there for other tests
-        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
+        monkeypatch.setattr(registry, "parts", dict(registry.parts))
     with import_module("offline_model").model(calls=1), no_tracing(), default_loop():
         run_blocks(page)
 

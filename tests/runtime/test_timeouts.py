@@ -151,7 +151,7 @@ def test_nobody_waits_for_a_run_whose_archive_hangs(operation: str) -> None:
     async def host() -> Any:
         waiting = asyncio.create_task(hanging.apreflight("s", items))
         await auntil(archive.hangs.is_set)
-        assert threads.processor.holder is None
+        assert not threads.processor.locked()
         out = await other.apreflight("s", items)
         assert not waiting.done()
         archive.let_go.set()
@@ -209,7 +209,7 @@ def test_an_event_loop_goes_on_while_a_tool_result_is_read_counted_and_stored(
         await auntil(answer.asked.is_set)
         answer.let_go.set()
         await auntil(archive.hangs.is_set)
-        assert threads.processor.holder is None, "nobody waits for a disk with its turn"
+        assert not threads.processor.locked(), "nobody waits for a disk with its turn"
         assert not waiting.done()
         archive.let_go.set()
         return await waiting

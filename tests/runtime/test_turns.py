@@ -22,11 +22,6 @@ from compact.runtime.threads import ProcessorTurn
 FOREVER_S = 100 * WAIT_S
 
 
-def holder() -> ProcessorTurn | None:
-    """Who has the processor's turn."""
-    return threads.processor.holder
-
-
 def in_turn(turn: ProcessorTurn, work: Callable[[], None]) -> None:
     turn.take()
     try:
@@ -38,8 +33,8 @@ def in_turn(turn: ProcessorTurn, work: Callable[[], None]) -> None:
 class Hanging:
     """A thread that hangs with its turn until it is let go."""
 
-    def __init__(self, longest_s: float) -> None:
-        self.turn = ProcessorTurn(longest_s=longest_s)
+    def __init__(self) -> None:
+        self.turn = ProcessorTurn()
         self._has_turn, self._let_go = threading.Event(), threading.Event()
         self._caller = Caller(lambda: in_turn(self.turn, self._hang))
         assert self._has_turn.wait(WAIT_S)
@@ -58,7 +53,7 @@ def test_one_works_at_a_time_and_a_resting_one_lets_others_go_first() -> None:
 
     def work() -> None:
         nonlocal working, most
-        turn = ProcessorTurn(patience_s=FOREVER_S, longest_s=FOREVER_S)
+        turn = ProcessorTurn(patience_s=FOREVER_S)
         for _ in range(5):
             turn.take()
             with lock:
@@ -72,7 +67,7 @@ def test_one_works_at_a_time_and_a_resting_one_lets_others_go_first() -> None:
     for caller in [Caller(work) for _ in range(6)]:
         caller.given()
     assert most == 1
-    assert holder() is None
+    assert not threads.processor.locked()
 
 
 @pytest.mark.parametrize("runs_async", [False, True])
@@ -91,36 +86,11 @@ def test_only_a_run_for_an_event_loop_takes_turns(runs_async: bool) -> None:
     else:
         made.preflight("s", items)
     assert takes_turns == {runs_async}
-    assert holder() is None
-
-
-def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
-    hanging = Hanging(longest_s=0.2)
-    others = [Caller(lambda: in_turn(ProcessorTurn(FOREVER_S), lambda: None)) for _ in range(8)]
-    for other in others:
-        other.given()
-    hanging.let_go()
-    assert holder() is None
-    turn, holders = ProcessorTurn(), list[Any]()
-    in_turn(turn, lambda: holders.append(holder()))
-    assert holders == [turn], "the turn is free again and taken"
-
-
-def test_a_thread_that_hangs_with_its_turn_delays_others_once_and_not_at_each_of_their_turns() -> None:
-    hanging = Hanging(longest_s=0.5)
-
-    def take_many_turns() -> None:
-        turn = ProcessorTurn(FOREVER_S)
-        for _ in range(200):  # at each of them, it would be 100 seconds
-            turn.take()
-            turn.rest()
-
-    Caller(take_many_turns).given()
-    hanging.let_go()
+    assert not threads.processor.locked()
 
 
 def test_who_lost_its_patience_once_does_not_wait_again() -> None:
-    hanging = Hanging(longest_s=FOREVER_S)
+    hanging = Hanging()
 
     def take_many_turns() -> None:
         turn = ProcessorTurn(patience_s=0.5)
@@ -128,7 +98,7 @@ def test_who_lost_its_patience_once_does_not_wait_again() -> None:
             turn.take()
 
     Caller(take_many_turns).given()
-    assert holder() is hanging.turn
+    assert threads.processor.locked()
     hanging.let_go()
 
 
@@ -136,9 +106,9 @@ def test_a_run_that_is_fenced_gives_up_its_turn() -> None:
     session = manager().sessions.get("s")
     run = Run(session, Call(messages=[], given=[]))
     assert session.lane.enter(run) is None
-    hanging = Hanging(longest_s=FOREVER_S)
+    hanging = Hanging()
     run.turn = hanging.turn
-    assert holder() is run.turn
+    assert threads.processor.locked()
     session.lane.fence(run, out_of_time=True)
-    assert holder() is None
+    assert not threads.processor.locked()
     hanging.let_go()

@@ -67,6 +67,7 @@ class Gate(Exporter):
     name = "gate"
 
     def __init__(self, resumes: bool = False, batch: int = 500) -> None:
+        self.asked = threading.Event()
         self.open = threading.Event()
         self.asked = threading.Event()
         self.got: list[Told] = []

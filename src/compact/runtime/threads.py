@@ -6,7 +6,6 @@ import atexit
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
@@ -26,8 +25,6 @@ _EXIT_S = 2.0
 """How long an ending process waits for work that was told to stop."""
 _PATIENCE_S = 5.0
 """A thread that waits this long for its turn goes on without it: being late is worse than being in the way."""
-_LONGEST_TURN_S = 1.0
-"""A thread that has had the turn for this long loses it to the next: it may hang in code that does not say so."""
 
 
 class _Crew:
@@ -99,37 +96,6 @@ class _Crew:
                 self._idle += 1
 
 
-class _Processor:
-    """The one turn at heavy work in this process."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        self._since = 0.0
-        """When the turn was last taken."""
-        self.holder: ProcessorTurn | None = None
-
-    def give_to(self, turn: ProcessorTurn) -> bool:
-        """Wait until the turn is free, or its holder has had it for too long. Returns False if patience ends first."""
-        give_up = time.monotonic() + turn.patience_s
-        with self._changed:
-            while self.holder is not None:
-                now, lost_at = time.monotonic(), self._since + self.holder.longest_s
-                if now >= lost_at:
-                    break
-                if now >= give_up:
-                    return False
-                self._changed.wait(min(give_up, lost_at) - now)
-            self.holder, self._since = turn, time.monotonic()
-        return True
-
-    def take_from(self, turn: ProcessorTurn) -> None:
-        """Free the turn, unless another thread has it by now."""
-        with self._changed:
-            if self.holder is turn:
-                self.holder = None
-                self._changed.notify()
-
-
 class ProcessorTurn:
     """One background thread's turns at heavy work.
 
@@ -138,20 +104,25 @@ class ProcessorTurn:
     waits for a disk, a network or a model.
     """
 
-    def __init__(self, patience_s: float = _PATIENCE_S, longest_s: float = _LONGEST_TURN_S) -> None:
-        self.patience_s = patience_s
-        self.longest_s = longest_s
-        self._is_patient = True
+    def __init__(self, patience_s: float = _PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._held: list[threading.Lock] = []
+        """The lock, while it is held. Taking it out of the list is atomic, so it is released once."""
 
     def take(self) -> None:
         """Wait for the turn. A thread that has lost its patience once never waits again."""
-        if self._is_patient and processor.holder is not self:
-            self._is_patient = processor.give_to(self)
+        if self._held or not self._patience_s:
+            return
+        lock = processor
+        if lock.acquire(timeout=self._patience_s):
+            self._held.append(lock)
+        else:
+            self._patience_s = 0.0
 
     def rest(self) -> None:
         """Give up the turn, from any thread. What follows is waiting, not work."""
-        if processor.holder is self:
-            processor.take_from(self)
+        with suppress(IndexError):
+            self._held.pop().release()
 
     def around(self, serve: Serve) -> Serve:
         """Wrap `serve`, so that the turn is given up while the archive works. Summaries may be heavy work themselves."""
@@ -170,7 +141,8 @@ class ProcessorTurn:
 
 
 _crew = _Crew()
-processor = _Processor()
+processor = threading.Lock()
+"""Held by the thread that has the turn."""
 _stoppable: dict[Future[Any], Callable[[], Any]] = {}
 
 
@@ -230,7 +202,7 @@ def _stop_all() -> None:
 
 def _start_over() -> None:
     global _crew, processor  # neither threads nor their locks survive a fork
-    _crew, processor = _Crew(), _Processor()
+    _crew, processor = _Crew(), threading.Lock()
     _stoppable.clear()
 
 

@@ -55,6 +55,7 @@ def test_every_shared_transcript_round_trips() -> None:
         assert_exact(session["messages"], None)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dialect", CONVERTERS)
 def test_every_shared_transcript_round_trips_in_every_dialect(dialect: str) -> None:
     for session in all_sessions():

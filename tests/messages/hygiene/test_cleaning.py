@@ -97,6 +97,7 @@ def test_any_shuffled_session_becomes_legal(dialect: str, data: st.DataObject) -
     check_cleaned([copy.deepcopy(items[index]) for index in order], dialect, order)
 
 
+@pytest.mark.sweep
 def test_every_real_session_comes_back_as_the_same_object() -> None:
     for session in all_sessions():
         assert hygiene.clean(session["messages"]) is session["messages"], session["id"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import openai
 import pytest
 from support.engine import events, manager, pair, says, user
 from support.windows import Item, Server, enforcing, tool_session
 
-from bench._llama import weights
+from bench.llama import weights
 from bench.overflow import session
 from compact import ContextOverflow
 from compact.checks import violations
@@ -65,11 +65,9 @@ def test_openai_responses_which_name_no_limit() -> None:
                 {"type": "function_call", "call_id": f"c{n}", "name": "read_file", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": f"c{n}", "output": f"row {n} of the file " * 30},
             ]
-
-        def ask(messages: Any) -> Any:
-            return client.responses.create(model="m", input=messages)
-
-        reply = made.call("s", items, ask)
+        reply = made.call(
+            "s", items, lambda sent: client.responses.create(model="m", input=cast("Any", sent))
+        )
     assert reply.output_text == "reply 1"
     assert server.refused >= 1
     assert events(made, name="recovery")[0]["properties"]["learned_limit"] is None

@@ -212,7 +212,7 @@ def test_nfr3_extensibility_rules_heuristics_and_checks_are_replaced_by_name_and
     from compact.tools.harness.heuristics import newest_first
 
     for registry in (RULES, HEURISTICS, CHECKS):
-        monkeypatch.setattr(registry, "_parts", dict(registry._parts))
+        monkeypatch.setattr(registry, "parts", dict(registry.parts))
     register_rule("employee", lambda text: re.subn(r"EMP-\w+", "<EMPLOYEE>", text))
     register_heuristic(
         "no_tools",
