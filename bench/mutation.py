@@ -40,12 +40,12 @@ _PROMISES = (
     "tests/engine/test_hard_sessions.py",
 )
 TESTS: dict[str, tuple[str, ...]] = {
-    "engine/triggers.py": ("tests/messages/test_units.py",),
+    "engine/limits.py": ("tests/engine/test_limits.py",),
     "messages/units.py": ("tests/messages/test_units.py",),
     "messages/legality.py": ("tests/messages/test_legality.py",),
     "messages/hygiene/repair.py": ("tests/messages/hygiene",),
     "messages/hygiene/sanitizing.py": ("tests/messages/hygiene",),
-    "messages/hygiene/turns.py": ("tests/messages/hygiene",),
+    "messages/hygiene/turn_limit.py": ("tests/messages/hygiene",),
     "engine/state.py": ("tests/engine/test_state.py",),
     "engine/plan.py": ("tests/engine/test_plan.py", "tests/engine/test_compaction_specification.py"),
     "engine/ladder.py": (
