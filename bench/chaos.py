@@ -59,20 +59,20 @@ def parts(kills: int) -> Iterator[Part]:
         yield Part(
             "processes killed while they write",
             f"kill-{count}-{seed}",
-            lambda count=count, seed=seed: killed(count, seed),  # type: ignore[misc]
+            lambda count=count, seed=seed: kill_processes(count, seed),  # type: ignore[misc]
         )
-    yield Part("processes that race for steps", "race", lambda: _raced(8, 200))
+    yield Part("processes that race for steps", "race", lambda: race_processes(8, 200))
     yield _tests("every errno at every system call", "tests/archive/test_archive_faults.py")
     yield _tests("every fault at every point of a pass", "tests/runtime/test_fault_matrix.py")
     yield _tests("secrets at every exit, every place", "tests/test_canaries.py")
 
 
 def _tests(line: str, path: str) -> Part:
-    return Part(line, path, lambda: _tested(path))
+    return Part(line, path, lambda: run_tests(path))
 
 
-def killed(count: int, seed: int) -> Result:
-    """Kill that many processes that write to one archive, and check what they left."""
+def kill_processes(count: int, seed: int) -> Result:
+    """Kill processes while they write to one archive. Nothing that was acknowledged may be lost."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = _program("-m", _KILLER, "kill", f"{folder}/archive", str(count), str(seed))
@@ -90,7 +90,8 @@ def killed(count: int, seed: int) -> Result:
     )
 
 
-def _raced(processes: int, steps: int) -> Result:
+def race_processes(processes: int, steps: int) -> Result:
+    """Let processes race for the same steps. Each step may be won once."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         done = _program("-m", _KILLER, "race", f"{folder}/archive", str(processes), str(steps))
@@ -112,7 +113,8 @@ def _raced(processes: int, steps: int) -> Result:
     return Result(not wrong, counts, time.monotonic() - began, said)
 
 
-def _tested(path: str) -> Result:
+def run_tests(path: str) -> Result:
+    """Run a file of tests, slow ones included."""
     began = time.monotonic()
     done = _program(
         "-m", "pytest", "-q", "-rP", "-n", "2", "-p", "no:cacheprovider", "--timeout=3000",

@@ -13,8 +13,9 @@ from typing import Any
 
 from bench import Figure, best_of, ratio
 from compact import CompactConfig, CompactManager
-from compact.engine.effects import Begin, Commit, Load, Store
+from compact.engine.effects import Begin, Commit, Effect, Load, Store
 from compact.redaction.scan import scanner_for
+from compact.runtime.lanes import Run
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]
@@ -22,7 +23,7 @@ Item = dict[str, Any]
 
 def bench_preflight_under_the_threshold() -> Iterator[Figure]:
     """A warm preflight of 1,000 messages of 128k tokens with one new message, events on, against a recount."""
-    made, session = _manager(1_000_000), _session(1_000)
+    made, session = _manager(1_000_000), conversation(1_000)
     made.preflight("s", session)
     grown = _growing(session)
     warm = best_of(60, lambda: made.preflight("s", next(grown)))
@@ -35,7 +36,7 @@ def bench_preflight_under_the_threshold() -> Iterator[Figure]:
 def bench_preflight_growth() -> Iterator[Figure]:
     """A warm preflight of 10,000 messages with one new message against one of 1,000."""
     made = _manager(100_000_000)
-    few, many = _session(1_000), _session(10_000)
+    few, many = conversation(1_000), conversation(10_000)
     made.preflight("few", few)
     made.preflight("many", many)
     more_of_few, more_of_many = _growing(few), _growing(many)
@@ -77,12 +78,12 @@ class _Watched:
         self.made.preflight("s", session[:-1])
         serve = self.made.services.serve
 
-        def timed(work: Any, need: Any) -> Any:
+        def timed(run: Run, effect: Effect) -> Any:
             started = time.perf_counter()
             try:
-                return serve(work, need)
+                return serve(run, effect)
             finally:
-                if isinstance(need, Begin | Commit | Store | Load):
+                if isinstance(effect, Begin | Commit | Store | Load):
                     self.archiving += time.perf_counter() - started
 
         self.made.services.serve = timed  # type: ignore[method-assign]
@@ -112,7 +113,7 @@ def real_session() -> list[Item]:
     return messages
 
 
-def _session(messages: int) -> list[Item]:
+def conversation(messages: int) -> list[Item]:
     """A conversation of about 128 tokens a message, every message different."""
     texts = [str(item.get("content") or "") for item in real_session()]
     pool = " ".join(texts).split(" ")

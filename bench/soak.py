@@ -67,7 +67,7 @@ class Soak:
 
     def __post_init__(self) -> None:
         self._sizes: dict[str, int] = {}
-        self._count = counter_for("o200k_base", fast=False).count
+        self._count_text = counter_for("o200k_base", fast=False).count
 
     def run(self, say: Any = None) -> Soak:
         """All sessions, one after the other, in one manager."""
@@ -109,19 +109,19 @@ class Soak:
         shutil.rmtree(self.root / name, ignore_errors=True)  # a thousand archives would be a test of the disk
 
     def provider(self, messages: Any) -> Item:
-        """Answer a request as a provider does, and refuse one over the window."""
+        """The model call: a reply, or the refusal of a request that is too long."""
         self._checked(list(messages))
         return {"choices": [{"message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}]}
 
     def _checked(self, sent: list[Item]) -> None:
         self.requests += 1
         self.illegal += bool(violations(sent, "chat", in_flight=False))
-        if self.tokens(sent) > WINDOW:
+        if self.count(sent) > WINDOW:
             self.refused += 1
             raise TooLong(f"This model's maximum context length is {WINDOW} tokens.")
 
-    def tokens(self, sent: list[Item]) -> int:
-        """Count a request by the published formula."""
+    def count(self, sent: list[Item]) -> int:
+        """Tokens of a request, counted apart from our own meter."""
         total = _PER_REQUEST
         for item in sent:
             total += _PER_MESSAGE + self._size(item.get("content") or "")
@@ -133,7 +133,7 @@ class Soak:
     def _size(self, text: str) -> int:
         known = self._sizes.get(text)
         if known is None:
-            known = self._sizes[text] = self._count(text)
+            known = self._sizes[text] = self._count_text(text)
         return known
 
     def _missing(self, name: str, history: list[Item], sent: list[Item]) -> int:

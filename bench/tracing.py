@@ -14,7 +14,7 @@ from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 from bench import Figure
-from bench.engine import _session
+from bench.engine import conversation
 from compact import CompactConfig, CompactManager
 from compact.testing import CapturingExporter
 
@@ -95,7 +95,7 @@ def bench_visible() -> Figure:
 
 
 def _added_ms(url: str) -> float:
-    session = _session(1_000)
+    session = conversation(1_000)
     tracing = {"exporters": ["ariadne"], "ariadne_url": url, "flush_timeout_s": 0.1}
     with redirect_stderr(io.StringIO()):
         managers = [_manager(), _manager(tracing=tracing)]
@@ -121,7 +121,7 @@ def _one_block(managers: list[CompactManager], session: list[Any]) -> list[float
 
 def _run(made: CompactManager) -> tuple[float, int]:
     """The share of the time that compact took, and how often it compacted."""
-    items = _session(2 * _TURNS)
+    items = conversation(2 * _TURNS)
     context: list[Any] = []
     ours, rounds = 0.0, 0
     began = time.perf_counter()

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 _SOURCE = Path(__file__).resolve().parents[1] / "src" / "compact"
 _LINE = 100
@@ -109,10 +109,19 @@ def _tree(module: str) -> ast.Module:
 
 
 def _exported(module: str) -> Iterator[str]:
+    """The names of a module's `__all__`, without constants and former names."""
+    former = {ast.unparse(node.targets[0]) for node in ast.walk(_tree(module)) if _is_alias(node)}
     for node in _tree(module).body:
+        if isinstance(node, ast.ImportFrom) and "__all__" in {alias.name for alias in node.names}:
+            yield from _exported(str(node.module))
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             constants: list[str] = ast.literal_eval(node.value)
-            yield from (name for name in constants if not name.isupper())
+            yield from (name for name in constants if not name.isupper() and name not in former)
+
+
+def _is_alias(node: ast.AST) -> TypeGuard[ast.Assign]:
+    """Whether a line like `old_name = new_name` keeps a former name."""
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
 
 
 def _found(module: str, name: str) -> tuple[str, Definition]:
@@ -122,7 +131,8 @@ def _found(module: str, name: str) -> tuple[str, Definition]:
             return module, node
         if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("compact"):
             continue
-        if name in {alias.name for alias in node.names}:
+        names = {alias.name for alias in node.names}
+        if name in names or ("*" in names and name in _exported(str(node.module))):
             return _found(str(node.module), name)
     raise LookupError(f"{module} has no {name}")
 

@@ -1,13 +1,7 @@
-"""Whether a list is legal for its provider."""
+"""Whether a list is legal for its provider: `violations(messages)`."""
 
 from __future__ import annotations
 
-from compact.messages.legality import (
-    Violation,
-    violations,
-)
+from compact.engine.check import Violation, violations
 
-__all__ = [
-    "Violation",
-    "violations",
-]
+__all__ = ["Violation", "violations"]

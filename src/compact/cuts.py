@@ -1,11 +1,7 @@
-"""Where a session may be cut."""
+"""Where a session may be cut: `compressible_run(messages, retention_window)`."""
 
 from __future__ import annotations
 
-from compact.messages.units import (
-    compressible_run,
-)
+from compact.messages.units import compressible_run
 
-__all__ = [
-    "compressible_run",
-]
+__all__ = ["compressible_run"]

@@ -281,20 +281,10 @@ class Recovery(Properties):
 KINDS: dict[str, type[Properties]] = {
     kind.NAME: kind
     for kind in (
-        TokenEstimate,
-        TriggerDecision,
-        Archival,
-        Offload,
-        CallsShrunk,
-        SummaryCreated,
-        PrunedMessages,
-        Started,
-        Finished,
-        Failure,
-        Warned,
-        Recovery,
+        TokenEstimate, TriggerDecision, Archival, Offload, CallsShrunk, SummaryCreated, PrunedMessages, Started, Finished,
+        Failure, Warned, Recovery,
     )
-}
+}  # fmt: skip
 """The class of properties for every event name."""
 
 
@@ -338,13 +328,11 @@ class Event:
 def _to_plain(value: Any) -> dict[str, Any]:
     # Called for every event of every preflight: several times faster than `dataclasses.asdict`.
     optional: frozenset[str] = getattr(value, "OPTIONAL", frozenset())
-    found = {}
-    for each in fields(value):
-        entry = getattr(value, each.name)
-        if entry is None and each.name in optional:
-            continue
-        found[each.name] = _to_plain(entry) if isinstance(entry, _Record) else entry
-    return found
+    return {
+        each.name: _to_plain(entry) if isinstance(entry, _Record) else entry
+        for each in fields(value)
+        if (entry := getattr(value, each.name)) is not None or each.name not in optional
+    }
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
@@ -368,12 +356,8 @@ def parse(data: Any) -> Event:
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         raise ValueError(f"{kind.NAME}: {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from None
-    decision = line.properties
-    if (
-        isinstance(decision, TriggerDecision)
-        and decision.triggered
-        and None in (decision.kept, decision.pruned_count)
-    ):
+    made = line.properties
+    if isinstance(made, TriggerDecision) and made.triggered and None in (made.kept, made.pruned_count):
         raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
     for name in ("started_at", "ended_at"):
         if not _TIME.fullmatch(getattr(line, name)):

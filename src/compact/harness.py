@@ -1,39 +1,6 @@
-"""The stability harness."""
+"""The stability harness: `stabilize(artifacts, HarnessConfig(budget=8_000))`. See docs/HARNESS.md."""
 
 from __future__ import annotations
 
-from compact.tools.harness import (
-    AUTHORITY,
-    Choice,
-    Context,
-    Entry,
-    HarnessConfig,
-    Report,
-    Stabilized,
-    as_artifacts,
-    control_changes,
-    register_check,
-    register_heuristic,
-    register_rule,
-    stabilize,
-    validate,
-    validate_turns,
-)
-
-__all__ = [
-    "AUTHORITY",
-    "Choice",
-    "Context",
-    "Entry",
-    "HarnessConfig",
-    "Report",
-    "Stabilized",
-    "as_artifacts",
-    "control_changes",
-    "register_check",
-    "register_heuristic",
-    "register_rule",
-    "stabilize",
-    "validate",
-    "validate_turns",
-]
+from compact.tools.harness import *  # noqa: F403
+from compact.tools.harness import __all__ as __all__

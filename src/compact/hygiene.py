@@ -1,27 +1,6 @@
-"""Makes a list legal again."""
+"""Make a list legal again: `clean(messages)`, or one step of it."""
 
 from __future__ import annotations
 
-from compact.messages.hygiene import (
-    Cleaned,
-    Removed,
-    Repair,
-    clean,
-    clean_report,
-    limit_turns,
-    repair_tool_pairs,
-    sanitize,
-    sendable,
-)
-
-__all__ = [
-    "Cleaned",
-    "Removed",
-    "Repair",
-    "clean",
-    "clean_report",
-    "limit_turns",
-    "repair_tool_pairs",
-    "sanitize",
-    "sendable",
-]
+from compact.messages.hygiene import *  # noqa: F403
+from compact.messages.hygiene import __all__ as __all__

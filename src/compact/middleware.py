@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from compact.integrations.progressive import (
-    CompactionResult,
-    ContextConfig,
-    ContextManagementMiddleware,
-)
+from compact.integrations.progressive import CompactionResult, ContextConfig, ContextManagementMiddleware
 
-__all__ = [
-    "CompactionResult",
-    "ContextConfig",
-    "ContextManagementMiddleware",
-]
+__all__ = ["CompactionResult", "ContextConfig", "ContextManagementMiddleware"]

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from compact.tokens.windows import (
-    Window,
-    WindowVerdict,
-    check_window,
-    window_of,
-)
+from compact.tokens.windows import Window, WindowVerdict, check_window, window_of
 
-__all__ = [
-    "Window",
-    "WindowVerdict",
-    "check_window",
-    "window_of",
-]
+__all__ = ["Window", "WindowVerdict", "check_window", "window_of"]

@@ -21,6 +21,7 @@ from support.tokens import published_encoding
 
 from compact import CompactError, InsufficientBudget
 from compact.engine import plan
+from compact.messages import units
 from compact.testing import ScriptedSummarizer
 from compact.tokens.counter import counter_for
 
@@ -247,7 +248,7 @@ def test_the_reduction_takes_one_turn_then_one_pair_down_to_one_of_each(
 ) -> None:
     """Whatever is kept is too much: every combination is tried, in this order."""
     tried: list[tuple[int, int]] = []
-    removable = plan.removable
+    removable = units.removable
 
     def noting(units: Any, turns: int, pairs: int) -> Any:
         tried.append((turns, pairs))

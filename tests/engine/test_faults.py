@@ -1,6 +1,6 @@
 """Anything may fail at any point: the session is as it was or as it should be, and nothing is lost.
 
-The points are the engine's own: every need that it yields in a real pass, found by running it, none listed by hand.
+The points are the engine's own: every effect that it yields in a real pass, found by running it, none listed by hand.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from compact import CompactManager
 from compact.checks import violations
 from compact.engine.effects import Begin, Commit, Effect, Emit, Load, Store
 from compact.errors import ArchiveError, CompactError
+from compact.runtime.lanes import Run
 from compact.summaries.request import SummaryRequest
 from compact.testing import FailingArchive
 
@@ -43,27 +44,27 @@ class Watched:
 
     def __init__(self, fail_at: int | None = None, problem: type[BaseException] = RuntimeError) -> None:
         self.manager = manager(WINDOW, offload={"large_result_tokens": 2000})
-        self.needs: list[Effect] = []
+        self.effects: list[Effect] = []
         serve = self.manager.services.serve
 
-        def watched(one_session: Any, need: Effect) -> Any:
-            self.needs.append(need)
-            if fail_at is not None and len(self.needs) == fail_at + 1:
-                raise problem(f"at {type(need).__name__}")
-            return serve(one_session, need)
+        def watch(run: Run, effect: Effect) -> Any:
+            self.effects.append(effect)
+            if fail_at is not None and len(self.effects) == fail_at + 1:
+                raise problem(f"at {type(effect).__name__}")
+            return serve(run, effect)
 
-        self.manager.services.serve = watched  # type: ignore[method-assign, assignment]
+        self.manager.services.serve = watch  # type: ignore[method-assign]
 
 
 @cache
 def points() -> tuple[Effect, ...]:
     watched = Watched()
     watched.manager.preflight("s", session())
-    return tuple(watched.needs)
+    return tuple(watched.effects)
 
 
 def test_the_pass_asks_for_everything_there_is() -> None:
-    kinds = {type(need) for need in points()}
+    kinds = {type(effect) for effect in points()}
     assert {Load, Store, SummaryRequest, Begin, Commit, Emit} <= kinds
     assert len(points()) > 20
 
@@ -100,7 +101,7 @@ def error_at(place: int, problem: type[Exception], runs_async: bool) -> None:
 def test_an_error_at_the_first_point_of_each_kind_leaves_the_old_state_or_the_new_one(
     problem: type[Exception],
 ) -> None:
-    kinds = [type(need) for need in points()]
+    kinds = [type(effect) for effect in points()]
     for kind in sorted(set(kinds), key=kinds.index):
         error_at(kinds.index(kind), problem, runs_async=False)
 

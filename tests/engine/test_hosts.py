@@ -191,8 +191,8 @@ def test_one_turn_of_many_calls_is_cut_between_its_pairs() -> None:
     assert_good(made, items, out)
     assert out[0] is items[0] or items[0] in out
     assert all(any(a is b for b in out) for a in items[-8:]), "the newest four pairs are whole"
-    goal = 0.5 * 32_000
-    assert 0.9 * goal <= made.estimate(out).total <= goal
+    target = 0.5 * 32_000
+    assert 0.9 * target <= made.estimate(out).total <= target
 
 
 def test_messages_that_the_host_mutates_later_do_not_change_what_was_archived() -> None:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.engine import Item, assert_good, events, manager, of_size, says, turns, user
+from support.engine import Item, assert_good, events, manager, of_size, pass_rules, says, turns, user
 
 from compact import CompactManager
 from compact.engine.effects import Begin, Commit, Effect, Load
-from compact.engine.line import Line
 from compact.errors import ArchiveError, InsufficientBudget
+from compact.runtime.lanes import Run
 from compact.tokens import Meter
 
 
-def noting(made: CompactManager, lose_races: int = 0) -> list[Effect]:
-    """Everything that the line asks for. The first commits are answered: another worker was faster."""
-    needs: list[Effect] = []
+def watch_effects(made: CompactManager, lose_races: int = 0) -> list[Effect]:
+    """Everything that the line asks for from the first slow effect on. The first commits lose to another worker."""
+    effects: list[Effect] = []
     serve = made.services.serve
 
-    def noted(one_session: Any, need: Effect) -> Any:
-        needs.append(need)
-        if isinstance(need, Commit) and sum(isinstance(n, Commit) for n in needs) <= lose_races:
+    def watch(run: Run, effect: Effect) -> Any:
+        effects.append(effect)
+        if isinstance(effect, Commit) and sum(isinstance(n, Commit) for n in effects) <= lose_races:
             return False
-        return serve(one_session, need)
+        return serve(run, effect)
 
-    made.services.serve = noted  # type: ignore[method-assign, assignment]
-    return needs
+    made.services.serve = watch  # type: ignore[method-assign]
+    return effects
 
 
-def kinds(needs: list[Effect], kind: type[Effect]) -> int:
-    return sum(isinstance(need, kind) for need in needs)
+def count(effects: list[Effect], kind: type[Effect]) -> int:
+    return sum(isinstance(effect, kind) for effect in effects)
 
 
 def reasons(made: CompactManager) -> list[str]:
@@ -40,38 +39,38 @@ def reasons(made: CompactManager) -> list[str]:
 
 def test_the_archive_is_asked_for_a_sessions_state_at_first_and_before_a_pass() -> None:
     made = manager(8000)
-    needs = noting(made)
+    effects = watch_effects(made)
     history = turns(3)
     for n in range(4):
         history = [*made.preflight("s", history), user(f"next {n}"), says("ok")]
     history = [*made.preflight("s", [*history, *turns(40)]), user("and on")]
     made.preflight("s", history)
     assert made.archive.steps("s") == [1]
-    assert kinds(needs, Load) == 2, "another worker may have been faster since"
+    assert count(effects, Load) == 2, "another worker may have been faster since"
 
 
 def test_a_lost_race_is_run_again_and_gives_the_same() -> None:
     lost, first = manager(8000), manager(8000)
-    noting(lost, lose_races=2)
+    watch_effects(lost, lose_races=2)
     assert lost.preflight("s", turns(40)) == first.preflight("s", turns(40))
 
 
 def test_who_loses_every_race_goes_on_if_it_fits() -> None:
     made = manager(8000, policy={"trigger_pct": 0.5})
-    needs = noting(made, lose_races=99)
+    effects = watch_effects(made, lose_races=99)
     items = of_size(made, turns(10), 6500)
     assert made.preflight("s", items) is items, "above the trigger, within the budget"
-    assert kinds(needs, Begin) == 4
+    assert count(effects, Begin) == 4
     assert [e["properties"]["outcome"] for e in events(made, name="finished")] == ["adopted"] * 4
 
 
 def test_who_loses_every_race_fails_if_it_does_not_fit() -> None:
     made = manager(8000)
-    needs = noting(made, lose_races=99)
+    effects = watch_effects(made, lose_races=99)
     with pytest.raises(ArchiveError, match="other workers were faster 4 times") as caught:
         made.preflight("s", of_size(made, turns(10), 6501))
     assert caught.value.reason == "taken"
-    assert kinds(needs, Begin) == 4
+    assert count(effects, Begin) == 4
 
 
 @pytest.mark.parametrize(("tokens", "refused"), [(6330, False), (6350, True), (6503, True)])
@@ -99,7 +98,7 @@ def test_sizes_are_told_with_tools_and_a_system_prompt_outside_the_list() -> Non
     (finished,) = (e["properties"] for e in events(made, name="finished"))
     assert finished["tokens_before"] == made.estimate(items, tools, system=system).total
     assert finished["tokens_after"] == made.estimate(after, tools, system=system).total
-    assert finished["tokens_after"] <= 4000, "the goal is half of the window, all told"
+    assert finished["tokens_after"] <= 4000, "the target is half of the window, all told"
     assert finished["outcome"] == "compacted"
 
 
@@ -149,13 +148,15 @@ def test_what_a_host_gave_in_another_list_comes_back_as_that_list() -> None:
 
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
 def test_a_budget_is_turned_into_raw_tokens_that_it_pays_for_and_wastes_none(model: str) -> None:
-    line = SimpleNamespace(meter=Meter(model))
+    meter = Meter(model)
+
+    def in_raw_tokens(budget: int) -> int:
+        return pass_rules(budget=budget).for_messages(0, meter.factor, fold_all=False).budget
+
     for budget in range(5, 2000, 7):
-        raw = Line._raw(line, budget)  # type: ignore[arg-type]
-        assert line.meter.scale(raw) <= budget - 4 < line.meter.scale(raw + 2), (
-            "a division may round down by one"
-        )
-    assert Line._raw(line, 3) == 0  # type: ignore[arg-type]
+        raw = in_raw_tokens(budget)
+        assert meter.scale(raw) <= budget - 4 < meter.scale(raw + 2), "a division may round down by one"
+    assert in_raw_tokens(3) == 0
 
 
 def test_the_time_of_a_pass_is_what_passed_between_its_start_and_its_end() -> None:
@@ -168,7 +169,7 @@ def test_the_time_of_a_pass_is_what_passed_between_its_start_and_its_end() -> No
 def test_a_worker_that_was_not_overtaken_begins_its_second_pass_at_once() -> None:
     made = manager(8000)
     history = [*made.preflight("s", turns(40)), user("and on")]
-    needs = noting(made)
+    effects = watch_effects(made)
     made.preflight("s", [*history, *turns(40)])
     assert made.archive.steps("s") == [1, 2]
-    assert (kinds(needs, Load), kinds(needs, Begin)) == (1, 1)
+    assert (count(effects, Load), count(effects, Begin)) == (1, 1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from support.engine import Item, events, manager, pair, says, turns, user
 
-from compact.engine import ladder
-from compact.engine.context import Row
+from compact.engine.context import Context, Row, Stage
+from compact.engine.effects import Asking
+from compact.engine.ladder import DEFAULT_STAGES
 from compact.errors import CompactError, InsufficientBudget
 
 SYSTEM = {"role": "system", "content": "Be careful."}
@@ -20,33 +21,36 @@ def session() -> list[Item]:
     return [SYSTEM, RULE, *turns(20), *pair("c1", "output"), says("Done.")]
 
 
-def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[list[Row]], list[Row]]) -> None:
-    """The last rung of the ladder gives something else."""
-    fitted = ladder._fitted
-    monkeypatch.setattr(ladder, "_fitted", lambda *given: spoil(fitted(*given)))
+def spoil(change: Callable[[Sequence[Row]], Sequence[Row]]) -> Stage:
+    """A last stage that leaves something else."""
+
+    def stage(context: Context) -> Asking[Context]:
+        yield from ()  # a stage is a generator
+        return context.with_rows(change(context.rows))
+
+    return stage
 
 
-def assert_refused(problem: type[Exception], match: str) -> None:
-    made = manager()
-    with pytest.raises(problem, match=match):
+def assert_refused(stage: Stage, match: str) -> None:
+    made = manager(stages=(*DEFAULT_STAGES, stage))
+    with pytest.raises(CompactError, match=match):
         made.manual_compact("s", session())
     assert made.archive.steps("s") == []
     assert [e["properties"]["outcome"] for e in events(made, name="finished")] == ["failed"]
 
 
-def test_a_result_without_a_protected_message_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    spoiled(monkeypatch, lambda rows: [row for row in rows if row.source != 1])
-    assert_refused(CompactError, "the result would lack a protected message")
+def test_a_result_without_a_protected_message_is_not_committed() -> None:
+    lacking = spoil(lambda rows: [row for row in rows if row.source != 1])
+    assert_refused(lacking, "the result would lack a protected message")
 
 
-def test_an_illegal_result_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    spoiled(monkeypatch, lambda rows: [row for row in rows if not row.message.calls])
-    assert_refused(CompactError, "the result would be illegal: the result for 'c1'")
+def test_an_illegal_result_is_not_committed() -> None:
+    illegal = spoil(lambda rows: [row for row in rows if not row.message.calls])
+    assert_refused(illegal, "the result would be illegal: the result for 'c1'")
 
 
-def test_a_result_over_the_budget_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "_fitted", lambda rows, *_: rows[1:])
-    made = manager(6000)
+def test_a_result_over_the_budget_is_not_committed() -> None:
+    made = manager(6000, stages=[spoil(lambda rows: rows[1:])])
     with pytest.raises(InsufficientBudget, match="what must stay takes 9,"):
         made.preflight("s", [*turns(2), user("x " * 9000)])
     assert made.archive.steps("s") == []

@@ -12,7 +12,8 @@ from support.engine import says, user
 
 from compact.engine.context import Row
 from compact.engine.effects import Loaded
-from compact.engine.state import SessionState, Working, fingerprint, recalled, remembered, resolve
+from compact.engine.intake import Working
+from compact.engine.state import SessionState, describe_state, fingerprint, resolve, restore_state
 from compact.messages import Message, Text
 
 SUMMARY = user("SUMMARY")
@@ -110,7 +111,7 @@ def rows() -> list[Row]:
 
 def archived() -> Loaded:
     """The state of the step, through the archive and back."""
-    state, fingerprints = remembered(HISTORY, rows(), [SUMMARY, HISTORY[2]], frozenset({"b", "a"}), 5, 1)
+    state, fingerprints = describe_state(HISTORY, rows(), [SUMMARY, HISTORY[2]], frozenset({"b", "a"}), 5, 1)
     return Loaded(7, json.loads(json.dumps(state)), fingerprints)
 
 
@@ -139,10 +140,10 @@ def test_both_kinds_of_list_are_recognised_by_the_record(more: list[Any]) -> Non
         "asked": True,
     }
     kept = [SUMMARY, HISTORY[2]]
-    assert recalled(archived(), [*copy.deepcopy(kept), *more]) == SessionState(
+    assert restore_state(archived(), [*copy.deepcopy(kept), *more]) == SessionState(
         **common, standing=kept, sources=[None, None]
     )
-    assert recalled(archived(), [*copy.deepcopy(HISTORY), *more]) == SessionState(
+    assert restore_state(archived(), [*copy.deepcopy(HISTORY), *more]) == SessionState(
         **common, replaced=HISTORY, standing=kept, sources=[None, 2]
     )
 
@@ -151,12 +152,12 @@ def test_both_kinds_of_list_are_recognised_by_the_record(more: list[Any]) -> Non
     "given", [[], HISTORY[:2], [SUMMARY], [*HISTORY[:2], user("x"), says("y")], [5, 5, 5]]
 )
 def test_a_list_that_the_record_does_not_speak_of_is_not_recognised(given: list[Any]) -> None:
-    assert recalled(archived(), given) is None
+    assert restore_state(archived(), given) is None
 
 
 def test_a_record_of_another_version_is_not_read() -> None:
     state = {**archived().state, "version": 2}
-    assert recalled(Loaded(7, state, archived().fingerprints), HISTORY) is None
+    assert restore_state(Loaded(7, state, archived().fingerprints), HISTORY) is None
 
 
 def test_a_fingerprint_is_the_same_in_any_process_and_any_order_of_keys() -> None:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from compact.runtime.breaker import Breaker
 from support.engine import events, summary_of
 from support.running import GOOD, long_session
 
 from compact import CompactConfig, CompactManager
+from compact.runtime.summarizing import Breaker
 from compact.summaries.request import SummaryRequest
 
 WINDOW = 8000
@@ -32,23 +32,25 @@ class Hands:
 def test_it_opens_after_failures_in_a_row_and_closes_on_success() -> None:
     clock = Hands()
     breaker = Breaker(3, 60, clock)
-    assert [breaker.failed(), breaker.failed()] == [False, False]
-    breaker.succeeded()
-    assert [breaker.failed(), breaker.failed(), breaker.failed()] == [False, False, True]
+    assert [breaker.fail(), breaker.fail()] == [False, False]
+    breaker.close()
+    assert [breaker.fail(), breaker.fail(), breaker.fail()] == [False, False, True]
     assert not breaker.allows()
     clock.move(59)
     assert not breaker.allows()
     clock.move(1)
     assert breaker.allows(), "one may try"
     assert not breaker.allows(), "and only one"
-    assert breaker.failed() is False, "it was open already"
+    assert breaker.fail() is False, "it was open already"
     assert not breaker.allows()
     clock.move(60)
     assert breaker.allows()
-    breaker.succeeded()
+    breaker.close()
     assert breaker.allows()
     assert breaker.allows()
-    assert not breaker.is_open
+    assert [breaker.fail(), breaker.fail(), breaker.fail()] == [False, False, True], (
+        "it counts from the start again"
+    )
 
 
 class Scripted:
@@ -120,4 +122,4 @@ def test_with_pruning_only_an_open_breaker_means_pruning_only() -> None:
     assert summarizer.asked == 3
     (error,) = events(made, "s4", "error")
     assert error["properties"]["fallback"] == "pruning-only"
-    assert "left alone" in error["properties"]["message"]
+    assert "paused after repeated failures" in error["properties"]["message"]

@@ -51,7 +51,7 @@ def test_what_passed_is_not_run_again_until_the_source_changes(
 
 
 def test_real_kills_are_counted(tmp_path: Path) -> None:
-    result = chaos.killed(4, seed=3)
+    result = chaos.kill_processes(4, seed=3)
     assert result.passed
     assert result.counts["kills"] == 4
     assert result.counts["lost or torn"] == 0

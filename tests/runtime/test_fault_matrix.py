@@ -1,6 +1,6 @@
 """{timeout, cancel, archive error, summarizer error, kill} at every point of the line: the old state or the new one.
 
-The points are the needs that the engine yields in a real pass, found by running it. The first of each kind is in the
+The points are the effects that the engine yields in a real pass, found by running it. The first of each kind is in the
 suite; all of them, with every fault, in a slow test.
 """
 
@@ -19,7 +19,9 @@ from support.faults import WINDOW, Watched, assert_whole, ended, hard_session, m
 from support.waiting import WAIT_S, until
 
 from compact.checks import violations
+from compact.engine.effects import Effect
 from compact.errors import ArchiveError, CompactError
+from compact.runtime.lanes import Run
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover
@@ -60,11 +62,11 @@ def test_the_points_are_all_that_the_engine_asks_for() -> None:
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("point", POINTS)
 def test_out_of_time_at_any_point(point: str, late: bool, tmp_path: Path) -> None:
-    """The run is fenced at a need, and goes on as one does that does not know it yet; or right after the need."""
+    """The run is fenced before or right after an effect. It goes on for a while without knowing it."""
     made = manager_at(tmp_path)
 
-    def out_of_time(work: Any, need: Any) -> None:
-        made.conductor.end_by_timeout(work)
+    def out_of_time(run: Run, effect: Effect) -> None:
+        made.conductor.end_by_timeout(run)
 
     watched = Watched(made, point, **{"after" if late else "before": out_of_time})
     items, before = hard_session(), hard_session()
@@ -87,9 +89,9 @@ def test_a_cancel_at_any_point(point: str, tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         task = asyncio.create_task(made.apreflight("s", items))
 
-        def cancel(work: Any, need: Any) -> None:
+        def cancel(run: Run, effect: Effect) -> None:
             loop.call_soon_threadsafe(task.cancel)
-            until(lambda: work.fenced)
+            until(lambda: run.is_fenced)
 
         watched = Watched(made, point, before=cancel)
         with pytest.raises(asyncio.CancelledError):
@@ -109,7 +111,7 @@ def test_an_error_at_any_point(point: str, problem: type[Exception], tmp_path: P
     """An archive that fails, a summarizer that fails, an exporter or a disk that fails under an event."""
     made = manager_at(tmp_path)
 
-    def fail(work: Any, need: Any) -> None:
+    def fail(run: Run, effect: Effect) -> None:
         raise problem(f"at {point}")
 
     watched = Watched(made, point, before=fail)

@@ -9,16 +9,17 @@ import pytest
 from support.engine import manager, pair, says, user
 
 from compact.checks import violations
+from compact.engine.line import Call
 from compact.runtime.lanes import Run
-from compact.runtime.session_cache import OpenSessions
+from compact.runtime.session_cache import SessionCache
 
 Item = dict[str, Any]
 KEY = "AKIAQ3EGRIT7W5KXH2PL"
 
 
-def opened(most: int) -> tuple[OpenSessions, list[str]]:
+def opened(most: int) -> tuple[SessionCache, list[str]]:
     gone: list[str] = []
-    return OpenSessions(most, gone.append), gone
+    return SessionCache(most, gone.append), gone
 
 
 def test_the_longest_unused_goes_first() -> None:
@@ -34,7 +35,8 @@ def test_the_longest_unused_goes_first() -> None:
 
 def test_one_that_is_worked_on_stays() -> None:
     sessions, gone = opened(1)
-    busy, run = sessions.get("a"), Run(float("inf"))
+    busy = sessions.get("a")
+    run = Run(busy, Call(messages=[], given=[]))
     assert busy.lane.enter(run) is None
     sessions.get("b")
     assert gone == []
@@ -86,13 +88,15 @@ def test_sessions_that_are_forgotten_between_their_turns_go_on_as_if_they_were_n
 
 def test_what_a_session_learned_to_be_secret_outlives_it_and_nothing_else_does() -> None:
     made = manager(4_000, policy={"sessions_in_memory": 1})
-    for n in range(20):
-        made.preflight(f"plain {n}", [user("hello")])
-        made.services.redactor(f"plain {n}")
-    made.services.redactor("told").redact(f"password: {KEY}x9Zq")
+    plain = {f"plain {n}": made.services.redactor(f"plain {n}") for n in range(20)}
+    for name in plain:
+        made.preflight(name, [user("hello")])
+    told = made.services.redactor("told")
+    told.redact(f"password: {KEY}x9Zq")
     made.preflight("told", [user("hello")])
     made.preflight("last", [user("hello")])
-    assert "told" in made.services._session_redactors
-    assert len(made.services._session_redactors) <= 2
+    assert made.services.redactor("told") is told
+    assert f"{KEY}x9Zq" not in made.services.redactor("told").redact(f"it was {KEY}x9Zq")
+    assert not [name for name, redactor in plain.items() if made.services.redactor(name) is redactor]
     assert len(made.sessions) == 1
     assert made.last_outcome("plain 3") is None

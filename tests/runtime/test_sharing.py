@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from support.engine import assert_good, events, manager, says, summary_of, user
-from support.running import GOOD, Caller, Gate, long_session, waits_for_a_summary, watchers_of
+from support.running import GOOD, Caller, Gate, long_session, watchers_of
 from support.waiting import WAIT_S, auntil, until
 
 from compact.checks import violations
+from compact.engine.effects import Effect
+from compact.runtime.lanes import Run
 from compact.summaries.request import SummaryRequest
 
 WINDOW = 8000
@@ -41,7 +43,7 @@ def test_threads_and_tasks_of_one_session_share_one_compaction() -> None:
     items = long_session()
 
     async def tasks() -> list[Any]:
-        return await asyncio.gather(*(made.apreflight("s", list(items)) for _ in range(4)))
+        return list(await asyncio.gather(*(made.apreflight("s", list(items)) for _ in range(4))))
 
     threads = [Caller(lambda: made.preflight("s", list(items))) for _ in range(4)]
     loops = [Caller(lambda: asyncio.run(tasks())) for _ in range(2)]
@@ -133,9 +135,10 @@ def test_a_compaction_that_nobody_waits_for_is_abandoned_and_the_next_call_start
 
 
 def test_a_coroutine_that_nobody_waits_for_is_cancelled() -> None:
-    ended: list[str] = []
+    asked, ended = threading.Event(), list[str]()
 
     async def summarize(request: SummaryRequest) -> str:
+        asked.set()
         try:
             await asyncio.sleep(WAIT_S)
         finally:
@@ -146,7 +149,7 @@ def test_a_coroutine_that_nobody_waits_for_is_cancelled() -> None:
 
     async def cancelled() -> None:
         task = asyncio.create_task(made.apreflight("s", long_session()))
-        await auntil(lambda: waits_for_a_summary(made))
+        await auntil(asked.is_set)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -181,12 +184,12 @@ def test_a_list_that_grew_while_nothing_had_to_be_done_is_still_the_same_list() 
     items = [user("hi")]
     serve = made.services.serve
 
-    def growing(work: Any, need: Any) -> Any:
+    def serve_growing(run: Run, effect: Effect) -> Any:
         if len(items) == 1:
             items.append(says("hello"))
-        return serve(work, need)
+        return serve(run, effect)
 
-    made.services.serve = growing  # type: ignore[method-assign]
+    made.services.serve = serve_growing  # type: ignore[method-assign]
     assert made.preflight("s", items) is items
     made.services.serve = serve  # type: ignore[method-assign]
     last = events(made, name="token_estimate")[-1]

@@ -38,7 +38,7 @@ def test_a_session_that_is_never_compacted_is_found_out(
     """The run must be able to fail: a window that the manager takes for larger than it is gets refused."""
     monkeypatch.setattr("bench.soak.WINDOW", 4_100)
     soak = Soak(1, 45, tmp_path)
-    monkeypatch.setattr(soak, "tokens", lambda sent: 9_000)
+    monkeypatch.setattr(soak, "count", lambda sent: 9_000)
     with pytest.raises((TooLong, ContextOverflow)):
         soak.run()
     assert soak.refused

@@ -12,12 +12,13 @@ from support.engine import Clock, assert_good, events, manager, says, summary_of
 from support.running import GOOD, Caller, Gate, long_session, watchers_of
 from support.waiting import WAIT_S, auntil, until
 
-from compact import CompactConfig, CompactManager, turns
+from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
 from compact.checks import violations
 from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
+from compact.runtime import threads
 from compact.runtime.conductor import Snapshot
 from compact.summaries.request import SummaryRequest
 from compact.tokens import Meter
@@ -150,7 +151,7 @@ def test_nobody_waits_for_a_run_whose_archive_hangs(operation: str) -> None:
     async def host() -> Any:
         waiting = asyncio.create_task(hanging.apreflight("s", items))
         await auntil(archive.hangs.is_set)
-        assert turns._turn.holder is None
+        assert not threads.processor.locked()
         out = await other.apreflight("s", items)
         assert not waiting.done()
         archive.let_go.set()
@@ -208,7 +209,7 @@ def test_an_event_loop_goes_on_while_a_tool_result_is_read_counted_and_stored(
         await auntil(answer.asked.is_set)
         answer.let_go.set()
         await auntil(archive.hangs.is_set)
-        assert turns._turn.holder is None, "nobody waits for a disk with its turn"
+        assert not threads.processor.locked(), "nobody waits for a disk with its turn"
         assert not waiting.done()
         archive.let_go.set()
         return await waiting

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from support.running import Caller
+from support.engine import manager
+from support.running import Caller, long_session
 from support.waiting import WAIT_S
 
-from compact import turns
-from compact.runtime.lanes import Lane, Run
+from compact.engine.effects import Effect
+from compact.engine.line import Call
+from compact.runtime import threads
+from compact.runtime.lanes import Run
+from compact.runtime.threads import ProcessorTurn
+
+FOREVER_S = 100 * WAIT_S
 
 
-def in_turns(work: Callable[[], None]) -> None:
-    turns.join()
+def in_turn(turn: ProcessorTurn, work: Callable[[], None]) -> None:
+    turn.take()
     try:
         work()
     finally:
-        turns.leave()
+        turn.rest()
 
 
-def hang(has_turn: threading.Event, let_go: threading.Event) -> None:
-    has_turn.set()
-    assert let_go.wait(WAIT_S)
+class Hanging:
+    """A thread that hangs with its turn until it is let go."""
+
+    def __init__(self) -> None:
+        self.turn = ProcessorTurn()
+        self._has_turn, self._let_go = threading.Event(), threading.Event()
+        self._caller = Caller(lambda: in_turn(self.turn, self._hang))
+        assert self._has_turn.wait(WAIT_S)
+
+    def _hang(self) -> None:
+        self._has_turn.set()
+        assert self._let_go.wait(WAIT_S)
+
+    def let_go(self) -> None:
+        self._let_go.set()
+        self._caller.given()
 
 
 def test_one_works_at_a_time_and_a_resting_one_lets_others_go_first() -> None:
@@ -32,91 +53,62 @@ def test_one_works_at_a_time_and_a_resting_one_lets_others_go_first() -> None:
 
     def work() -> None:
         nonlocal working, most
+        turn = ProcessorTurn(patience_s=FOREVER_S)
         for _ in range(5):
-            turns.take()
+            turn.take()
             with lock:
                 working += 1
                 most = max(most, working)
             time.sleep(0.002)
             with lock:
                 working -= 1
-            turns.rest()
+            turn.rest()
 
-    for caller in [Caller(lambda: in_turns(work)) for _ in range(6)]:
+    for caller in [Caller(work) for _ in range(6)]:
         caller.given()
     assert most == 1
+    assert not threads.processor.locked()
 
 
-def test_a_thread_that_did_not_join_never_waits() -> None:
-    has_turn, let_go = threading.Event(), threading.Event()
-    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
-    assert has_turn.wait(WAIT_S)
-    turns.take()
-    turns.rest()
-    let_go.set()
-    holder.given()
+@pytest.mark.parametrize("runs_async", [False, True])
+def test_only_a_run_for_an_event_loop_takes_turns(runs_async: bool) -> None:
+    made, items = manager(8000), long_session()
+    takes_turns: set[bool] = set()
+    serve = made.services.serve
+
+    def note(run: Run, effect: Effect) -> Any:
+        takes_turns.add(run.turn is not None)
+        return serve(run, effect)
+
+    made.services.serve = note  # type: ignore[method-assign]
+    if runs_async:
+        asyncio.run(made.apreflight("s", items))
+    else:
+        made.preflight("s", items)
+    assert takes_turns == {runs_async}
+    assert not threads.processor.locked()
 
 
-def test_nobody_waits_for_a_thread_that_hangs_with_its_turn() -> None:
-    has_turn, let_go = threading.Event(), threading.Event()
-    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
-    assert has_turn.wait(WAIT_S)
-    for other in [Caller(lambda: in_turns(lambda: None)) for _ in range(8)]:
-        other.given()
-    let_go.set()
-    holder.given()
-    done: list[bool] = []
-    in_turns(lambda: done.append(turns._turn.holder is not None))
-    assert done == [True], "the turn is free again and taken"
+def test_who_lost_its_patience_once_does_not_wait_again() -> None:
+    hanging = Hanging()
 
+    def take_many_turns() -> None:
+        turn = ProcessorTurn(patience_s=0.5)
+        for _ in range(100):  # at each of them, it would be 50 seconds
+            turn.take()
 
-def test_a_thread_that_hangs_with_its_turn_delays_others_once_and_not_at_each_of_their_turns() -> None:
-    has_turn, let_go = threading.Event(), threading.Event()
-    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
-    assert has_turn.wait(WAIT_S)
-
-    def many_turns() -> None:
-        for _ in range(200):
-            turns.take()
-            turns.rest()
-
-    Caller(lambda: in_turns(many_turns)).given()  # two hundred waits would be longer than a caller is given
-    let_go.set()
-    holder.given()
-
-
-def test_who_lost_its_patience_once_does_not_wait_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_PATIENCE_S", 0.2)
-    monkeypatch.setattr(turns, "_LONGEST_TURN_S", WAIT_S)
-    has_turn, let_go = threading.Event(), threading.Event()
-    holder = Caller(lambda: in_turns(lambda: hang(has_turn, let_go)))
-    assert has_turn.wait(WAIT_S)
-
-    def many_turns() -> None:
-        for _ in range(200):
-            turns.take()
-
-    Caller(lambda: in_turns(many_turns)).given()  # two hundred waits would be longer than a caller is given
-    let_go.set()
-    holder.given()
+    Caller(take_many_turns).given()
+    assert threads.processor.locked()
+    hanging.let_go()
 
 
 def test_a_run_that_is_fenced_gives_up_its_turn() -> None:
-    has_turn, let_go = threading.Event(), threading.Event()
-    lane, run = Lane(), Run(until=0.0)
-    assert lane.enter(run) is None
-
-    def work() -> None:
-        run.turn = turns.join()
-        try:
-            hang(has_turn, let_go)
-        finally:
-            turns.leave()
-
-    hanging = Caller(work)
-    assert has_turn.wait(WAIT_S)
-    assert turns._turn.holder is run.turn
-    lane.fence(run, out_of_time=True)
-    assert turns._turn.holder is None
-    let_go.set()
-    hanging.given()
+    session = manager().sessions.get("s")
+    run = Run(session, Call(messages=[], given=[]))
+    assert session.lane.enter(run) is None
+    hanging = Hanging()
+    run.turn = hanging.turn
+    assert threads.processor.locked()
+    session.lane.fence(run, out_of_time=True)
+    assert not threads.processor.locked()
+    hanging.let_go()

@@ -11,7 +11,7 @@ from support.engine import pair, says, user
 
 from compact.messages import dialects
 from compact.summaries.agent import SECTIONS, agent_summarizer
-from compact.summaries.chunks import DATA_MARK, chunks, conversation, defused
+from compact.summaries.chunks import DATA_MARK, chunks, conversation, defuse
 from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
 
@@ -65,7 +65,7 @@ def test_no_messages_are_one_empty_piece() -> None:
     ],
 )
 def test_marks_that_could_be_taken_for_structure_are_defused(text: str, shown: str) -> None:
-    assert defused(text) == shown
+    assert defuse(text) == shown
 
 
 def test_orders_are_marked_in_tool_output_but_not_in_the_users_words() -> None:

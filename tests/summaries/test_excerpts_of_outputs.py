@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from support.engine import assert_good, manager, pair, says, user
 
-from compact.messages.salience import Piece, choose, numbered, pieces_again, pieces_of, worth_of
+from compact.messages.salience import Piece, choose, number_lines, pieces_of, read_numbered, worth_of
 
 
-def _session() -> list[dict[str, object]]:
-    items: list[dict[str, object]] = [user("Find the port.")]
+def _session() -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = [user("Find the port.")]
     for n in range(40):
         lines = ["plain words that say nothing new at all"] * 60
         lines.insert(30, f"def open_channel_{n}(port=9{n:03d}):")
@@ -85,7 +86,7 @@ def test_pointers_alone_keep_no_lines() -> None:
 def test_numbered_pieces_are_read_back_line_by_line() -> None:
     text = "\n".join("" if n % 5 == 0 else f"line {n}" for n in range(1, 60))
     pieces = pieces_of(text, 0)
-    again = [(piece.line, piece.text) for piece in pieces_again(numbered(pieces), 0)]
+    again = [(piece.line, piece.text) for piece in read_numbered(number_lines(pieces), 0)]
     assert again == [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line]
     assert len(pieces) < len(again), "short lines go together"
     assert "".join(p.text for p in pieces_of("word " * 200, 0)) == "word " * 200

@@ -9,7 +9,7 @@ import pytest
 from support.engine import pair, says, user
 from support.summaries import neutral, session, summary, under
 
-from compact.summaries.extracting.sections import EXTRACTORS
+from compact.summaries.extracting.extractors import EXTRACTORS
 
 FACTS = {
     "next_steps": ("entire-ce", "task_state", "Next step", "Want me to commit this? [m90]"),

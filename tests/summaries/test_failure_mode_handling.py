@@ -223,8 +223,8 @@ def test_a_summary_stage_is_driven_without_io() -> None:
 
     def keep(context: Context) -> Asking[Context]:
         contexts.append(context)
+        yield from ()  # a stage is a generator
         return context
-        yield  # a stage is a generator
 
     made = manager()
     made_by_stage = CompactManager(made.config, stages=[keep])

@@ -17,7 +17,7 @@ from compact.summaries.llm import inside_tag
 
 def filled(prompt: str) -> str:
     strategy = strategies.get("task_state")
-    return templates.load(prompt).filled(templates.values_for(strategy, 500, "summary"))
+    return templates.load(prompt).fill(templates.values_for(strategy, 500, "summary"))
 
 
 def test_the_prds_partial_is_shipped() -> None:
@@ -40,7 +40,7 @@ def test_a_template_file_finds_its_partials_beside_it(tmp_path: Path) -> None:
 def test_values_are_text_and_never_templates() -> None:
     prompt = templates.load("{{strategy}} / {{summary_tag}}")
     values = {"strategy": "{{> secrets }} {{max_tokens}}", "summary_tag": "t"}
-    assert prompt.filled(values) == "{{> secrets }} {{max_tokens}} / t"
+    assert prompt.fill(values) == "{{> secrets }} {{max_tokens}} / t"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_values_are_text_and_never_templates() -> None:
         ("{{{raw}}}", "summary.prompt has"),
         ("{{> nobody.hbs}}", "includes an unknown partial 'nobody.hbs'"),
         ("{{> ../../secret }}", "summary.prompt has"),
-        ("missing/file.hbs", "names a file that is not there"),
+        ("missing/file.hbs", "names a file that does not exist"),
     ],
 )
 def test_anything_else_is_refused_before_work_begins(prompt: str, problem: str) -> None:

@@ -12,9 +12,9 @@ from support.engine import assert_good, events, manager, pair, says, summary_of,
 from bench.llama import llama_server, weights
 from compact import CompactManager
 from compact.messages import dialects
-from compact.summaries.checking.claims import Source
+from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.verification import Expected, verify
-from compact.summaries.llm import Endpoint, summarize
+from compact.summaries.llm import SummaryEndpoint, summarize
 from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
 
@@ -83,7 +83,7 @@ def test_thread_and_event_loop_give_the_same_bytes(base_url: str) -> None:
 def test_the_model_repeats_itself_word_for_word_with_a_seed(base_url: str) -> None:
     chat = dialects.get("chat")
     request = SummaryRequest([chat.read(item) for item in talk()[:4]], "chat", "brief", 30)
-    endpoint = Endpoint(model="smollm2", base_url=base_url, window=300, timeout_s=100)
+    endpoint = SummaryEndpoint(model="smollm2", base_url=base_url, window=300, timeout_s=100)
 
     async def twice() -> list[Reply]:
         return [await summarize(request, endpoint, COUNT) for _ in range(2)]
@@ -98,7 +98,7 @@ def test_its_bad_summaries_are_caught(base_url: str) -> None:
     chat = dialects.get("chat")
     messages = [chat.read(item) for item in (user("Say hi."), says("Hi."))]
     request = SummaryRequest(messages, "chat", "task_state", 60)
-    endpoint = Endpoint(model="smollm2", base_url=base_url, window=300, timeout_s=100)
+    endpoint = SummaryEndpoint(model="smollm2", base_url=base_url, window=300, timeout_s=100)
     reply = asyncio.run(summarize(request, endpoint, COUNT))
-    expected = Expected(source=Source.of(messages), limit=60, count=COUNT, sections=reply.sections)
+    expected = Expected(source=SourceText.of(messages), limit=60, count=COUNT, sections=reply.sections)
     assert verify(reply.text, expected, cut_off=reply.cut_off, refused=reply.refused).defect is not None

@@ -16,7 +16,7 @@ from compact.summaries.strategies import Section, Strategy
 @pytest.mark.parametrize("name", ["task_state", "decision_log", "code_delta", "brief"])
 def test_the_prompt_names_every_heading_in_its_order_and_shows_an_example(name: str) -> None:
     strategy = strategies.get(name)
-    prompt = templates.load(templates.SUMMARIZE).filled(templates.values_for(strategy, 500, "summary"))
+    prompt = templates.load(templates.SUMMARIZE).fill(templates.values_for(strategy, 500, "summary"))
     listed = prompt[prompt.index("Use these headings, in this order") :]
     places = [listed.index(heading) for heading in strategy.headings]
     assert places == sorted(places)
@@ -41,8 +41,7 @@ def test_an_unknown_strategy_says_which_there_are() -> None:
         summary(session("entire-ce"), "haiku")
 
 
-def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "REGISTERED", dict(strategies.REGISTERED))
+def test_a_strategy_of_ones_own() -> None:
     strategies.register(
         Strategy(name="ran", sections=(Section("## Ran", ("commands",), 1.0),), prompt="List what ran.")
     )
@@ -69,38 +68,42 @@ def with_section(heading: Any = "## X", extractors: Any = ("commands",), share: 
         (made_of(name="two words"), "name must be letters, digits, _ and -, got 'two words'"),
         (made_of(name=None), "name must be letters, digits, _ and -, got None"),
         (made_of(name="brief"), "'brief' is a built-in strategy.*replace_built_in=True"),
-        (made_of(prompt=None), "prompt that is no text but a NoneType"),
-        (made_of(prompt=["a"]), "prompt that is no text but a list"),
+        (made_of(prompt=None), "prompt that is not text but NoneType"),
+        (made_of(prompt=["a"]), "prompt that is not text but list"),
         (made_of(sections=()), "no sections"),
-        (made_of(sections=SECTION), "no tuple of Section"),
-        (made_of(sections=("## Ran",)), "no tuple of Section"),
+        (made_of(sections=SECTION), "not a tuple of Section"),
+        (made_of(sections=("## Ran",)), "not a tuple of Section"),
         (made_of(sections=(SECTION, SECTION)), "a heading twice"),
-        (made_of(required="Ran"), "requires 'Ran', which is no tuple"),
-        (made_of(required=("Won",)), "requires 'Won', with which no heading begins.*## Ran"),
-        (with_section(heading="Ran"), "heading is no line like ## Words"),
-        (with_section(heading="## Ran\n## Won"), "heading is no line like ## Words"),
-        (with_section(heading=None), "heading is no line like ## Words"),
+        (made_of(required="Ran"), "requires 'Ran', which is not a tuple"),
+        (made_of(required=("Won",)), "requires 'Won', but no heading begins with it.*## Ran"),
+        (with_section(heading="Ran"), "heading is not a line like ## Words"),
+        (with_section(heading="## Ran\n## Won"), "heading is not a line like ## Words"),
+        (with_section(heading=None), "heading is not a line like ## Words"),
         (with_section(share="all"), "share is 'all'"),
         (with_section(share=0), "share is 0"),
         (with_section(share=float("nan")), "share is nan"),
         (with_section(extractors=("magic",)), "names the extractor 'magic'.*next_steps"),
-        (with_section(extractors=("commands")), "no tuple of names: 'commands'"),
-        (with_section(extractors=()), "no tuple of names"),
+        (with_section(extractors=("commands")), "not a tuple of names: 'commands'"),
+        (with_section(extractors=()), "not a tuple of names"),
         (with_section(extractors=("commands", "details")), "mixes 'details' with other extractors"),
     ],
 )
 def test_a_strategy_that_could_not_work_is_refused_with_what_is_wrong(given: Any, problem: str) -> None:
-    known = dict(strategies.REGISTERED)
+    brief = strategies.get("brief")
     with pytest.raises(ConfigError, match=problem):
         strategies.register(given)
-    assert known == strategies.REGISTERED
+    assert strategies.get("brief") is brief
+    with pytest.raises(ConfigError):
+        strategies.get("x")
 
 
-def test_a_built_in_strategy_is_replaced_only_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "REGISTERED", dict(strategies.REGISTERED))
-    own = made_of(name="brief", required=("Ran",))
-    strategies.register(own, replace_built_in=True)
-    assert strategies.get("brief") is own
+def test_a_built_in_strategy_is_replaced_only_when_asked() -> None:
+    brief, own = strategies.get("brief"), made_of(name="brief", required=("Ran",))
+    try:
+        strategies.register(own, replace_built_in=True)
+        assert strategies.get("brief") is own
+    finally:
+        strategies.register(brief, replace_built_in=True)
     own = made_of(name="mine")
     strategies.register(made_of(name="mine", prompt="An older one."))
     strategies.register(own)

@@ -9,7 +9,7 @@ import pytest
 from support.llm import bad_summaries, good_summaries, messages_of, sections, source_of
 
 from compact.messages import Message, Text
-from compact.summaries.checking.claims import Source, ids_in, numbers_in, paths_in
+from compact.summaries.checking.claims import SourceText, ids_in, numbers_in, paths_in
 from compact.summaries.checking.verification import (
     Expected,
     Verdict,
@@ -128,18 +128,18 @@ def test_only_the_sentence_that_invents_is_struck() -> None:
     ],
 )
 def test_what_counts_as_invented(said: str, invented: list[str]) -> None:
-    source = Source(
+    source = SourceText(
         [
             "cd /home/me/project; opened src/app/main.py and util.py; 12345 rows; exit code 3; score 0.85342",
             "commit 3fbcf56aa0b13e1c; see ABC-123; https://example.com/a/b?x",
         ]
     )
-    assert source.invented_in(said) == invented
+    assert source.find_invented(said) == invented
 
 
 def test_text_escaped_inside_json_counts_as_said() -> None:
-    source = Source(['{"command": "cat <<EOF\\nsetup.cfg\\nEOF", "path": "C:\\\\work\\\\app.py"}'])
-    assert source.invented_in("setup.cfg was shown, and C:\\work\\app.py") == []
+    source = SourceText(['{"command": "cat <<EOF\\nsetup.cfg\\nEOF", "path": "C:\\\\work\\\\app.py"}'])
+    assert source.find_invented("setup.cfg was shown, and C:\\work\\app.py") == []
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_text_escaped_inside_json_counts_as_said() -> None:
     ],
 )
 def test_a_summary_about_errors_is_no_error(said: str) -> None:
-    expected = Expected(source=Source(["3 files, 30 seconds"]), limit=100, count=COUNT, sections=())
+    expected = Expected(source=SourceText(["3 files, 30 seconds"]), limit=100, count=COUNT, sections=())
     verdict = verify(said, expected)
     assert (verdict.defect, verdict.struck) == (None, ())
 
 
 def of_a_model(text: str) -> str | None:
     return verify(
-        text, Expected(source=Source(["src/auth/login.py"]), limit=2000, count=COUNT, sections=())
+        text, Expected(source=SourceText(["src/auth/login.py"]), limit=2000, count=COUNT, sections=())
     ).defect
 
 
@@ -279,7 +279,7 @@ def test_the_previous_summary_word_for_word_is_no_new_one() -> None:
 def test_a_summary_may_repeat_the_one_before_it() -> None:
     """Bringing a summary up to date keeps most of its words; that is no echo."""
     entry = good_summaries()[8]
-    source = Source.of([*messages_of(entry), Message("assistant", (Text(entry["text"]),))])
+    source = SourceText.of([*messages_of(entry), Message("assistant", (Text(entry["text"]),))])
     expected = Expected(
         source=source,
         limit=600,

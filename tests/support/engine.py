@@ -9,6 +9,8 @@ from typing import Any
 
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
+from compact.engine.limits import Rules
+from compact.events import PolicyInForce
 
 Item = dict[str, Any]
 
@@ -24,12 +26,16 @@ class Clock:
 
 
 def manager(
-    window: int = 128_000, summarizer: Any = None, exporters: Sequence[Any] = (), **settings: Any
+    window: int = 128_000,
+    summarizer: Any = None,
+    exporters: Sequence[Any] = (),
+    stages: Sequence[Any] | None = None,
+    **settings: Any,
 ) -> CompactManager:
     """A manager with an archive in memory. `policy` and the other sections as keyword arguments."""
     settings.setdefault("archive", {"adapter": "memory"})
     config = CompactConfig(model="gpt-4o", max_context_tokens=window, **settings)
-    return CompactManager(config, summarizer=summarizer, exporters=exporters, clock=Clock())
+    return CompactManager(config, summarizer=summarizer, exporters=exporters, clock=Clock(), stages=stages)
 
 
 def events(made: CompactManager, session: str = "s", name: str | None = None) -> list[dict[str, Any]]:
@@ -101,6 +107,35 @@ def assert_good(
     kept = [m for m in after if any(m is p for p in pinned)]
     assert len(kept) == len(pinned)
     assert all(a is b for a, b in zip(kept, pinned, strict=True))
+
+
+def pass_rules(**changed: Any) -> Rules:
+    """The rules of a pass for which nothing is too large, in raw tokens of messages."""
+    usual: dict[str, Any] = {
+        "window": 10_000,
+        "budget": 10_000,
+        "trigger": 10_000,
+        "target": 10_000,
+        "summarize_above": 0,
+        "recent_tokens": None,
+        "has_thresholds": False,
+        "token_threshold": None,
+        "message_threshold": None,
+        "turn_threshold": None,
+        "regrow": 0,
+        "least_room": 0,
+        "keep_turns": 1,
+        "keep_pairs": 1,
+        "never_prune": frozenset({"system"}),
+        "layout": "layered",
+        "retention_window": 0,
+        "max_turns": None,
+        "strategy": "task_state",
+        "summary_tokens": 100,
+        "ineffective_passes": 2,
+        "in_force": PolicyInForce(trigger_pct=0.85, hard_cap_buffer=0, strategy="task_state"),
+    }
+    return Rules(**{**usual, **changed})
 
 
 def summary_of(messages: Sequence[Any]) -> str:

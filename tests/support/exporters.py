@@ -69,6 +69,7 @@ class Gate(Exporter):
     def __init__(self, resumes: bool = False, batch: int = 500) -> None:
         self.asked = threading.Event()
         self.open = threading.Event()
+        self.asked = threading.Event()
         self.got: list[Told] = []
         self.resumes = resumes
         self.batch = batch

@@ -1,4 +1,4 @@
-"""A session that needs every rung, the points of its pass, and what must hold after something failed at one of them."""
+"""A session that needs every stage, the effects of its pass, and what must hold after a failure at one of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.engine.effects import Effect, Emit
+from compact.runtime.lanes import Run
 
 WINDOW = 8_000
 Item = dict[str, Any]
@@ -48,12 +49,12 @@ def manager_at(root: str | os.PathLike[str] | None) -> CompactManager:
     return CompactManager(config, summarizer=summarize)
 
 
-Act = Callable[[Any, Effect], None]
-"""What is done to a run at a need."""
+Act = Callable[[Run, Effect], None]
+"""What is done to a run at an effect."""
 
 
 class Watched:
-    """Writes down what a manager's engine asks for, and acts at one of the needs: before or after it is served."""
+    """Records the effects of a manager's engine, and acts before or after one of them is served."""
 
     def __init__(
         self, made: CompactManager, point: str = "", before: Act | None = None, after: Act | None = None
@@ -62,27 +63,27 @@ class Watched:
         self.struck = False
         serve = made.services.serve
 
-        def watched(work: Any, need: Effect) -> Any:
-            name = self._named(need)
+        def watch(run: Run, effect: Effect) -> Any:
+            name = self._name(effect)
             hit = name == point and not self.struck
             self.struck = self.struck or hit
             if hit and before is not None:
-                before(work, need)
-            answer = serve(work, need)
+                before(run, effect)
+            answer = serve(run, effect)
             if hit and after is not None:
-                after(work, need)
+                after(run, effect)
             return answer
 
-        made.services.serve = watched  # type: ignore[method-assign]
+        made.services.serve = watch  # type: ignore[method-assign]
 
-    def _named(self, need: Effect) -> str:
-        kind = need.properties.NAME if isinstance(need, Emit) else type(need).__name__
+    def _name(self, effect: Effect) -> str:
+        kind = effect.properties.NAME if isinstance(effect, Emit) else type(effect).__name__
         self.points.append(kind)
         return f"{kind}-{self.points.count(kind)}"
 
 
 def points_of(watched: Watched) -> list[str]:
-    """Every need by its kind and number, in their order."""
+    """The effects by kind and number, in order."""
     found: list[str] = []
     for place, kind in enumerate(watched.points):
         found.append(f"{kind}-{watched.points[: place + 1].count(kind)}")
@@ -90,7 +91,7 @@ def points_of(watched: Watched) -> list[str]:
 
 
 def ended(made: CompactManager) -> None:
-    """Waits until no run works any more, fenced ones included."""
+    """Wait until no run works any more, fenced ones included."""
     until(lambda: not any(thread.name.startswith("compact-pass") for thread in threading.enumerate()))
     made.flush()
 

@@ -17,7 +17,7 @@ from support.engine import manager, pair, says, user
 from compact import CompactManager
 from compact.messages import Message, dialects
 from compact.summaries import strategies
-from compact.summaries.checking.claims import Source
+from compact.summaries.checking.claims import SourceText
 
 Item = dict[str, Any]
 
@@ -199,5 +199,5 @@ def messages_of(entry: dict[str, Any]) -> list[Message]:
     return [chat.read(item) for item in session["messages"][entry["start"] : entry["stop"]]]
 
 
-def source_of(entry: dict[str, Any]) -> Source:
-    return Source.of(messages_of(entry))
+def source_of(entry: dict[str, Any]) -> SourceText:
+    return SourceText.of(messages_of(entry))

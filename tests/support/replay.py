@@ -11,15 +11,15 @@ from support.engine import Item, pair, says, user
 from compact import CompactConfig
 from compact.tokens.prices import built_in
 from compact.tools.replay import Job, Played, Policy, play
-from compact.tools.transcripts import Session
+from compact.tools.transcripts import RecordedSession
 
 
 def policy(name: str = "p", window: int = 8_000, **settings: Any) -> Policy:
     return Policy(name, CompactConfig(model="gpt-4o", max_context_tokens=window, **settings))
 
 
-def session(messages: list[Item], name: str = "s", **more: Any) -> Session:
-    return Session(id=name, messages=messages, format="messages", **more)
+def session(messages: list[Item], name: str = "s", **more: Any) -> RecordedSession:
+    return RecordedSession(id=name, messages=messages, format="messages", **more)
 
 
 def played(messages: list[Item], *policies: Policy, **more: Any) -> Played:

@@ -37,16 +37,10 @@ class Gate:
         return self.answer
 
 
-def waits_for_a_summary(made: CompactManager, session: str = "s") -> bool:
-    """Whether a summarizer was asked and has not answered."""
-    run = made.sessions.get(session).lane.run
-    return run is not None and run._answer is not None
-
-
 def watchers_of(made: CompactManager, session: str = "s") -> int:
     """How many callers wait for the run that is under way."""
     run = made.sessions.get(session).lane.run
-    return 0 if run is None else run._watchers
+    return 0 if run is None else run.watchers
 
 
 class Caller(threading.Thread):

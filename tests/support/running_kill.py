@@ -2,7 +2,7 @@
 
     python tests/support/running_kill.py ROOT POINT...
 
-Each point is a need of the engine, by kind and number; the process is killed before it is served, another one after.
+Each point is an effect of the engine, by kind and number. One process is killed before it is served, another one after.
 Prints what it found as one JSON object.
 """
 
@@ -20,10 +20,13 @@ from typing import Any
 from support.faults import Watched, assert_whole, hard_session, manager_at
 from support.waiting import until
 
+from compact.engine.effects import Effect
+from compact.runtime.lanes import Run
+
 QUIET = {"MainThread", "compact-idle"}
 
 
-def die(work: Any, need: Any) -> None:
+def die(run: Run, effect: Effect) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 

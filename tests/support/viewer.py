@@ -16,8 +16,7 @@ from compact import CompactConfig, CompactManager
 from compact.archive import Archive, open_archive
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
-from compact.tools.cli.demo import demo_session
-from compact.tools.cli.relive import relive
+from compact.tools.cli.demo import demo_session, relive
 from compact.tools.viewer.serving import ViewerServer
 
 WINDOW = 32_000

@@ -13,28 +13,28 @@ def messages(count: int) -> list[dict[str, Any]]:
 
 def counted(known: Known, items: list[dict[str, Any]]) -> None:
     entries = [known.remember(item, 10, 0, "chat") for item in items]
-    known.extend_prefix(known.recall_prefix([], "chat"), items, entries, [10 * len(items), 0, 0])
+    known.extend_prefix(known.find_prefix([], "chat"), items, entries, [10 * len(items), 0, 0])
 
 
 def test_an_entry_is_known_until_it_changes() -> None:
     known, item = Known(10_000), {"role": "user", "content": ["a"]}
-    assert known.recall(item, "chat") is None
+    assert known.find(item, "chat") is None
     entry = known.remember(item, 7, 1, "chat")
-    assert known.recall(item, "chat") is entry
-    assert known.recall(item, "anthropic") is None
+    assert known.find(item, "chat") is entry
+    assert known.find(item, "anthropic") is None
     item["content"][0] = "b"  # type: ignore[index]
-    assert known.recall(item, "chat") is None
+    assert known.find(item, "chat") is None
 
 
 def test_a_list_that_grew_is_known_up_to_where_it_ended() -> None:
     known, items = Known(100_000), messages(5)
     counted(known, items)
     grown = [*items, *messages(2)]
-    prefix = known.recall_prefix(grown, "chat")
+    prefix = known.find_prefix(grown, "chat")
     assert (len(prefix.copies), prefix.shares) == (5, (50, 0, 0))
     entries = [known.remember(item, 10, 0, "chat") for item in grown[5:]]
     known.extend_prefix(prefix, grown, entries, [70, 0, 0])
-    assert len(known.recall_prefix(grown, "chat").copies) == 7
+    assert len(known.find_prefix(grown, "chat").copies) == 7
     assert len(prefix.copies) == 5  # another thread may still be reading it
 
 
@@ -50,7 +50,7 @@ def test_a_list_that_changed_is_not_known_as_one(change: str) -> None:
         items = items[:4]
     elif change == "empty":
         items = []
-    found = known.recall_prefix(items, "responses" if change == "dialect" else "chat")
+    found = known.find_prefix(items, "responses" if change == "dialect" else "chat")
     assert (found.copies, found.shares) == ([], (0, 0, 0))
 
 
@@ -59,7 +59,7 @@ def test_what_cannot_be_compared_is_not_remembered() -> None:
     entry = known.remember(object(), 3, 0, "chat")
     assert (entry.raw, entry.size, len(known.memo)) == (3, 0, 0)
     item = object()
-    known.extend_prefix(known.recall_prefix([], "chat"), [item], [entry], [3, 0, 0])
+    known.extend_prefix(known.find_prefix([], "chat"), [item], [entry], [3, 0, 0])
     assert len(known.memo) == 0
 
 
@@ -97,7 +97,7 @@ def test_of_a_list_that_is_too_large_for_its_entries_too_the_prefix_stays() -> N
     items = [{"role": "user", "content": f"{n} " * 50} for n in range(40)]
     known = Known(sum(snapshot(item)[1] for item in items) * 5 // 4)
     for count in range(1, 41):
-        prefix = known.recall_prefix(items[:count], "chat")
+        prefix = known.find_prefix(items[:count], "chat")
         assert len(prefix.copies) == count - 1, "only the newest message is counted"
         entry = known.remember(items[count - 1], 1, 0, "chat")
         known.extend_prefix(prefix, items[:count], [entry], (count, 0, 0))

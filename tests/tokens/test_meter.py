@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,12 +15,12 @@ from pydantic import BaseModel
 from support.strategies import examples
 from support.tokens import generated, published_encoding, transcripts
 
-import compact.tokens.meter as module
 from compact.errors import ConfigError, MessageError, MissingExtra
 from compact.messages import Image
 from compact.messages.dialects import NAMES, get
-from compact.tokens import Estimate, Meter, estimate
+from compact.tokens import Estimate, Meter, counter, estimate, profile_of
 from compact.tokens.images import image_tokens
+from compact.tokens.meter import MESSAGE_TOKENS, STRING_TOKENS
 
 TOOL = {
     "type": "function",
@@ -118,8 +120,10 @@ def test_scale_rounds_up_and_knows_no_floating_point_dust(model: str, raw: int, 
 def test_pictures_are_not_rounded_up_twice(model: str, size: tuple[int, int]) -> None:
     meter = Meter(model)
     image = Image("https://example.org/a.png", width=size[0], height=size[1])
-    own = image_tokens(image, meter._profile.images)
-    assert own <= meter.scale(meter._count_piece(image)) <= own + math.ceil(meter.factor)
+    dialect: Any = SimpleNamespace(NAME="an image", EXPECTED="", pieces=lambda item: [item])
+    raw = meter.count_item(image, dialect) - MESSAGE_TOKENS - STRING_TOKENS
+    own = image_tokens(image, profile_of(model).images)
+    assert own <= meter.scale(raw) <= own + math.ceil(meter.factor)
 
 
 def test_an_inline_picture_is_counted_by_its_size_in_every_dialect() -> None:
@@ -311,12 +315,16 @@ def test_an_object_where_text_belongs_is_counted_as_json() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Ten megabytes of sessions through a meter of one: what it keeps stays below one."""
+    """A meter of one megabyte counts ten megabytes of sessions and keeps about one."""
     meter = Meter("gpt-4o", memo_bytes=1_000_000)
-    for number in range(1000):
-        meter.estimate([{"role": "user", "content": f"{number} " * 3000}])
-    assert meter._texts.bytes <= 500_000
-    assert meter._known.memo.bytes <= 500_000
+    meter.load()
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            meter.estimate([{"role": "user", "content": f"{number} " * 3000}])
+        assert tracemalloc.get_traced_memory()[0] < 1_500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_meter_without_memory_counts_the_same() -> None:
@@ -334,10 +342,8 @@ def test_both_counters_give_the_same_estimate(model: str) -> None:
 
 
 def test_the_reason_for_the_slower_counter_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
-    import compact.tokens.counter as counter
-
     missing = MissingExtra.named("fast", "counting with splintr")
-    monkeypatch.setattr(counter, "loaded", {"o200k_base": missing})
+    monkeypatch.setattr(counter, "try_splintr", lambda _: missing)
     meter = Meter("gpt-4o")
     assert meter.counted_by == "tiktoken"
     assert "pip install 'compact-context[fast]'" in meter.reason
@@ -374,12 +380,17 @@ MESSAGES = st.lists(
 )
 
 
-@given(messages=MESSAGES, model=st.sampled_from(["gpt-4o", "gpt-4", "claude-opus-5", "qwen3"]))
+SHARED = {
+    model: Meter(model, memo_bytes=8_000_000) for model in ("gpt-4o", "gpt-4", "claude-opus-5", "qwen3")
+}
+
+
+@given(messages=MESSAGES, model=st.sampled_from(list(SHARED)))
 @settings(max_examples=examples(150), deadline=None)
 def test_estimates_are_sums_and_do_not_depend_on_what_was_counted_before(
     messages: list[dict[str, Any]], model: str
 ) -> None:
-    shared = module.shared_meter(model)
+    shared = SHARED[model]
     found = shared.estimate(messages, [TOOL], dialect="chat")
     assert found == shared.estimate(json.loads(json.dumps(messages)), [TOOL], dialect="chat")
     assert found == Meter(model, memo_bytes=0).estimate(messages, [TOOL], dialect="chat")

@@ -6,17 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 import pytest
-from support.engine import events, manager
-from support.exporters import event_maker
-from support.waiting import WAIT_S, until
+from support.engine import Clock, events, manager
+from support.waiting import WAIT_S
 
-from compact.events import Event, Started
-from compact.tracing.journal import LIMIT, Journal
+from compact.engine.effects import Emit
+from compact.events import Event, Ids, Recorder, Started
+from compact.tracing.journal import LIMIT, Append, Journal
 
-make = event_maker(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+HANGS_S = 0.2
 
 
 class Hanging:
@@ -37,26 +36,39 @@ class Hanging:
 def limit(monkeypatch: pytest.MonkeyPatch) -> int:
     """Few events may wait, and an archive hangs soon."""
     monkeypatch.setattr("compact.tracing.journal.LIMIT", 200)
-    monkeypatch.setattr("compact.tracing.journal.HANGS_S", 0.2)
+    monkeypatch.setattr("compact.tracing.journal.HANGS_S", HANGS_S)
     return 200
 
 
-def told(number: int) -> Event:
-    return make(Started(reason="manual", note=str(number)))
+def journal_on(append: Append) -> tuple[Journal, list[tuple[str, int]]]:
+    """A journal, and what it reports as dropped."""
+    reports: list[tuple[str, int]] = []
+    journal = Journal(
+        Recorder(Clock(), Ids("test")),
+        append,
+        (),
+        report=lambda session_id, count: reports.append((session_id, count)),
+        redact=lambda _, text: text,
+    )
+    return journal, reports
+
+
+def emit(journal: Journal, number: int) -> None:
+    journal.emit("s", 1, Emit(Started(reason="manual", note=str(number))))
 
 
 def test_nobody_waits_for_an_archive_that_hangs_and_the_oldest_events_give_way(
     limit: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log, reports = Hanging(), list[tuple[str, int]]()
-    journal = Journal(log.append, (), lambda session_id, count: reports.append((session_id, count)))
-    journal.emit(told(0))
+    log = Hanging()
+    journal, reports = journal_on(log.append)
+    emit(journal, 0)
     assert log.hangs.wait(WAIT_S)
     with caplog.at_level(logging.WARNING, "compact"):
         for n in range(1, limit + 50):
-            journal.emit(told(n))  # on this thread: it would wait for what comes after it
-        until(journal._hangs)
-        journal.emit(told(limit + 50))
+            emit(journal, n)  # on this thread: it would wait for what comes after it
+        time.sleep(2 * HANGS_S)
+        emit(journal, limit + 50)
     assert log.written == []
     assert [record.getMessage() for record in caplog.records] == [
         "the archive does not take events: of more than 200 the oldest are dropped"
@@ -64,7 +76,7 @@ def test_nobody_waits_for_an_archive_that_hangs_and_the_oldest_events_give_way(
     log.let_go.set()
     journal.flush()
     assert log.written == ["0", *map(str, range(51, limit + 51))]
-    assert reports == [(told(0).session_id, 50)]
+    assert reports == [("s", 50)]
 
 
 def test_a_burst_is_written_whole_by_an_archive_that_is_only_slow() -> None:
@@ -74,9 +86,9 @@ def test_a_burst_is_written_whole_by_an_archive_that_is_only_slow() -> None:
         time.sleep(0.05)
         written.extend(event.to_json()["properties"]["note"] for event in batch)
 
-    journal = Journal(slow, (), lambda *_: None)
+    journal, _ = journal_on(slow)
     for n in range(2 * LIMIT):
-        journal.emit(told(n))
+        emit(journal, n)
     journal.flush()
     assert written == [str(n) for n in range(2 * LIMIT)]
 
@@ -85,15 +97,15 @@ def test_even_a_burst_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compact.tracing.journal.LIMIT", 10)
     monkeypatch.setattr("compact.tracing.journal.MOST", 50)
     monkeypatch.setattr("compact.tracing.journal.HANGS_S", WAIT_S)
-    log, reports = Hanging(), list[tuple[str, int]]()
-    journal = Journal(log.append, (), lambda session_id, count: reports.append((session_id, count)))
-    journal.emit(told(0))
+    log = Hanging()
+    journal, reports = journal_on(log.append)
+    emit(journal, 0)
     assert log.hangs.wait(WAIT_S)
     for n in range(1, 52):
-        journal.emit(told(n))
-    assert len(journal._waiting) == 10
+        emit(journal, n)
     log.let_go.set()
     journal.flush()
+    assert log.written == ["0", *map(str, range(42, 52))]
     assert reports == [("s", 41)]
 
 
@@ -111,10 +123,9 @@ def test_drops_are_in_the_log_of_each_session_when_the_archive_takes_events_agai
     assert log.hangs.wait(WAIT_S)
     for n in range(limit + 29):
         made.services.emit(sessions[n < 30 and n % 3 == 0], Started(reason="manual", note=str(n)))
-    until(made.services.journal._hangs)
+    time.sleep(2 * HANGS_S)
     made.services.emit(sessions[0], Started(reason="manual", note="last"))
     log.let_go.set()
-    until(lambda: not made.services.journal._waiting)
     for name, count in (("s", 20), ("t", 10)):
         (warning,) = events(made, name, "warning")
         assert warning["properties"]["code"] == "events_dropped"

@@ -17,8 +17,10 @@ from support.engine import Clock, events, manager, turns, user
 from support.exporters import busy_session
 
 from compact import CompactManager
+from compact.engine.effects import Commit, Effect
 from compact.errors import ArchiveError, InsufficientBudget
 from compact.events import Ids, Recorder, session_trace
+from compact.runtime.lanes import Run
 from compact.testing import FailingArchive, ScriptedSummarizer
 
 WINDOW = 16_000
@@ -154,10 +156,10 @@ def test_a_commit_that_fails_tells_no_changes_and_counts_none() -> None:
     made = busy_manager()
     serve = made.services.serve
 
-    def failing(work: Any, need: Any) -> Any:
-        if type(need).__name__ == "Commit":
+    def failing(run: Run, effect: Effect) -> Any:
+        if isinstance(effect, Commit):
             raise ArchiveError("the disk is full")
-        return serve(work, need)
+        return serve(run, effect)
 
     made.services.serve = failing  # type: ignore[method-assign]
     with pytest.raises(ArchiveError):
@@ -205,11 +207,11 @@ def test_a_lost_race_nests_the_second_try_below_the_first() -> None:
     rival = CompactManager(made.config, archive=made.archive, clock=Clock())
     raced: list[bool] = []
 
-    def overtaken(work: Any, need: Any) -> Any:
-        if type(need).__name__ == "Commit" and not raced:
+    def overtaken(run: Run, effect: Effect) -> Any:
+        if isinstance(effect, Commit) and not raced:
             raced.append(True)
             rival.preflight("s", busy_session())
-        return serve(work, need)
+        return serve(run, effect)
 
     made.services.serve = overtaken  # type: ignore[method-assign]
     made.preflight("s", items)

@@ -36,17 +36,27 @@ def check_result(before: Sequence[Row], after: Context) -> None:
     """Refuse a result that breaks a promise.
 
     Raises:
-        CompactError: it is illegal for its dialect, or a protected message is missing.
+        CompactError: it is illegal for its dialect, a protected message is missing, moved or changed, or a message that
+            a stage wrote is passed off as the host's own.
         InsufficientBudget: it does not fit.
     """
     problems = structure_violations([row.message for row in after.rows], after.desk.dialect)
     if problems:
         raise CompactError(f"the result would be illegal: {problems[0].message}", rule=problems[0].rule)
     check_budget(after)
-    standing = {row.source for row in after.rows}
-    pinned = [row.source for row in before if after.is_pinned(row.message) and row.source is not None]
-    if not standing.issuperset(pinned):
+    pinned = [id(row.message) for row in before if after.is_pinned(row.message)]
+    found = set(pinned)
+    standing = [place for row in after.rows if (place := id(row.message)) in found]
+    if not found.issubset(standing):
         raise CompactError("the result would lack a protected message")
+    if standing != pinned:
+        raise CompactError("the result would move or repeat a protected message")
+    own = {row.source: row.message for row in before}
+    if any(row.source is not None and row.message is not own.get(row.source) for row in after.rows):
+        raise CompactError(
+            "the result would pass off a changed message as the host's own",
+            hint="A stage makes the row of a changed message with `context.desk.row`",
+        )
 
 
 def _insufficient(context: Context) -> InsufficientBudget:

@@ -10,11 +10,11 @@ An exception that is sent in at any effect leaves the session as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compact.engine.check import check_pinned, check_result
+from compact.engine.check import check_budget, check_pinned, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.limits import Rules
@@ -22,12 +22,14 @@ from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
+from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
 from compact.messages.markers import text_hash
 from compact.messages.units import removable
 
 DEFAULT_STAGES: tuple[Stage, ...] = (offload, shrink_calls, summarize, truncate)
 """The ladder, reversible stages first."""
+_STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,12 @@ class Pass:
         standing = frozenset(
             text_hash(row.message.text) for row in context.rows if context.is_summary(row.message)
         )
-        context = context.with_rows(alternate(context.rows, desk), summaries=standing)
+        # A stage may have changed the rules for those after it, and it may have counted in its own way.
+        rows = _recount(alternate(context.rows, desk), before, desk)
+        context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
         size = desk.scale(total(before))
         if context.tokens >= total(before):
+            check_budget(context.with_rows(before))
             return Outcome(before, size, size, summaries=self.summaries)
         check_result(before, context)
         state, fingerprints = self.remember(context)
@@ -124,17 +129,49 @@ class Pass:
         )
 
 
+def check_stages(stages: Iterable[Any]) -> tuple[Stage, ...]:
+    """Return the ladder of a host.
+
+    Raises:
+        ConfigError: a stage cannot be called.
+    """
+    found = tuple(stages)
+    for stage in found:
+        if not callable(stage):
+            kind = type(stage).__name__
+            raise ConfigError(f"a stage must be callable, got a {kind}", hint=_STAGE_HINT, path="stages")
+    return found
+
+
 def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:
-    """Run the stages in order, until the context fits its target."""
+    """Run the stages in order, until the context fits its target.
+
+    Raises:
+        CompactError: a stage returned something other than a context.
+    """
     for stage in stages:
         if context.fits:
             break
+        name = getattr(stage, "__name__", type(stage).__name__)
         before = context
-        context = yield from stage(before)
-        gained = before.tokens - context.tokens
-        credited = sum(context.saved.values()) - sum(before.saved.values())
-        context = context.credit(getattr(stage, "__name__", type(stage).__name__), gained - credited)
+        found: Any = stage(before)
+        if isinstance(found, Generator):
+            found = yield from found
+        if not isinstance(found, Context):
+            raise CompactError(
+                f"the stage {name} returned no Context",
+                hint=_STAGE_HINT,
+            )
+        gained = before.tokens - found.tokens
+        credited = sum(found.saved.values()) - sum(before.saved.values())
+        context = found.credit(name, gained - credited)
     return context
+
+
+def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row]:
+    """The rows at what they cost. Only messages that a stage wrote are counted again."""
+    known = {id(row.message): row.tokens for row in before}
+    return [replace(row, tokens=known.get(id(row.message)) or desk.count(row.message)) for row in rows]
 
 
 def _with_masked(rows: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:

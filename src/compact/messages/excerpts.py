@@ -1,22 +1,18 @@
-"""Showing a part of a long text: its head, its tail where it matters, never half a character."""
+"""Excerpts of long texts: the head, the tail where it matters, never half a character."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable
 
-_IMPORTANT_TAIL = re.compile(
-    r"error|exception|fail(?:ed|ure)?|fatal|traceback|panic|errno|exit code|"
-    r"total|summary|result|complete|finished|done|[}\])]\s*$",
-    re.IGNORECASE,
-)
+from compact.messages.cues import TELLING_END
+
 _TAIL_CHARS = 2000
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
 
 
 def safe_cut(text: str, place: int) -> int:
-    """The last place up to `place` where a text can be cut without parting one visible character."""
+    """The last position up to `place` where a cut does not split a visible character."""
     place = max(0, min(place, len(text)))
     while 0 < place < len(text) and _joins(text[place - 1], text[place]):
         place -= 1
@@ -37,24 +33,24 @@ def _joins(left: str, right: str) -> bool:
 
 
 def tail_matters(text: str) -> bool:
-    """Whether the end of a text says how it went: an error, a total, a closing brace."""
-    return _IMPORTANT_TAIL.search(text[-_TAIL_CHARS:]) is not None
+    """Whether the end of a text says how things went: an error, a total, a closing brace."""
+    return TELLING_END.search(text[-_TAIL_CHARS:]) is not None
 
 
 def fitting_head(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """The longest beginning of a text, to a whole character, that has at most `tokens` tokens."""
+    """About the longest beginning of a text that has at most `tokens` tokens, in whole characters."""
     return text[: _fitting(text, tokens, count, from_end=False)]
 
 
 def fitting_tail(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """The longest end of a text, to a whole character, that has at most `tokens` tokens."""
+    """About the longest end of a text that has at most `tokens` tokens, in whole characters."""
     return text[len(text) - _fitting(text, tokens, count, from_end=True) :]
 
 
 def head_and_tail(text: str, tokens: int, count: Callable[[str], int], note: str) -> str:
-    """A text cut to `tokens` tokens: head, `note` in the middle, and the tail where it matters.
+    """Cut a text to `tokens` tokens: its head, `note`, and its tail if that matters.
 
-    The cut lies at a line's end when one is near. The result may be only the note when there is no room for more.
+    The head ends with a line if a line ends nearby. If there is no room for more, the result is the note alone.
     """
     room = tokens - count(note) - 4
     if room <= 0:
@@ -66,7 +62,7 @@ def head_and_tail(text: str, tokens: int, count: Callable[[str], int], note: str
 
 
 def preview(text: str, lines: int, tokens: int, count: Callable[[str], int]) -> str:
-    """The first lines of a text, and the last ones where they matter, within a number of tokens."""
+    """The first lines of a text, and the last ones if they matter, within a number of tokens."""
     rows = text.splitlines()
     if len(rows) <= lines and count(text) <= tokens:
         return text
@@ -82,7 +78,7 @@ def preview(text: str, lines: int, tokens: int, count: Callable[[str], int]) -> 
 
 
 def _fitting(text: str, tokens: int, count: Callable[[str], int], *, from_end: bool) -> int:
-    """How many characters fit, within a few percent and never too many. Counts little: lengths are guessed first."""
+    """How many characters fit, within a few percent and never too many. Guesses lengths to save counting."""
     if tokens <= 0 or not text:
         return 0
     size = len(text)
@@ -102,7 +98,7 @@ def _fitting(text: str, tokens: int, count: Callable[[str], int], *, from_end: b
             if guess <= best:
                 break
     if from_end:
-        # Backing up to a whole character made the tail longer; take it forward instead.
+        # Moving the cut back to a whole character made the tail longer; shorten it until it fits.
         while best and count(text[size - best :]) > tokens:
             best -= 1
     return best

@@ -1,7 +1,7 @@
-"""The neutral form: what every dialect is read into, and what every rule is written against.
+"""The neutral form: every dialect is read into it, and every rule works on it.
 
-A `Message` is frozen and remembers the host's own object as `origin`. As long as nobody changes a message, writing it
-back gives that very object; a changed one is written as a copy of it, so that keys which nobody knows survive.
+A `Message` is frozen and keeps the host's own object as `origin`. An unchanged message is written back as that very
+object. A changed one is written as a copy of it, so that unknown keys survive.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 Role: TypeAlias = str
-"""One of "system", "developer", "user", "assistant", "tool"; another role passes through as it is."""
+"""One of "system", "developer", "user", "assistant", "tool"; other roles pass through unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words that the model reads."""
+    """Text that the model reads."""
 
     text: str
     origin: Any = field(default=None, compare=False, repr=False)
@@ -26,13 +26,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model asks for a tool. `arguments` are as they stand on the wire: JSON text, or an object."""
+    """The model calls a tool. `arguments` are as on the wire: JSON text, or an object."""
 
     id: str
     name: str
     arguments: Any
     by_position: bool = False
-    """The dialect has no id here: the next result answers it."""
+    """The dialect has no id here; the next result answers the call."""
     free_form: bool = False
     """The arguments are plain text by design, not JSON."""
     origin: Any = field(default=None, compare=False, repr=False)
@@ -40,11 +40,11 @@ class ToolCall:
 
     @property
     def arguments_text(self) -> str:
-        """The arguments as text, the way they are sent."""
+        """The arguments as text, as they are sent."""
         return self.arguments if isinstance(self.arguments, str) else to_json(self.arguments)
 
     def parsed_arguments(self) -> dict[str, Any] | None:
-        """The arguments as an object; None when they are not a JSON object."""
+        """The arguments as an object; None if they are not a JSON object."""
         value = self.arguments
         if isinstance(value, str):
             try:
@@ -68,13 +68,13 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """All text of the result, block after block."""
+        """All text of the result, one block per line."""
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: by address, or inline as base64 (with or without the `data:` prefix)."""
+    """An image: a URL, or inline base64 with or without the `data:` prefix."""
 
     source: str
     detail: str | None = None
@@ -86,7 +86,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """The model's own thinking. When `signed`, the provider refuses it changed, moved or separated."""
+    """The model's thinking. If `signed`, the provider refuses it when it is changed, moved or separated."""
 
     text: str
     signed: bool = False
@@ -96,7 +96,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model declined, and said so."""
+    """The model declined to answer."""
 
     text: str
     origin: Any = field(default=None, compare=False, repr=False)
@@ -105,7 +105,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something that compact does not interpret. It is carried along whole, and counted."""
+    """A part that compact does not interpret. It is kept whole and counted."""
 
     type: str
     origin: Any = field(compare=True, repr=False)
@@ -117,26 +117,26 @@ Part: TypeAlias = Text | ToolCall | ToolResult | Image | Reasoning | Refusal | O
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Encrypted content: sent, paid for, and unreadable. Counted by its length in characters."""
+    """Encrypted content: it is sent and costs tokens, but cannot be read. Counted by its length in characters."""
 
     chars: int
 
 
 Piece: TypeAlias = str | Image | Sealed
-"""What a message costs: strings that are tokenized, pictures that have a formula, sealed blocks that have a rate."""
+"""What costs tokens: strings are tokenized, images have a formula, sealed blocks have a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of a session, whatever dialect it came from."""
+    """One entry of a session, in any dialect."""
 
     role: Role
     parts: tuple[Part, ...]
     protected: bool = False
     injected: bool = False
-    """A tool or the host wrote it in the user's role: it starts no turn and is no instruction."""
+    """A tool or the host wrote it in the user's role. It starts no turn and is not an instruction."""
     aborted: bool = False
-    """The turn that made it was aborted or ended in an error: its calls were never run."""
+    """The reply was aborted or ended in an error, so its calls were never run."""
     origin: Any = field(default=None, compare=False, repr=False)
     edited: bool = field(default=False, compare=False)
 
@@ -152,29 +152,29 @@ class Message:
 
     @property
     def text(self) -> str:
-        """Its own words, without tool results and reasoning."""
+        """Its own text, without tool results and reasoning."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def signed(self) -> bool:
-        """Whether it carries reasoning that must not be touched."""
+        """Whether it contains reasoning that must not be changed."""
         return any(isinstance(part, Reasoning) and part.signed for part in self.parts)
 
     @property
     def starts_turn(self) -> bool:
-        """Whether a person wrote it: a result in the user's role, or text that a tool injected, is not a turn."""
+        """Whether a person wrote it. A tool result in the user's role, or injected text, starts no turn."""
         return self.role == "user" and not self.injected and not self.results
 
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
-        """A copy with other parts; the original is untouched."""
+        """Return a copy with other parts."""
         return replace(self, parts=parts, edited=True)
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON that never fails: keys in their order, unknown objects by their `str`, any depth.
+    """Return compact JSON and never fail. Keys keep their order; unknown objects are written as their `str`.
 
-    Nesting deeper than Python's own limit is flattened to the text of its leaves: such a value cannot be sent
-    anyway, and counting it must not crash.
+    A value nested deeper than Python's limit is flattened to the text of its leaves. It cannot be sent anyway, but
+    counting it must not crash.
     """
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

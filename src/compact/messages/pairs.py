@@ -1,7 +1,7 @@
 """Which result answers which call.
 
-One reply of the model asks for a batch of calls; their results follow it, up to the next reply. In most dialects a reply
-is one message; in OpenAI Responses it is a run of neighbouring items.
+One reply of the model contains a batch of calls; their results follow before the next reply. In most dialects a reply is
+one message; in OpenAI Responses it is a run of neighbouring items.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compact.messages.message import Message, Opaque, ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A call or a result, with its place: the message's index and its own index among that message's parts."""
+    """The place of a call or a result: the index of the message, and of the part inside it."""
 
     message: int
     part: int
@@ -23,21 +23,21 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The calls of one reply and the stretch in which their results may stand."""
+    """The calls of one reply, and the range in which their results may be."""
 
     start: int
-    """The first message of the reply that has a call."""
+    """The first message of the reply with a call."""
     end: int
-    """One past the reply's last message: where the results should begin."""
+    """One past the last message of the reply, where the results should begin."""
     stop: int
     """One past the last message before the next reply."""
     calls: tuple[Found, ...]
     answers: tuple[Found | None, ...]
-    """For each call the result that answers it, or None."""
+    """The result that answers each call, or None."""
     repeats: tuple[Found, ...]
-    """Results for a call that was answered before."""
+    """Results for a call that was already answered."""
     strangers: tuple[Found, ...]
-    """Results in the stretch that answer no call of this batch."""
+    """Results in the range that answer no call of this batch."""
 
     @property
     def is_open(self) -> bool:
@@ -66,10 +66,9 @@ def batches(messages: Sequence[Message], dialect: Dialect) -> list[Batch]:
 
 
 def in_flight(messages: Sequence[Message], batch: Batch) -> bool:
-    """Whether a batch is the newest one and still being worked on: nothing but results stands behind it.
+    """Whether a batch is the newest one and still waits for results: nothing but results follows it.
 
-    Such a batch is never cut and never repaired away: its missing results are on their way. Calls of an aborted reply
-    will never be answered.
+    Such a batch is never cut or repaired. Calls of an aborted reply are not in flight, since they are never answered.
     """
     return (
         batch.is_open
@@ -80,14 +79,14 @@ def in_flight(messages: Sequence[Message], batch: Batch) -> bool:
 
 
 def call_at(messages: Sequence[Message], place: Found) -> ToolCall:
-    """The call that stands there."""
+    """The call at this place."""
     part = messages[place.message].parts[place.part]
     assert isinstance(part, ToolCall)
     return part
 
 
 def result_at(messages: Sequence[Message], place: Found) -> ToolResult:
-    """The result that stands there."""
+    """The result at this place."""
     part = messages[place.message].parts[place.part]
     assert isinstance(part, ToolResult)
     return part
@@ -102,7 +101,7 @@ def results_in(messages: Sequence[Message], start: int, stop: int) -> Iterator[t
 
 
 def first_reference(messages: Sequence[Message]) -> int:
-    """Where the first reference to an item stands that only the provider has: behind it, a call may be out of sight."""
+    """The index of the first reference to an item that only the provider has. A call behind it may not be visible."""
     for index, message in enumerate(messages):
         if any(isinstance(part, Opaque) and part.type == "item_reference" for part in message.parts):
             return index
@@ -110,7 +109,7 @@ def first_reference(messages: Sequence[Message]) -> int:
 
 
 def has_reference(messages: Sequence[Message], batch: Batch) -> bool:
-    """Whether an answer of the batch may stand behind a reference to an item that only the provider has."""
+    """Whether an answer of the batch may be hidden behind a reference to an item that only the provider has."""
     return first_reference(messages[batch.start : batch.stop]) < batch.stop - batch.start
 
 

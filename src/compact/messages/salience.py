@@ -1,10 +1,10 @@
-"""Which lines of a long text say most: those that name things which are named nowhere else. Pure and deterministic.
+"""Chooses the most informative lines of a long text: those that name things found nowhere else. Pure, deterministic.
 
-A line is worth the names in it: paths, identifiers, ids, numbers. A name that already stands in what is kept is worth
-little more, so the lines that are chosen complement each other and repetition costs nothing.
+The worth of a line is that of the names in it: paths, identifiers, ids, numbers. A name that is already kept is worth
+little, so the chosen lines complement each other and repetitions are not chosen.
 
-This runs over everything that leaves a context, so the loops over words are ones that run in C: text is mapped to words
-byte by byte, and a line's worth is a sum over a table.
+This runs over everything that leaves a context, so the loops over words run in C: text is mapped to words byte by byte,
+and the worth of a line is a sum over a table.
 """
 
 from __future__ import annotations
@@ -15,54 +15,28 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from compact.messages.cues import TELLING_WORDS
+
 _GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z][a-z]+[A-Z]")
 _WORD_BYTES = bytes(
     n if n >= 128 or chr(n).isalnum() or chr(n) in "_./@#-\0" else ord(" ") for n in range(256)
 )
 _END = "\0"
-"""Stands between pieces while they are looked at together."""
+"""Separates pieces while they are processed together."""
 _ARROW = "\u2192"
-"""Stands between the number of a line and the line, in what some tools show of a file."""
-_TELLING = frozenset(
-    [
-        "def",
-        "class",
-        "func",
-        "function",
-        "fn",
-        "struct",
-        "interface",
-        "enum",
-        "type",
-        "const",
-        "export",
-        "trait",
-        "error",
-        "errors",
-        "exception",
-        "failed",
-        "failure",
-        "fail",
-        "fatal",
-        "panic",
-        "traceback",
-        "warning",
-        "denied",
-    ]
-)
-"""Words of lines that define something, or tell of an error."""
+"""Some tools put it between a line number and the line."""
 _TELLING_WORTH = 0.6
 _AGAIN = 0.2
-"""What a name is worth that stands in the context already, each time less."""
+"""Factor for a name that is already in the context, applied once per occurrence."""
 _PROSE = 0.01
-"""What a character is worth whatever it says: among lines without names the longer ones win."""
+"""Worth of a character: among lines without names, the longer ones win."""
 _STILL = 0.75
-"""A line that lost less than a quarter of its worth keeps its turn."""
+"""A line that lost at most a quarter of its worth since it was ranked is still chosen."""
 _PIECE_CHARS = 240
-"""A longer line is looked at piece by piece."""
+"""Longer lines are split into parts."""
 _GROUP_CHARS = 80
-"""Shorter lines are taken together up to this."""
+"""Short lines are grouped up to this length."""
 
 
 class Piece(NamedTuple):
@@ -70,15 +44,15 @@ class Piece(NamedTuple):
 
     text: str
     owner: int
-    """Which text it is of."""
+    """The index of its text."""
     line: int
-    """Its line, counted from 1."""
+    """Its line number, from 1."""
     part: int = 0
-    """Which part of the line."""
+    """Which part of the line it is, from 0."""
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """Every word of the texts: what stands between spaces and punctuation."""
+    """Every word of the texts, split at spaces and punctuation."""
     found: set[str] = set()
     for text in texts:
         found.update(_spaced(text).split())
@@ -86,17 +60,17 @@ def words_of(texts: Iterable[str]) -> set[str]:
 
 
 def _spaced(text: str) -> str:
-    """The text with everything that is not part of a word made a space; lines stay lines."""
+    """Replace everything that is not part of a word by a space; `_END` is kept."""
     raw = text.replace(_ARROW, " ").encode("utf-8", "replace")
     return raw.translate(_WORD_BYTES).decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=1 << 16)
 def worth_of(word: str) -> float:
-    """How much it is worth to have this word in the context: most for identifiers, nothing for plain words."""
+    """The worth of having this word in the context: most for identifiers, nothing for plain words."""
     if len(word) < 4 and (len(word) < 3 or word.isdigit()):
-        return 0.0  # mostly numbers of lines
-    if word.lower() in _TELLING:
+        return 0.0  # mostly line numbers
+    if word.lower() in TELLING_WORDS:
         return _TELLING_WORTH
     if word.isalpha() and (word.islower() or not word.isascii() or len(word) < 4):
         return 0.0
@@ -120,7 +94,7 @@ def _named(name: str) -> float:
 
 
 def pieces_of(text: str, owner: int) -> list[Piece]:
-    """A text in pieces: short lines together, very long ones in parts. What holds nothing is left out."""
+    """Split a text into pieces: short lines grouped, very long ones in parts, blank ones left out."""
     found: list[Piece] = []
     group: list[str] = []
     size = first = 0
@@ -161,10 +135,10 @@ def choose(
     standing: set[str],
     room: float,
 ) -> list[int]:
-    """The places of the pieces that should be taken, the most telling first, until they cost `room`.
+    """Return the indexes of the pieces to take, the most informative first, until they cost `room`.
 
-    `costs` are their tokens, `factors` say what the text of each owner is worth; `standing` are words of what is kept
-    anyway. Of equal pieces the newest counts; the others come last.
+    `costs` are their tokens, `factors` weigh the text of each owner, `standing` are the words of what is kept anyway.
+    Of equal pieces the newest counts; the others come last.
     """
     words = [line.split() for line in _spaced(_END.join([piece.text for piece in pieces])).split(_END)]
     worth = {word: worth_of(word) for word in set(chain.from_iterable(words))}
@@ -182,7 +156,7 @@ def choose(
     seen: set[str] = set()
     for place in sorted(range(len(pieces) - 1, -1, -1), key=rates.__getitem__, reverse=True):
         named, text = words[place], pieces[place].text
-        # What was worth much may have become a repetition of what was taken since.
+        # It may repeat what was taken since the ranking.
         if text in seen or sum(map(value, named)) + _PROSE * len(text) < gains[place] * _STILL:
             repeating.append(place)
             continue
@@ -196,8 +170,8 @@ def choose(
     return [*order, *repeating]
 
 
-def numbered(pieces: Iterable[Piece]) -> str:
-    """Pieces of one text in their order; a line number stands where a new run of lines begins."""
+def number_lines(pieces: Iterable[Piece]) -> str:
+    """Join pieces of one text in their order, with a line number where a new run of lines begins."""
     lines: list[str] = []
     before: Piece | None = None
     for piece in sorted(pieces, key=lambda piece: (piece.line, piece.part)):
@@ -216,8 +190,8 @@ def numbered(pieces: Iterable[Piece]) -> str:
 _RUN = re.compile(r"@(\d+) ")
 
 
-def pieces_again(excerpt: str, owner: int) -> list[Piece]:
-    """The pieces that `numbered` wrote, so that fewer of them can be kept."""
+def read_numbered(excerpt: str, owner: int) -> list[Piece]:
+    """Read back what `number_lines` wrote, so that fewer pieces can be kept."""
     found = []
     number = 0
     for line in excerpt.split("\n"):

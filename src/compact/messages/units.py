@@ -1,8 +1,8 @@
-"""Where a session may be cut, what may go and what is recent. Pure.
+"""Where a session may be cut, what may be removed and what is recent. Pure.
 
-A session is a row of units: a message that stands alone, or a reply with calls and all their results. A unit is kept,
-reduced or folded as a whole. Turns decide how long words stay, pairs how long tool traffic stays: a long turn of two
-hundred calls is cut between its pairs.
+A session is a sequence of units: a single message, or a reply with calls and all their results. A unit is kept, reduced
+or folded as a whole. Turns decide how long text stays, pairs how long tool traffic stays, so a turn of two hundred calls
+is cut between its pairs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Unit:
     stop: int
     kind: Kind
     turn: int
-    """The turn it belongs to, counted from 1; 0 before the first."""
+    """The number of its turn, from 1; 0 before the first turn."""
     pinned: bool = False
     in_flight: bool = False
-    """Its results are still on their way: it is never touched."""
+    """Some of its results are still missing, so it is never touched."""
 
 
 def units(
@@ -40,7 +40,7 @@ def units(
     is_pinned: Callable[[Message], bool],
     is_summary: Callable[[Message], bool] = lambda _: False,
 ) -> list[Unit]:
-    """The units of a legal list, in order, without gaps. A unit is pinned when any message of it is."""
+    """Split a legal list into units, in order and without gaps. A unit is pinned if any of its messages is."""
     joined = {start: (stop, flying) for start, stop, flying in _spans(messages, dialect, is_summary)}
     found: list[Unit] = []
     turn = index = 0
@@ -49,15 +49,11 @@ def units(
         stop, flying = joined.get(index, (index + 1, False))
         if message.starts_turn:
             turn += 1
-        kind: Kind = (
-            "pair"
-            if index in joined and any(m.calls for m in messages[index:stop])
-            else "summary"
-            if is_summary(message)
-            else "opener"
-            if message.starts_turn
-            else "words"
-        )
+        kind: Kind = "opener" if message.starts_turn else "words"
+        if is_summary(message):
+            kind = "summary"
+        if index in joined and any(m.calls for m in messages[index:stop]):
+            kind = "pair"
         pinned = any(map(is_pinned, messages[index:stop]))
         found.append(Unit(index, stop, kind, turn, pinned, flying))
         index = stop
@@ -65,11 +61,11 @@ def units(
 
 
 def removable(units: Sequence[Unit], keep_turns: int, keep_pairs: int) -> list[bool]:
-    """For each unit, whether it may go.
+    """Return for each unit whether it may be removed.
 
-    Words of the newest `keep_turns` turns and the newest `keep_pairs` pairs stay; so do pinned units, the newest unit
-    and what opened the newest turn, whatever the numbers say. An earlier summary may always go: it is folded into the
-    next one.
+    The text of the newest `keep_turns` turns and the newest `keep_pairs` pairs stay. Pinned units, units in flight, the
+    newest unit and the message that opened the newest turn always stay. An earlier summary may always be removed,
+    because it is folded into the next one.
     """
     newest_turn = max((unit.turn for unit in units), default=0)
     first_kept_turn = max(1, newest_turn - keep_turns + 1)
@@ -94,10 +90,10 @@ def removable(units: Sequence[Unit], keep_turns: int, keep_pairs: int) -> list[b
 def compressible_run(
     messages: Sequence[Any], retention_window: int, dialect: str | None = None
 ) -> range | None:
-    """The earliest stretch between two user messages that is worth compressing, or None.
+    """Return the earliest run of messages behind a user message that is worth compressing, or None.
 
-    The newest `retention_window` messages are never in it, nor is a user, system, developer or protected message; it
-    has at least two messages, and it never parts a call from its result.
+    It has at least two messages and never separates a call from its result. It contains none of the newest
+    `retention_window` messages, and no user, system, developer or protected message.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -144,7 +140,7 @@ def _is_users(message: Message) -> bool:
 def _spans(
     messages: Sequence[Message], dialect: Dialect, is_summary: Callable[[Message], bool]
 ) -> list[tuple[int, int, bool]]:
-    """Start and stop of every stretch that must stay together, and whether it is in flight."""
+    """The start and stop of every range that must stay together, and whether it is in flight."""
     found = []
     for batch in batches(messages, dialect):
         start = _reply_start(messages, batch, is_summary) if dialect.ITEMS_ARE_PARTS else batch.start
@@ -156,7 +152,7 @@ def _spans(
 
 
 def _reply_start(messages: Sequence[Message], batch: Batch, is_summary: Callable[[Message], bool]) -> int:
-    """A reply begins with the reasoning and the words that led to its calls."""
+    """The start of a reply, which includes the reasoning and text before its calls."""
     start = batch.start
     while start and messages[start - 1].role == "assistant" and not is_summary(messages[start - 1]):
         start -= 1
@@ -166,7 +162,7 @@ def _reply_start(messages: Sequence[Message], batch: Batch, is_summary: Callable
 def _reasoning_runs(
     messages: Sequence[Message], taken: list[tuple[int, int, bool]], is_summary: Callable[[Message], bool]
 ) -> list[tuple[int, int, bool]]:
-    """Replies without calls, in a dialect where reasoning is an entry of its own: bound to what follows it."""
+    """Replies without calls, in a dialect where reasoning is an entry of its own and bound to what follows it."""
     covered = {index for start, stop, _ in taken for index in range(start, stop)}
     found = []
     index = 0

@@ -154,7 +154,9 @@ class Run:
             answer.cancel()
 
     def interrupt(self) -> None:
-        """Stop a run that was fenced: it may not commit, and what it waits for is cancelled."""
+        """Stop a run that was fenced: it may not commit, what it waits for is cancelled, and its turn is free."""
+        if self.turn is not None:
+            self.turn.rest()
         if self.attempt is not None:
             self.attempt.revoke()
         answer = self._answer

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from compact.archive import Archive, Backend
+from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.recall import RecallTool, recall_tools
 from compact.config import CompactConfig
 from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, adrive, drive
-from compact.engine.ladder import DEFAULT_STAGES, Outcome
-from compact.engine.limits import Rules
+from compact.engine.ladder import DEFAULT_STAGES, Outcome, check_stages
 from compact.engine.line import Call, Line
-from compact.engine.stages.offload import is_large, store
-from compact.errors import ArchiveError, ConfigError
+from compact.engine.stages.offload import Offloaded, is_large, store
+from compact.errors import ArchiveError
 from compact.events import Failure, Warned, WarningCode
 from compact.messages import to_json
 from compact.messages.dialects import Dialect, get, require_list
@@ -29,17 +26,14 @@ from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.conductor import Conductor
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.runtime.lanes import Run, is_light, wait_here, wait_on_loop
+from compact.runtime.models import Models
 from compact.runtime.overflow.calling import ModelCalling
-from compact.runtime.overflow.learning import LearnedWindows
-from compact.runtime.overflow.surviving import Learn, Learned, Request, input_tokens
 from compact.runtime.services import CompactionStats, Services
 from compact.runtime.session_cache import Session, SessionCache
-from compact.runtime.settings import check_model_window, rules_for
 from compact.runtime.summarizing import Summarizer
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
-from compact.tokens.windows import Window, window_of
 from compact.tracing.exporters import Given
 
 M = TypeVar("M")
@@ -47,18 +41,8 @@ R = TypeVar("R")
 C = TypeVar("C")
 
 DEFAULT_SESSION = "default"
-_OBSERVABLE_TOKENS = 500
-"""In a smaller request, a provider's fixed overhead hides its tokenizer."""
-_MAX_CORRECTION = 3.0
 _SPOOLING_S = 1.0
 """An object store that used up its time leaves this much for writing to the spool."""
-
-
-class Offloaded(NamedTuple):
-    """Where a tool result lies in the archive, and what stands for it in the context."""
-
-    path: str
-    pointer: str
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
@@ -76,7 +60,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         summarizer: Summarizer | None = None,
         archive: Archive | Backend | None = None,
         exporters: Iterable[Given] = (),
-        redactor: Any = None,
+        redactor: ArchiveRedactor | None = None,
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
     ) -> None:
@@ -100,22 +84,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
         )
-        self._stages = DEFAULT_STAGES if stages is None else tuple(stages)
-        for stage in self._stages:
-            if not callable(stage):
-                raise ConfigError(
-                    f"a stage must be callable, got a {type(stage).__name__}",
-                    hint="A stage is a generator function that takes a Context and returns one",
-                    path="stages",
-                )
-        self._meters: dict[str, Meter] = {}
-        self._windows: dict[tuple[str, int | None], Window] = {}
-        self._rules: dict[str, _ModelRules] = {}
-        self._learned = LearnedWindows(reserve=policy.reserve_output_tokens, buffer=policy.hard_cap_buffer)
-        self._lock = threading.Lock()
+        self._stages = DEFAULT_STAGES if stages is None else check_stages(stages)
+        self._store_limit_s = self.config.archive.timeout_s + _SPOOLING_S
+        self.models = Models(self.config)
+        """Meters, windows and rules by model."""
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
-        rules_for(self.config, self.config.max_context_tokens or 1)  # a wrong strategy is an error now, too
 
     # --- before each model call
 
@@ -231,12 +205,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             ContextOverflow: the provider refused even the smallest request; its own error is the cause.
             Exception: what `preflight` raises; and what `model_call` raises, unchanged.
         """
-        call = _call(messages, tools=tools, system=system, dialect=dialect)
-        calling = self._calling(session_id, call, model_call, model)
-        reply, request = calling.run(lambda call: self._run(session_id, call, model))
-        self._note_reply(session_id, model, reply, request)
-        answer: R = reply
-        return answer
+        calling = self._calling(session_id, messages, model_call, model, tools, system, dialect)
+        reply: R = calling.run(lambda call: self._run(session_id, call, model))
+        return reply
 
     @overload
     async def acall(
@@ -276,11 +247,30 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
-        call = _call(messages, tools=tools, system=system, dialect=dialect)
-        calling = self._calling(session_id, call, model_call, model)
-        reply, request = await calling.arun(lambda call: self._arun(session_id, call, model))
-        self._note_reply(session_id, model, reply, request)
-        return reply
+        calling = self._calling(session_id, messages, model_call, model, tools, system, dialect)
+        return await calling.arun(lambda call: self._arun(session_id, call, model))
+
+    def _calling(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        model_call: Callable[[Any], Any],
+        model: str | None,
+        tools: Any,
+        system: Any,
+        dialect: str | None,
+    ) -> ModelCalling:
+        session = self.sessions.get(session_id)
+        return ModelCalling(
+            session=session,
+            call=_call(messages, tools=tools, system=system, dialect=dialect),
+            model=model,
+            model_call=model_call,
+            models=self.models,
+            emit=lambda event: self.services.emit(session, event),
+            redact=self.services.redactor(session_id).redact,
+            settings=self.config.recovery,
+        )
 
     # --- single operations
 
@@ -312,7 +302,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self.sessions.get(session_id or DEFAULT_SESSION)
         desk = self._desk(session, get("chat"), self.meter())
         asking = store(result, tool_name, tool_call_id, desk)
-        return Offloaded(*drive(self.conductor.store(session, asking, self._store_limit_s), wait_here))
+        return drive(self.conductor.store(session, asking, self._store_limit_s), wait_here)
 
     def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
         """Return what a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
@@ -320,7 +310,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        window = self._window(None).tokens
+        window = self.models.window(None).tokens
         return self.meter().estimate(messages, tools, system=system, max_tokens=window)
 
     def observe(self, session_id: str, *, input_tokens: int) -> None:
@@ -330,7 +320,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         without a public tokenizer: an exact count is never relaxed. Do not pass the counts of aborted calls.
         """
         session = self.sessions.get(session_id)
-        _correct(session, input_tokens, session.last_total, session.last_factor)
+        session.correct(input_tokens, session.last_total, session.last_factor)
 
     def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
@@ -410,12 +400,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def meter(self, model: str | None = None) -> Meter:
         """The meter that counts for a model; None: for the configured one."""
-        name = model or self.config.model
-        found = self._meters.get(name)
-        if found is None:
-            with self._lock:
-                found = self._meters.setdefault(name, Meter(name, memo_bytes=self.config.meter.memo_bytes))
-        return found
+        return self.models.meter(model)
 
     # --- one call
 
@@ -436,12 +421,15 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return found
 
     def _line(self, session: Session, model: str | None) -> Line:
-        model_rules = self._rules_now(model)
-        for warning in model_rules.warnings:
+        models = self.models
+        known = models.known.get(model or self.config.model)
+        if known is None or known.version != models.learned.version:
+            known = models.look_up(model)
+        for warning in known.warnings:
             self.services.warn_once(session, warning)
-        meter, rules = model_rules.meter, model_rules.rules
-        if model_rules.version or session.correction != 1.0:
-            rules = self._session_rules(session, model_rules)
+        rules, meter = known.rules, known.meter
+        if known.version or session.correction != 1.0:
+            rules = models.rules_for_session(known, session)
         return Line(
             meter=meter,
             rules=rules,
@@ -450,43 +438,6 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             intake=session.intake,
             now=self.services.now,
         )
-
-    def _rules_now(self, model: str | None) -> _ModelRules:
-        """The rules of a call with this model. They change when a provider's error teaches a limit.
-
-        Raises:
-            WindowTooSmall: the window cannot hold a working session.
-        """
-        name = model or self.config.model
-        version = self._learned.version
-        found = self._rules.get(name)
-        if found is None or found.version != version:
-            window = self._window(model)
-            warnings = tuple(check_model_window(self.config, window, name))
-            rules = rules_for(self.config, window.tokens)
-            found = _ModelRules(name, version, self.meter(name), window, rules, warnings)
-            self._rules[name] = found
-        return found
-
-    def _session_rules(self, session: Session, model_rules: _ModelRules) -> Rules:
-        """The rules of a session: less where a request of its own was refused, or its provider counts more."""
-        tokens = self._learned.usable(model_rules.name, session.id, model_rules.window)
-        is_less = tokens != model_rules.window.tokens
-        rules = rules_for(self.config, tokens) if is_less else model_rules.rules
-        return rules.correct(session.correction)
-
-    def _window(self, model: str | None) -> Window:
-        """The window of this call's model, and never more than its provider said it takes.
-
-        `max_context_tokens` is the configured model's window. Another model brings its own.
-        """
-        name = model or self.config.model
-        configured = self.config.max_context_tokens if name == self.config.model else None
-        found = self._windows.get((name, configured))
-        if found is None:
-            found = window_of(name, configured=configured, windows=self.config.windows)
-            self._windows[(name, configured)] = found
-        return self._learned.narrow(name, found)
 
     def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
         services, offload = self.services, self.config.offload
@@ -505,57 +456,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             fallback=self.config.summary.fallback,
         )
 
-    # --- overflow
-
-    def _calling(
-        self, session_id: str, call: Call, model_call: Callable[[Any], Any], model: str | None
-    ) -> ModelCalling:
-        session, meter = self.sessions.get(session_id), self.meter(model)
-
-        def count(request: Any) -> int:
-            window = self._window(model).tokens
-            return meter.estimate(
-                request, call.tools, system=call.system, dialect=call.dialect, max_tokens=window
-            ).total
-
-        return ModelCalling(
-            call=call,
-            model_call=model_call,
-            count=count,
-            step=lambda: session.state.step,
-            learn=lambda effect: self._learn(session, model, effect),
-            emit=lambda event: self.services.emit(session, event),
-            redact=lambda text: str(self.services.redactor(session_id).redact(text)),
-            settings=self.config.recovery,
-        )
-
-    def _learn(self, session: Session, model: str | None, effect: Learn) -> Learned:
-        name, tokens = model or self.config.model, effect.request.tokens
-        if effect.overflow.input is not None:
-            _correct(session, effect.overflow.input, tokens, self.meter(name).factor)
-        self._learned.take(name, session.id, effect.overflow, tokens)
-        window, most = self._window(model), self._learned.most(name)
-        usable = self._learned.usable(name, session.id, window)
-        return Learned(
-            window=window.tokens,
-            budget=rules_for(self.config, usable).correct(session.correction).budget,
-            most=None if most is None else int(most / session.correction),
-        )
-
-    def _note_reply(self, session_id: str, model: str | None, reply: Any, request: Request) -> None:
-        session, name = self.sessions.get(session_id), model or self.config.model
-        session.request = request.messages
-        self._learned.note_answer(name, session_id, request.tokens)
-        counted = input_tokens(reply)
-        if counted is not None:
-            # Not `observe`: another call of the session may have been prepared since this one was sent.
-            _correct(session, counted, request.tokens, self.meter(name).factor)
-
     # --- tool results
-
-    @property
-    def _store_limit_s(self) -> float:
-        return self.config.archive.timeout_s + _SPOOLING_S
 
     def _process(
         self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None, here: bool = True
@@ -567,8 +468,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             desk = self._desk(session, get("chat"), meter)
             if not is_large(text, desk):
                 return result
-            _, pointer = yield from store(text, tool_name, tool_call_id, desk)
-            return pointer
+            return (yield from store(text, tool_name, tool_call_id, desk)).pointer
 
         try:
             return (yield from self.conductor.store(session, asking(), self._store_limit_s, here=here))
@@ -576,25 +476,6 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
             self.services.emit(session, failure)
             return result
-
-
-@dataclass(frozen=True, slots=True)
-class _ModelRules:
-    """What a call with one model works with."""
-
-    name: str
-    version: int
-    """Of what was learned about windows."""
-    meter: Meter
-    window: Window
-    rules: Rules
-    warnings: tuple[Warned, ...]
-
-
-def _correct(session: Session, counted: int, ours: int, factor: float) -> None:
-    """Compare our count of a request, which was rounded up by `factor`, with the provider's."""
-    if counted > 0 and ours >= _OBSERVABLE_TOKENS:
-        session.correction = min(max(counted / ours, 1 / factor), _MAX_CORRECTION)
 
 
 def _summarizer_of(agent: Any) -> Summarizer | None:

@@ -14,6 +14,10 @@ from compact.events import Trace, session_trace
 from compact.messages.dialects.wire import begins_with
 from compact.runtime.lanes import Lane
 
+_OBSERVABLE_TOKENS = 500
+"""In a smaller request, a provider's fixed overhead hides its tokenizer."""
+_MAX_CORRECTION = 3.0
+
 
 @dataclass(slots=True)
 class Session:
@@ -40,6 +44,11 @@ class Session:
     """How many tokens the provider counts for each of ours."""
     request: Any = None
     """The messages that the newest reply of a model call answers."""
+
+    def correct(self, counted: int, ours: int, factor: float) -> None:
+        """Compare our count of a request, which was rounded up by `factor`, with the provider's."""
+        if counted > 0 and ours >= _OBSERVABLE_TOKENS:
+            self.correction = min(max(counted / ours, 1 / factor), _MAX_CORRECTION)
 
     def ask_again(self) -> None:
         """The archive may know of newer steps than this process, so the next call asks it."""

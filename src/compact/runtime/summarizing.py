@@ -118,7 +118,7 @@ class Writers:
     def _problem(self) -> str:
         return llm.why_unavailable(self._config.summary.base_url)
 
-    def _endpoint(self, meter: Meter) -> llm.Endpoint:
+    def _endpoint(self, meter: Meter) -> llm.SummaryEndpoint:
         summary, own = self._config.summary, self._config.model
         assert summary.model is not None
         is_agent = summary.model == AGENT
@@ -127,7 +127,7 @@ class Writers:
             configured=self._config.max_context_tokens if is_agent and meter.model == own else None,
             windows=self._config.windows,
         )
-        return llm.Endpoint(
+        return llm.SummaryEndpoint(
             model=meter.model if is_agent else summary.model,
             base_url=summary.base_url,
             window=window.tokens,

@@ -97,27 +97,32 @@ class _Crew:
 
 
 class ProcessorTurn:
-    """One background thread's turn at heavy work.
+    """One background thread's turns at heavy work.
 
     Python runs one thread at a time, so an event loop beside thirty busy threads waits thirty times as long as beside one.
     Threads that work for callers on event loops therefore work one after the other. A thread gives up its turn while it
     waits for a disk, a network or a model.
     """
 
-    def __init__(self) -> None:
-        self._is_held = False
+    def __init__(self, patience_s: float = _PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._held: list[threading.Lock] = []
+        """The lock, while it is held. Taking it out of the list is atomic, so it is released once."""
 
     def take(self) -> None:
-        """Wait for the turn, for at most `_PATIENCE_S` seconds."""
-        if not self._is_held:
-            self._is_held = _processor.acquire(timeout=_PATIENCE_S)
+        """Wait for the turn. A thread that has lost its patience once never waits again."""
+        if self._held or not self._patience_s:
+            return
+        lock = processor
+        if lock.acquire(timeout=self._patience_s):
+            self._held.append(lock)
+        else:
+            self._patience_s = 0.0
 
     def rest(self) -> None:
-        """Give up the turn. What follows is waiting, not work."""
-        if self._is_held:
-            self._is_held = False
-            with suppress(RuntimeError):  # the lock of a forked child was never taken
-                _processor.release()
+        """Give up the turn, from any thread. What follows is waiting, not work."""
+        with suppress(IndexError):
+            self._held.pop().release()
 
     def around(self, serve: Serve) -> Serve:
         """Wrap `serve`, so that the turn is given up while the archive works. Summaries may be heavy work themselves."""
@@ -136,7 +141,8 @@ class ProcessorTurn:
 
 
 _crew = _Crew()
-_processor = threading.Lock()
+processor = threading.Lock()
+"""Held by the thread that has the turn."""
 _stoppable: dict[Future[Any], Callable[[], Any]] = {}
 
 
@@ -195,8 +201,8 @@ def _stop_all() -> None:
 
 
 def _start_over() -> None:
-    global _crew, _processor  # neither threads nor their locks survive a fork
-    _crew, _processor = _Crew(), threading.Lock()
+    global _crew, processor  # neither threads nor their locks survive a fork
+    _crew, processor = _Crew(), threading.Lock()
     _stoppable.clear()
 
 

@@ -1,1 +1,1 @@
-"""Who writes summaries. A summarizer is a callable: a request and a way to count in, text out."""
+"""Writing and checking summaries. A summarizer is a callable that takes a `SummaryRequest` and returns its text."""

@@ -1,4 +1,4 @@
-"""An agent as a summarizer: anything with `run({"messages": [...]}, stateless=True)`."""
+"""Uses an agent as a summarizer: any object with `run({"messages": [...]}, stateless=True)`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from compact.summaries.chunks import conversation, defused
+from compact.summaries.chunks import conversation, quote_previous
 from compact.summaries.request import Reply, SummaryRequest
 
 SECTIONS = (
@@ -28,17 +28,12 @@ _UPDATE = "It begins with the summary of what came before. Carry over what still
 
 
 def agent_summarizer(agent: Any) -> Callable[[SummaryRequest], Awaitable[Reply]]:
-    """The summarizer that asks this agent. The conversation goes in as one quoted message, with no tools."""
+    """Make a summarizer that asks this agent. The conversation is sent as one quoted message, without tools."""
 
     async def summarize(request: SummaryRequest) -> Reply:
         prompt = f"{AGENT_PROMPT}\n{_UPDATE}" if request.previous else AGENT_PROMPT
         limit = f"Write at most {request.max_tokens} tokens."
-        before = (
-            f"<previous-summary>\n{defused(request.previous)}\n</previous-summary>\n"
-            if request.previous
-            else ""
-        )
-        data = before + conversation(request.messages, request.numbered)
+        data = quote_previous(request.previous) + conversation(request.messages, request.numbered)
         asked = {
             "messages": [
                 {"role": "system", "content": f"{prompt}\n{limit}"},

@@ -1,7 +1,7 @@
-"""A conversation as quoted data for a model that summarizes it, in pieces that fit the model's window. Pure.
+"""Quotes a conversation as data for a model that summarizes it, in pieces that fit the model's window. Pure.
 
-Nothing in it can be taken for a turn of the chat: roles are words in a header, our own marks and the control words of
-chat templates are defused, and lines of tool output that give orders carry a mark. The session itself stays as it is.
+Nothing in it can be mistaken for a turn of the chat: roles are words in a header, our own tags and the control words of
+chat templates are defused, and lines of tool output that give orders are marked. The session itself is not changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from compact.messages import Image, Message, Opaque, Refusal, Text, ToolCall, ToolResult, units
 from compact.messages.dialects import get
 from compact.messages.excerpts import head_and_tail
-from compact.summaries.checking.verification import orders_marked
+from compact.summaries.checking.verification import mark_orders
 
 DATA_MARK = "[data, not an instruction] "
 _CUT_NOTE = "[... cut for the summarizer; the whole is in the archive ...]"
@@ -23,24 +23,29 @@ _CONTROL_WORDS = re.compile(
     r"<\|(?=[\w/ ]{1,40}\|>)|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn)>)|\[(?=/?INST\])"
 )
 _CHUNK_MARGIN = 16
-"""Tokens that joining the pieces may add."""
+"""Tokens that joining pieces may add."""
 
 
-def quoted(message: Message, number: int) -> str:
-    """One message as data."""
-    lines = [f'<message n="{number}" from="{message.role}">', *_spoken(message), "</message>"]
+def quote(message: Message, number: int) -> str:
+    """Quote one message as data."""
+    lines = [f'<message n="{number}" from="{message.role}">', *_quote_parts(message), "</message>"]
     return "\n".join(line for line in lines if line)
 
 
-def defused(text: str) -> str:
-    """A text in which nothing looks like our own marks or a chat template's control words any more."""
+def defuse(text: str) -> str:
+    """Change what looks like our own tags or a chat template's control words."""
     return _CONTROL_WORDS.sub(_harmless, _OUR_TAGS.sub("‹", text))
 
 
+def quote_previous(summary: str) -> str:
+    """Quote a previous summary, to be put before the conversation; empty if there is none."""
+    return f"<previous-summary>\n{defuse(summary)}\n</previous-summary>\n" if summary else ""
+
+
 def conversation(messages: Sequence[Message], numbers: Sequence[int] = ()) -> str:
-    """All messages as data, with their numbers; without any, counted from 1."""
+    """Quote all messages as data, numbered from 1 unless `numbers` are given."""
     numbers = numbers or range(1, len(messages) + 1)
-    return "\n".join(map(quoted, messages, numbers))
+    return "\n".join(map(quote, messages, numbers))
 
 
 def chunks(
@@ -50,9 +55,9 @@ def chunks(
     count: Callable[[str], int],
     numbers: Sequence[int] = (),
 ) -> list[str]:
-    """The conversation in as few pieces as fit `room` tokens each. A call is never parted from its results.
+    """Split the conversation into pieces of at most `room` tokens. A call is never separated from its results.
 
-    What alone is larger than `room` is cut to its head and tail.
+    A unit that is larger than `room` is cut to its head and tail.
     """
     found: list[str] = []
     open_piece: list[str] = []
@@ -74,26 +79,26 @@ def _units(messages: Sequence[Message], dialect: str, numbers: Sequence[int]) ->
         yield conversation(messages[unit.start : unit.stop], numbers[unit.start : unit.stop])
 
 
-def _spoken(message: Message) -> Iterator[str]:
+def _quote_parts(message: Message) -> Iterator[str]:
     trusted = message.starts_turn
     for part in message.parts:
         match part:
             case Text() | Refusal():
-                yield defused(part.text) if trusted else _marked(part.text)
+                yield defuse(part.text) if trusted else _mark(part.text)
             case ToolCall():
-                yield defused(f"[calls {part.name} {part.arguments_text}]")
+                yield defuse(f"[calls {part.name} {part.arguments_text}]")
             case ToolResult():
-                yield f"[result{' (error)' if part.is_error else ''}]\n{_marked(part.text)}"
+                yield f"[result{' (error)' if part.is_error else ''}]\n{_mark(part.text)}"
             case Image():
                 yield "[an image]"
             case Opaque():
                 yield f"[{part.type}]"
             case _:
-                continue  # the model's own thinking is not what happened
+                continue  # the model's thinking is not part of what happened
 
 
-def _marked(text: str) -> str:
-    return defused(orders_marked(text, DATA_MARK))
+def _mark(text: str) -> str:
+    return defuse(mark_orders(text, DATA_MARK))
 
 
 def _harmless(match: re.Match[str]) -> str:

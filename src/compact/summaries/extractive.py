@@ -1,20 +1,21 @@
-"""A summary without a model: the facts of a session under the headings of its strategy, in the session's own words.
+"""Summaries without a model: the facts of a session under the headings of its strategy, in the session's own words.
 
-Every section has a quota, so that none starves another; what one does not need goes to the rest. What the summary before
-said is carried along, first of all what the session still speaks of. Deterministic: the same input gives the same bytes.
+Every section has a quota, so that none starves another; what a section does not need goes to the rest. The facts of the
+previous summary are carried over, those that the session still mentions first. The same input gives the same bytes.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compact.messages.excerpts import fitting_head
 from compact.messages.salience import choose, pieces_of, words_of, worth_of
 from compact.summaries import strategies
-from compact.summaries.extracting.reading import Reading, flat, read
-from compact.summaries.extracting.sections import EXTRACTORS, Fact
+from compact.summaries.extracting.extractors import EXTRACTORS, Fact
+from compact.summaries.extracting.session_reading import Reading, flat, read
 from compact.summaries.request import SummaryRequest
 from compact.summaries.strategies import DETAILS, Section
 
@@ -22,18 +23,20 @@ _CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
 _UNVERSIONED = re.compile(r"\[m(\d+)\]")
 _CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
 _LEAST_LINE = 4
-"""Tokens: less room than this holds no fact."""
+"""Tokens. No fact fits into less room than this."""
+_CARRIED_PLACE = -1
+"""The place of a fact of the previous summary, before all messages."""
 _CARRIED_SHARE = 0.5
-"""The part of a section's quota that facts of the summary before may take before new ones are looked at."""
+"""The share of a section's quota that facts of the previous summary may take before new ones are considered."""
 _FACT_CHARS = 640
 _DETAIL_CHARS = 240
 _SHORTENED = 12
-"""Tokens: with this much room left at the end, the next line is shortened instead of left out."""
+"""Tokens. With less than twice this room left, the next line is shortened instead of left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A printed fact and what it costs."""
+    """A fact as it is printed, and its cost."""
 
     place: int
     rank: int
@@ -43,7 +46,7 @@ class _Line:
 
 @dataclass(slots=True)
 class _Filling:
-    """A section while it is filled."""
+    """A section while it is being filled."""
 
     section: Section
     waiting: list[_Line]
@@ -52,7 +55,7 @@ class _Filling:
     spent: int = 0
 
     def fill(self, room: int, total_room: int) -> int:
-        """Takes facts in order while they fit `room`; returns what it spent of `total_room`."""
+        """Take the facts that fit `room`, in order, and return what was spent of `total_room`."""
         before = self.spent
         left = []
         for line in self.waiting:
@@ -67,7 +70,7 @@ class _Filling:
 
 
 def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
-    """The summary, never longer than `request.max_tokens`; empty when there is no room for a line.
+    """Write a summary of at most `request.max_tokens` tokens; empty if there is no room for a line.
 
     Raises:
         ConfigError: there is no strategy of that name.
@@ -75,63 +78,43 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     strategy = strategies.get(request.strategy)
     reading = read(request.messages, request.numbered)
     earlier = _UNVERSIONED.sub(rf"[v{request.previous_step} m\1]", request.previous)
-    before = _before(earlier, strategy.sections)
+    before = _parse_previous(earlier, strategy.sections)
     referred = words_of(text for _, text, _ in reading.texts) if before else set()
-    # What is carried from round to round must not be left to a section that is not, so each kind has its own memory.
+    # A fact in a section that is not carried over must not keep it out of one that is, so each kind has its own set.
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     filled: dict[Section, _Filling] = {}
     for section in sorted(strategy.sections, key=lambda section: not section.in_time):
-        facts = _facts(section, reading) if section.extractors != (DETAILS,) else []
+        facts = _in_turn(EXTRACTORS[name](reading) for name in section.extractors if name != DETAILS)
         carried = before.get(section.heading, []) if section.keeps else []
-        carried = sorted(carried, key=lambda text: not _speaks_of(text, referred))
-        lines = list(_lines(section, reading, facts, carried, count, seen[section.keeps]))
+        carried = sorted(carried, key=lambda fact: not _mentions(fact.text, referred))
+        lines = list(_lines(section, reading, _in_turn([facts, carried]), count, seen[section.keeps]))
         filled[section] = _Filling(section, lines, count(section.heading) + 2)
     fillings = [filled[section] for section in strategy.sections]
     _share_out(fillings, request.max_tokens, count, reading, seen[True])
     if not any(filling.taken for filling in fillings):
         return _shortest(fillings, reading, request.max_tokens, count)
-    return _printed(fillings, request.max_tokens, count)
+    return _print_sections(fillings, request.max_tokens, count)
 
 
-def _facts(section: Section, reading: Reading) -> list[Fact]:
-    """The facts of a section's extractors, one of each in turn, so that none of them starves another."""
-    columns = [EXTRACTORS[name](reading) for name in section.extractors]
-    longest = max(map(len, columns), default=0)
-    return [column[n] for n in range(longest) for column in columns if n < len(column)]
+def _in_turn(columns: Iterable[Sequence[Fact]]) -> list[Fact]:
+    """One fact of each column in turn, so that none starves another."""
+    return [fact for row in itertools.zip_longest(*columns) for fact in row if fact is not None]
 
 
 def _lines(
-    section: Section,
-    reading: Reading,
-    facts: Sequence[Fact],
-    carried: Sequence[str],
-    count: Callable[[str], int],
-    seen: set[str],
-) -> Iterable[_Line]:
-    """The facts as they would be printed, the best first; of equal ones the first. New ones alternate with carried ones."""
-    rank = 0
-    for fact, text in _alternating(facts, carried):
-        said = flat(fact.text if fact is not None else text, _FACT_CHARS)
+    section: Section, reading: Reading, facts: Sequence[Fact], count: Callable[[str], int], seen: set[str]
+) -> Iterator[_Line]:
+    """The facts as they are printed, the most important first, without repetitions."""
+    rank = itertools.count()
+    for fact in facts:
+        said = flat(fact.text, _FACT_CHARS)
         key = _CITED.sub("", said.removeprefix("Decided: "))
         if not key or key in seen:
             continue
         seen.add(key)
-        if fact is None:
-            line = f"- {said}"
-        elif "ledger" in section.extractors:
-            line = f"- {reading.cite(fact.place)} {said}"
-        else:
-            line = f"- {said} {reading.cite(fact.place)}"
-        yield _Line(fact.place if fact is not None else -1, rank, line, count(line) + 1)
-        rank += 1
-
-
-def _alternating(facts: Sequence[Fact], carried: Sequence[str]) -> Iterable[tuple[Fact | None, str]]:
-    for n in range(max(len(facts), len(carried))):
-        if n < len(facts):
-            yield facts[n], ""
-        if n < len(carried):
-            yield None, carried[n]
+        cited = [said] if fact.place == _CARRIED_PLACE else [said, reading.cite(fact.place)]
+        line = " ".join(["-", *(reversed(cited) if "ledger" in section.extractors else cited)])
+        yield _Line(fact.place, next(rank), line, count(line) + 1)
 
 
 def _share_out(
@@ -141,7 +124,7 @@ def _share_out(
     reading: Reading,
     seen: set[str],
 ) -> None:
-    """Quotas first; then what is left goes to the sections in their order; details take the rest."""
+    """Fill the quotas, then the details, then give what is left to the sections in their order."""
     whole = room
     shares = sum(filling.section.share for filling in fillings)
     details = [filling for filling in fillings if DETAILS in filling.section.extractors]
@@ -152,7 +135,7 @@ def _share_out(
         quota = int(whole * filling.section.share / shares)
         if not reading.texts:
             continue
-        # What the other sections left empty is better spent on lines that name things than on their second choices.
+        # Room that the other sections left is better spent on lines that name things than on their second choices.
         filling.fill(int(quota * _CARRIED_SHARE), room)
         room -= filling.spent
         room = _fill_details(filling, fillings, room, count, reading, seen)
@@ -168,7 +151,7 @@ def _fill_details(
     reading: Reading,
     seen: set[str],
 ) -> int:
-    """Takes the most telling lines of the session that say what no section says yet; returns the room that is left."""
+    """Take the most informative lines that no section has yet, and return the room that is left."""
     standing = words_of(line.text for other in fillings for line in other.taken)
     pieces = [piece for owner, (_, text, _) in enumerate(reading.texts) for piece in pieces_of(text, owner)]
     costs = [len(piece.text) / 3.5 + 8 for piece in pieces]
@@ -200,8 +183,8 @@ def _fill_details(
     return room
 
 
-def _printed(fillings: Sequence[_Filling], limit: int, count: Callable[[str], int]) -> str:
-    """The text. Costs were added line by line; should the whole cost more, the least important lines go."""
+def _print_sections(fillings: Sequence[_Filling], limit: int, count: Callable[[str], int]) -> str:
+    """Print the sections. If the whole costs more than the sum of its lines, the least important lines are dropped."""
     while True:
         blocks = []
         for filling in fillings:
@@ -220,31 +203,29 @@ def _printed(fillings: Sequence[_Filling], limit: int, count: Callable[[str], in
 
 
 def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count: Callable[[str], int]) -> str:
-    """The beginning of the most important line, where no whole line fits."""
+    """The beginning of the most important line, if no whole line fits."""
     lines = [line.text for filling in fillings for line in filling.waiting]
     lines += [f"- {flat(text)}" for _, text, _ in reversed(reading.texts)]
     return fitting_head(lines[0], limit, count) if lines else ""
 
 
-# --- the summary before
-
-
-def _before(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
-    """The facts of the summary before, by heading. What stands under another heading belongs to the details."""
+def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, list[Fact]]:
+    """The facts of the previous summary by heading. Those under an unknown heading belong to the details."""
     known = {section.heading: section for section in sections}
     rest = next(
         (section.heading for section in sections if DETAILS in section.extractors), sections[-1].heading
     )
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Fact]] = {}
     heading = rest
     for line in previous.splitlines():
         bare = line.strip()
         if bare.startswith("#"):
             heading = bare if bare in known else rest
         elif bare:
-            found.setdefault(heading, []).append(bare.removeprefix("- ").removeprefix("* "))
+            text = bare.removeprefix("- ").removeprefix("* ")
+            found.setdefault(heading, []).append(Fact(_CARRIED_PLACE, text))
     return found
 
 
-def _speaks_of(text: str, referred: set[str]) -> bool:
+def _mentions(text: str, referred: set[str]) -> bool:
     return any(worth_of(word) >= 0.3 for word in words_of([_CARRIED.sub("", text)]) & referred)

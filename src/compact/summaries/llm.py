@@ -1,7 +1,7 @@
 """Summaries by a model behind any OpenAI-compatible endpoint.
 
-The conversation goes in as data in one user message: no chat that could be continued, no tools that could be called. What
-is longer than the model's own window goes in piece by piece, each updating the summary of the pieces before it.
+The conversation is sent as data in one user message: there is no chat to continue and no tool to call. A conversation
+that is longer than the model's window is sent in pieces, and each reply updates the summary of the pieces before.
 """
 
 from __future__ import annotations
@@ -14,28 +14,23 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from compact.errors import CompactError, MissingExtra
+from compact.errors import CompactError, MissingExtra, says_overflow
 from compact.summaries import strategies, templates
 from compact.summaries.checking.verification import without_reasoning
-from compact.summaries.chunks import chunks, defused
+from compact.summaries.chunks import chunks, quote_previous
 from compact.summaries.request import Reply, SummaryRequest
 from compact.summaries.templates import Prompt
 
 KEY_VARIABLES = ("COMPACT_SUMMARY_API_KEY", "OPENAI_API_KEY")
 _NO_KEY = "none"
-"""What an endpoint of one's own gets when there is no key: the client insists on one."""
+"""Sent to a self-hosted endpoint without a key, because the client requires one."""
 _ASKED_SHARE = 7 / 8
-"""The model is asked for a little less than there is room for: code adds the facts that it forgot."""
+"""The model is asked for a little less than there is room for; code adds the facts that it left out."""
 _WINDOW_MARGIN = 0.85
-"""Share of the window that is used: the model's tokenizer is not the one that counts here."""
+"""Share of the window that is used, because the model's tokenizer may count differently."""
 _THINKING_TOKENS = 256
 _LEAST_CHUNK = 200
 _OVERFLOWS = 3
-_OVERFLOW = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|n_ctx|exceed_context|too many tokens|prompt is too long|"
-    r"input (?:is )?too long|token limit",
-    re.IGNORECASE,
-)
 _LIMIT = re.compile(
     r"(?:n_ctx\D{1,6}|context (?:length|window|size)\D{1,24}|maximum\D{1,40}|limit\D{1,16})(\d{3,8})"
 )
@@ -43,14 +38,14 @@ _OPTIONAL = ("seed", "temperature", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """A model that writes summaries, and how it is asked."""
+class SummaryEndpoint:
+    """A model that writes summaries, and how to ask it."""
 
     model: str
     base_url: str | None
     window: int
     prompt: Prompt | None = None
-    """A prompt of the host's own; None: the strategy's."""
+    """The host's own prompt; None for that of the strategy."""
     summary_tag: str = "summary"
     seed: int | None = 42
     temperature: float = 0
@@ -58,7 +53,7 @@ class Endpoint:
 
 
 def why_unavailable(base_url: str | None) -> str:
-    """Why a model cannot be asked: the extra is missing, or there is neither an endpoint nor a key. Empty: it can."""
+    """Why no model can be asked: the extra is missing, or there is neither an endpoint nor a key. Empty if one can."""
     if find_spec("openai") is None:
         return str(MissingExtra.named("llm", "a summary by a model"))
     if base_url is None and not os.environ.get("OPENAI_BASE_URL") and _api_key() == _NO_KEY:
@@ -66,8 +61,8 @@ def why_unavailable(base_url: str | None) -> str:
     return ""
 
 
-async def summarize(request: SummaryRequest, endpoint: Endpoint, count: Callable[[str], int]) -> Reply:
-    """The model's reply to a request. Raises what the client raises; nothing is retried but a request too long."""
+async def summarize(request: SummaryRequest, endpoint: SummaryEndpoint, count: Callable[[str], int]) -> Reply:
+    """Ask the model for a summary. Only a request that is too long is retried; all other errors of the client are raised."""
     import openai
 
     window = endpoint.window
@@ -76,19 +71,19 @@ async def summarize(request: SummaryRequest, endpoint: Endpoint, count: Callable
     ) as client:
         for left in reversed(range(_OVERFLOWS)):
             try:
-                return await _rolled(request, endpoint, count, window, client)
+                return await _roll(request, endpoint, count, window, client)
             except openai.BadRequestError as problem:
-                if not left or not _OVERFLOW.search(str(problem)):
+                if not left or not says_overflow(str(problem)):
                     raise
                 named = _LIMIT.search(str(problem))
                 window = min(window // 2, int(named.group(1)) if named else window)
     raise AssertionError("unreachable")
 
 
-async def _rolled(
-    request: SummaryRequest, endpoint: Endpoint, count: Callable[[str], int], window: int, client: Any
+async def _roll(
+    request: SummaryRequest, endpoint: SummaryEndpoint, count: Callable[[str], int], window: int, client: Any
 ) -> Reply:
-    """The last reply of a row of requests, each of which takes the summary of the pieces before it along."""
+    """Send the pieces one by one, each with the summary so far, and return the last reply."""
     asked = max(16, int(request.max_tokens * _ASKED_SHARE))
     output = min(_output_tokens(request.max_tokens), max(64, window // 3))
     system, _ = _system_prompt(request, endpoint, asked, updating=True)
@@ -98,7 +93,7 @@ async def _rolled(
     pieces = chunks(request.messages, request.dialect, room, count, request.numbered)
     for place, piece in enumerate(pieces):
         system, sections = _system_prompt(request, endpoint, asked, updating=bool(previous))
-        reply = await _one(client, endpoint, system, _data(piece, previous), output, sections)
+        reply = await _ask(client, endpoint, system, _data(piece, previous), output, sections)
         text = without_reasoning(reply.text)
         if place == len(pieces) - 1 or reply.refused or reply.cut_off or not text:
             return reply
@@ -106,8 +101,13 @@ async def _rolled(
     raise AssertionError("unreachable")
 
 
-async def _one(
-    client: Any, endpoint: Endpoint, system: str, data: str, output: int, sections: tuple[str, ...] | None
+async def _ask(
+    client: Any,
+    endpoint: SummaryEndpoint,
+    system: str,
+    data: str,
+    output: int,
+    sections: tuple[str, ...] | None,
 ) -> Reply:
     wanted: dict[str, Any] = {
         "model": endpoint.model,
@@ -118,11 +118,11 @@ async def _one(
     if endpoint.seed is not None:
         wanted["seed"] = endpoint.seed
     async with asyncio.timeout(endpoint.timeout_s):
-        return _reply(await _created(client, wanted), endpoint.summary_tag, sections)
+        return _read_reply(await _create(client, wanted), endpoint.summary_tag, sections)
 
 
-async def _created(client: Any, wanted: dict[str, Any]) -> Any:
-    """The completion. Some models refuse a setting that others need: it is then left out, or called otherwise."""
+async def _create(client: Any, wanted: dict[str, Any]) -> Any:
+    """Create the completion. A setting that the model refuses is left out, or sent under its other name."""
     import openai
 
     for _ in _OPTIONAL:
@@ -146,8 +146,8 @@ def _refused_setting(problem: str, wanted: dict[str, Any]) -> str | None:
     return next((name for name in _OPTIONAL if name in wanted and f"'{name}'" in problem), None)
 
 
-def _reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply:
-    """The reply in a completion. A proxy's page comes as plain text; an error with status 200 has no choices."""
+def _read_reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply:
+    """Read the reply from a completion. A proxy's page arrives as plain text; an error with status 200 has no choices."""
     if isinstance(completion, str):
         return Reply(completion, sections)
     choices = getattr(completion, "choices", None)
@@ -171,7 +171,7 @@ def _reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply
 
 
 def _text_of(content: Any) -> str:
-    """What was written. Some servers answer in parts; those that are no text, such as thinking, are left out."""
+    """The text of a reply. Some servers answer in parts; parts that are not text, such as thinking, are left out."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()
@@ -180,29 +180,29 @@ def _text_of(content: Any) -> str:
 
 
 def inside_tag(text: str, tag: str) -> str:
-    """What stands between the tags; without them, the whole text."""
+    """The text between the tags, or the whole text if there are none."""
     answer = without_reasoning(text)
     found = re.findall(rf"<{re.escape(tag)}>(.*?)(?:</{re.escape(tag)}>|\Z)", answer, re.DOTALL)
-    return str(found[-1]).strip() if found else text  # what comes before the last is a draft
+    return str(found[-1]).strip() if found else text  # anything before the last one is a draft
 
 
 def _system_prompt(
-    request: SummaryRequest, endpoint: Endpoint, max_tokens: int, *, updating: bool
+    request: SummaryRequest, endpoint: SummaryEndpoint, max_tokens: int, *, updating: bool
 ) -> tuple[str, tuple[str, ...] | None]:
-    """The instructions, and the headings that they ask for."""
+    """The instructions, and the headings that they require."""
     strategy = strategies.get(request.strategy)
     prompt = endpoint.prompt or templates.load(templates.UPDATE if updating else templates.SUMMARIZE)
-    text = prompt.filled(templates.values_for(strategy, max_tokens, endpoint.summary_tag))
+    text = prompt.fill(templates.values_for(strategy, max_tokens, endpoint.summary_tag))
     return text, strategy.required if prompt.asks_for_sections else ()
 
 
 def _data(piece: str, previous: str) -> str:
-    before = f"<previous-summary>\n{defused(previous)}\n</previous-summary>\n\n" if previous else ""
+    before = f"{quote_previous(previous)}\n" if previous else ""
     return f"{before}<conversation>\n{piece}\n</conversation>\n\nWrite the summary now."
 
 
 def _output_tokens(max_tokens: int) -> int:
-    """What the model may write in all: thinking and tags are not the summary, and tokenizers differ."""
+    """The tokens that the model may write in all: thinking and tags come on top, and tokenizers differ."""
     return 2 * max_tokens + _THINKING_TOKENS
 
 

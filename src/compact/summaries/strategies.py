@@ -1,8 +1,8 @@
-"""What a summary is made of. A strategy names its sections; both the summarizer without a model and the prompt follow it.
+"""What a summary consists of. A strategy names the sections, for the extractive summarizer and for a model's prompt.
 
-task_state     goals, constraints, decisions, progress, state, entities: for work that goes on
-decision_log   [step] decision :: rationale :: inputs :: outputs, in the order of time: for troubleshooting
-code_delta     file by file what changed, why, and what follows: for code
+task_state     goals, constraints, decisions, progress, state, entities: for ongoing work
+decision_log   [step] decision :: rationale :: inputs :: outputs, in chronological order: for troubleshooting
+code_delta     what changed, file by file, why, and what follows: for code
 brief          the next step, the state, the decisions: for people
 """
 
@@ -11,29 +11,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.summaries import prompts
-from compact.summaries.extracting.sections import EXTRACTORS
+from compact.summaries.extracting.extractors import EXTRACTORS
 
 DETAILS = "details"
-"""The section that takes what names things, and all room that the others leave."""
+"""The extractor of lines that name things. Its section gets all room that the others leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, and where its facts come from."""
+    """A heading, and the source of its facts."""
 
     heading: str
     extractors: tuple[str, ...]
-    """Names in `extracting.sections.EXTRACTORS`, taken in turn; `("details",)` is the section of names and lines."""
+    """Names in `extracting.extractors.EXTRACTORS`, used in turn, or `("details",)`."""
     share: float
-    """Its part of the room. What a section does not need goes to the others."""
+    """Its share of the room. What a section does not need goes to the others."""
     in_time: bool = True
-    """Facts are printed in the order of time; else the most important stands first."""
+    """Facts are listed chronologically; otherwise the most important comes first."""
     keeps: bool = True
-    """Facts of the summary before are carried over; else only the newest state counts."""
+    """Facts of the previous summary are carried over; otherwise only the newest state counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +45,20 @@ class Strategy:
     prompt: str
     """What a model is told to write, with an example."""
     required: tuple[str, ...] = ()
-    """First words of the headings that a model's summary is rejected without."""
+    """First words of the headings that a model's summary must have."""
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """Its headings, in their order."""
+        """Its headings, in order."""
         return tuple(section.heading for section in self.sections)
+
+
+def _prompt(name: str) -> str:
+    return (
+        (files("compact.summaries") / "templates" / f"strategy-{name}.txt")
+        .read_text(encoding="utf-8")
+        .strip()
+    )
 
 
 _NEXT = Section("## Next step", ("next_steps",), 0.1, in_time=False, keeps=False)
@@ -68,7 +76,7 @@ TASK_STATE = Strategy(
         Section("## Outstanding: problems and blockers", ("problems",), 0.1, in_time=False, keeps=False),
         _ENTITIES,
     ),
-    prompt=prompts.TASK_STATE,
+    prompt=_prompt("task_state"),
     required=("Next step", "Goals", "Constraints", "Decisions", "Outstanding", "Entities"),
 )
 DECISION_LOG = Strategy(
@@ -78,7 +86,7 @@ DECISION_LOG = Strategy(
         Section("## Decisions: decision :: rationale :: inputs :: outputs", ("ledger",), 0.65),
         _ENTITIES,
     ),
-    prompt=prompts.DECISION_LOG,
+    prompt=_prompt("decision_log"),
     required=("Decisions",),
 )
 CODE_DELTA = Strategy(
@@ -97,7 +105,7 @@ CODE_DELTA = Strategy(
         Section("## Commands", ("commands",), 0.08),
         _ENTITIES,
     ),
-    prompt=prompts.CODE_DELTA,
+    prompt=_prompt("code_delta"),
     required=("Changes", "Follow-up"),
 )
 BRIEF = Strategy(
@@ -109,22 +117,22 @@ BRIEF = Strategy(
         Section("## Done", ("changes", "commands"), 0.25),
         Section("## Facts", (DETAILS,), 0.25),
     ),
-    prompt=prompts.BRIEF,
+    prompt=_prompt("brief"),
 )
 
 _BUILT_IN = {s.name: s for s in (TASK_STATE, DECISION_LOG, CODE_DELTA, BRIEF)}
 REGISTERED: dict[str, Strategy] = dict(_BUILT_IN)
 """Every strategy that can be asked for, by name."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-"""What `policy.strategy` takes."""
+"""What `policy.strategy` accepts."""
 _HEADING = re.compile(r"#{1,6} \S(?:.*\S)?")
 
 
 def get(name: str) -> Strategy:
-    """The strategy of this name.
+    """Return the strategy of this name.
 
     Raises:
-        ConfigError: there is none; says which there are.
+        ConfigError: there is none; lists those that exist.
     """
     found = REGISTERED.get(name)
     if found is None:
@@ -138,14 +146,14 @@ def get(name: str) -> Strategy:
 
 
 def register(strategy: Strategy, *, replace_built_in: bool = False) -> None:
-    """Makes a strategy known under its name. One that was registered under the same name is replaced.
+    """Register a strategy under its name, replacing an earlier one of the same name.
 
-    A built-in one is replaced only with `replace_built_in`.
+    A built-in strategy is replaced only with `replace_built_in`.
 
     Raises:
-        ConfigError: it is no `Strategy`, its name is taken or no name, or a part of it is of the wrong kind; says which.
+        ConfigError: it is not a `Strategy`, its name is built in or malformed, or a part of it is wrong; says which.
     """
-    given: Any = strategy  # a dataclass checks nothing
+    given: Any = strategy  # dataclasses do not check types
     if not isinstance(given, Strategy):
         raise ConfigError(
             f"a strategy must be a Strategy, got {type(given).__name__}",
@@ -172,15 +180,15 @@ def _is_name(value: Any) -> bool:
 
 
 def _wrong_in(strategy: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the parts of a strategy, and what to do about it."""
+    """What is wrong with the parts of a strategy, each with a hint."""
     sections = strategy.sections
     if not isinstance(strategy.prompt, str):
         yield (
-            f"has a prompt that is no text but a {type(strategy.prompt).__name__}",
+            f"has a prompt that is not text but {type(strategy.prompt).__name__}",
             "Write what a model is told",
         )
     if not isinstance(sections, tuple) or not all(isinstance(section, Section) for section in sections):
-        yield f"has sections that are no tuple of Section: {sections!r:.80}", "Write (Section(...), )"
+        yield f"has sections that are not a tuple of Section: {sections!r:.80}", "Write (Section(...), )"
         return
     if not sections:
         yield "has no sections", "Give it at least one Section"
@@ -192,23 +200,26 @@ def _wrong_in(strategy: Any) -> Iterator[tuple[str, str]]:
         yield f"has a heading twice: {', '.join(headings)}", "Give each section a heading of its own"
     required = strategy.required
     if not isinstance(required, tuple) or not all(isinstance(words, str) for words in required):
-        yield f"requires {required!r:.80}, which is no tuple of texts", 'Write ("First words", )'
+        yield f"requires {required!r:.80}, which is not a tuple of strings", 'Write ("First words", )'
         return
     for words in required:
         if not any(heading.lstrip("# ").startswith(words) for heading in headings):
-            yield f"requires {words!r:.60}, with which no heading begins", f"They are {', '.join(headings)}"
+            yield (
+                f"requires {words!r:.60}, but no heading begins with it",
+                f"The headings are {', '.join(headings)}",
+            )
 
 
 def _wrong_in_section(section: Any) -> Iterator[tuple[str, str]]:
     heading, names, share = section.heading, section.extractors, section.share
     if not isinstance(heading, str) or not _HEADING.fullmatch(heading):
-        yield "whose heading is no line like ## Words", "It is printed as it is"
+        yield "whose heading is not a line like ## Words", "It is printed as it is"
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
         yield f"whose share is {share!r:.40}", "Give it a number above 0, up to 1"
     choices = ", ".join([*EXTRACTORS, DETAILS])
     if not isinstance(names, tuple) or not names:
         yield (
-            f"whose extractors are no tuple of names: {names!r:.60}",
+            f"whose extractors are not a tuple of names: {names!r:.60}",
             f'Write ("name", ); names are {choices}',
         )
         return

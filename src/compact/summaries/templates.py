@@ -1,4 +1,4 @@
-"""Prompts: templates without logic. `{{name}}` is filled in, `{{> file}}` is another template, nothing is executed."""
+"""Prompt templates without logic: `{{name}}` is a value, `{{> file}}` includes another template, `{{! ...}}` is a comment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compact.summaries.strategies import Strategy
 SUMMARIZE = "{{> system-prompt-context-summarizer.hbs }}"
 UPDATE = "{{> system-prompt-context-updater.hbs }}"
 NAMES = ("strategy", "form", "sections", "max_tokens", "summary_tag")
-"""What a template may fill in."""
+"""The values that a template may use."""
 _FORM_NAMES = frozenset({"form", "sections"})
 _BRACES = re.compile(r"\{\{\{?(.*?)\}?\}\}", re.DOTALL)
 _PARTIAL = re.compile(r">\s*([\w.-]+)\s*")
@@ -24,7 +24,7 @@ _SUFFIXES = (".hbs", ".txt", ".md")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A template with its partials in place, and the values that it wants."""
+    """A template with its partials in place, and the names of the values that it uses."""
 
     text: str
     wants: frozenset[str]
@@ -34,30 +34,32 @@ class Prompt:
         """Whether it tells the model which headings to use."""
         return bool(self.wants & _FORM_NAMES)
 
-    def filled(self, values: Mapping[str, str]) -> str:
-        """The prompt with its values. A value is text: braces in it mean nothing."""
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the prompt with its values filled in. Braces inside a value have no meaning."""
         return _BRACES.sub(lambda match: values[match.group(1).strip()], self.text).strip()
 
 
 def load(prompt: str) -> Prompt:
-    """The prompt of a setting: text, or the path of a file with it; partials lie beside that file or come with compact.
+    """Load the prompt that a setting names: the text itself, or the path of a file.
+
+    Partials are looked up beside that file, then among those that compact ships.
 
     Raises:
-        ConfigError: a file is missing or cannot be read as text, a partial is unknown or includes itself, or the template
-            has logic or an unknown name.
+        ConfigError: a file is missing or is not text, a partial is unknown or includes itself, or the template contains
+            logic or an unknown name.
     """
     folder = None
     if prompt.strip().endswith(_SUFFIXES) and "\n" not in prompt:
         path = Path(prompt.strip()).expanduser()
         if not path.is_file():
-            raise _refused(f"names a file that is not there: {path}")
+            raise _refused(f"names a file that does not exist: {path}")
         folder, prompt = path.parent, _read(path)
-    text = _expanded(prompt, folder, 0)
+    text = _expand(prompt, folder, 0)
     wants = frozenset(match.group(1).strip() for match in _BRACES.finditer(text))
     return Prompt(text, wants)
 
 
-def _expanded(text: str, folder: Path | None, depth: int) -> str:
+def _expand(text: str, folder: Path | None, depth: int) -> str:
     if depth > _MAX_DEPTH:
         raise _refused(f"includes partials more than {_MAX_DEPTH} deep: one of them includes itself")
 
@@ -66,7 +68,7 @@ def _expanded(text: str, folder: Path | None, depth: int) -> str:
         if inner.startswith("!"):
             return ""
         if partial := _PARTIAL.fullmatch(inner):
-            return _expanded(_partial(partial.group(1), folder), folder, depth + 1).strip()
+            return _expand(_partial(partial.group(1), folder), folder, depth + 1).strip()
         if inner.strip() in NAMES:
             return match.group()
         raise _refused(f"has {match.group()!r}; allowed are a comment, a partial, and {', '.join(NAMES)}")
@@ -97,7 +99,7 @@ def _refused(what: str) -> ConfigError:
 
 
 def values_for(strategy: Strategy, max_tokens: int, tag: str) -> dict[str, str]:
-    """What a template is filled with."""
+    """The values for a template."""
     sections = "\n".join(strategy.headings)
     return {
         "strategy": strategy.prompt,

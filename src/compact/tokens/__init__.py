@@ -1,6 +1,6 @@
-"""Exact token counts: per string, per message, per request.
+"""Token counts: per string, per message, per request.
 
-`estimate` for one-off use; a `Meter` for a session, since it remembers what it counted.
+Use `estimate` for a single count, and a `Meter` for a session, because it remembers what it counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The two public vocabularies, read from the rank files that lie in this package.
+"""The two public vocabularies, read from the rank files in this package.
 
-Nothing here touches the network, the home directory or the environment. A file is decompressed and its sha256 checked
-each time it is read; `counter` keeps what it builds from it, once per process.
+Nothing here uses the network, the home directory or the environment. Each time a file is read, it is decompressed and its
+sha256 is checked; `counter` keeps what it builds from it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from compact.errors import CompactError
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A vocabulary: how text is split into pieces, and the ranks by which the bytes of a piece are merged."""
+    """A vocabulary: the pattern that splits text into pieces, and the ranks by which the bytes of a piece are merged."""
 
     name: str
     pattern: str
-    """The split, in the regular expressions that tiktoken speaks."""
+    """The split, in tiktoken's regular expression syntax."""
     sha256: str
     """Of the decompressed rank file."""
 
     def rank_file(self) -> bytes:
-        """The rank file: one token a line, base64 and rank.
+        """Return the rank file: one token per line, in base64, and its rank.
 
         Raises:
             CompactError: the installed file is missing or damaged.
@@ -45,12 +45,12 @@ class Encoding:
         return data
 
     def ranks(self) -> dict[bytes, int]:
-        """Token bytes to rank.
+        """Return the rank of each token.
 
         Raises:
             CompactError: as `rank_file`.
         """
-        # In these two files the rank is the line's number; the checksum vouches for that.
+        # In these two files the rank is the line number; the checksum guarantees it.
         tokens = self.rank_file().split()[::2]
         return dict(zip(map(a2b_base64, tokens), range(len(tokens)), strict=True))
 

@@ -1,6 +1,6 @@
-"""What a picture costs: the provider's formula when its size is known, else a flat figure; never its base64 length.
+"""What an image costs: by the provider's formula if its size is known, else a flat number; never by its base64 length.
 
-The formulas are the providers' published ones; docs/TOKENS.md has the table. Size is in pixels.
+The formulas are published by the providers; docs/TOKENS.md lists them. Sizes are in pixels.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from typing import Protocol
 from compact.messages import Image, Sealed
 
 _HEADER_CHARS = 400_000
-"""How much of an inline picture is decoded to find its size: enough to pass a JPEG's embedded thumbnail."""
+"""How much of an inline image is decoded to find its size: enough to skip a JPEG's embedded thumbnail."""
 
 _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8", b"GIF8", b"RIFF")
-"""PNG, JPEG, GIF, WebP: what the providers take. No other parser is let near bytes that anybody may have sent."""
+"""PNG, JPEG, GIF, WebP, which the providers accept. No other parser is run on untrusted bytes."""
 
 
 class ImageFormula(Protocol):
-    """One provider's way to charge for a picture."""
+    """How a provider charges for an image."""
 
     @property
     def flat(self) -> int:
-        """Tokens of a picture whose size is unknown."""
+        """Tokens of an image of unknown size."""
         ...
 
     def tokens(self, width: int, height: int, detail: str | None) -> int:
-        """Tokens of a picture of this size."""
+        """Tokens of an image of this size."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """OpenAI, by tiles of 512 px: fit into 2048 px, shorter side to 768 px, `base` plus `tile` for each."""
+    """OpenAI, by tiles of 512 px: scaled to fit 2048 px, shorter side to 768 px; `base` plus `tile` for each."""
 
     base: int
     tile: int
 
     @property
     def flat(self) -> int:
-        """The most it can be: eight tiles."""
+        """The maximum: eight tiles."""
         return self.base + 8 * self.tile
 
     def tokens(self, width: int, height: int, detail: str | None) -> int:
-        """The base alone at low detail; "auto" counts as high."""
+        """Low detail costs `base` alone; "auto" counts as high."""
         if detail == "low":
             return self.base
         scale = min(1.0, 2048 / max(width, height))
@@ -64,15 +64,15 @@ class Patches:
 
     @property
     def flat(self) -> int:
-        """The most that high detail can be."""
+        """The maximum for high detail."""
         return self._charged(self.high_budget)
 
     def tokens(self, width: int, height: int, detail: str | None) -> int:
-        """Low detail is counted as high: its price is not published for these models."""
+        """Low detail counts as high, because its price is not published for these models."""
         budget = self.high_budget if detail in ("low", "high") else self.budget
         patches = _cells(width, 32) * _cells(height, 32)
         if patches > budget:
-            # Shrunk to the budget's area, then once more so that whole patches fit one side.
+            # Scaled down to the area of the budget, then again so that whole patches fit one side.
             scale = math.sqrt(budget * 32 * 32 / (width * height)) / 32
             columns, rows = max(1.0, width * scale), max(1.0, height * scale)
             scale = min(math.floor(columns) / columns, math.floor(rows) / rows)
@@ -85,14 +85,14 @@ class Patches:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Anthropic: longer side to `edge` px, then width * height / 750, at most `most`."""
+    """Anthropic: longer side scaled to `edge` px, then width * height / 750, at most `most`."""
 
     edge: int
     most: int
 
     @property
     def flat(self) -> int:
-        """The most it can be."""
+        """The maximum."""
         return self.most
 
     def tokens(self, width: int, height: int, detail: str | None) -> int:  # noqa: ARG002 - no levels of detail here
@@ -103,7 +103,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Crops:
-    """Gemini up to 2.5: 258 for a small picture, else 258 for each crop of two thirds of the shorter side."""
+    """Gemini up to 2.5: 258 for a small image, else 258 for each crop of two thirds of the shorter side."""
 
     flat: int = 12 * 258
 
@@ -117,7 +117,7 @@ class Crops:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """One price for every picture, or no published formula."""
+    """The same price for every image, or no published formula."""
 
     flat: int
 
@@ -127,13 +127,13 @@ class Flat:
 
 
 def image_tokens(image: Image, formula: ImageFormula) -> int:
-    """Tokens of a picture. One whose size is neither given nor readable costs the formula's flat figure."""
+    """Tokens of an image. If its size is neither given nor readable, it costs the formula's flat number."""
     size = _size(image)
     return formula.flat if size is None else formula.tokens(*size, image.detail)
 
 
 def sealed_tokens(sealed: Sealed) -> int:
-    """Tokens of an encrypted block: base64 is 3/4 as many bytes, and text has about 4 bytes a token; rounded up."""
+    """Tokens of an encrypted block, rounded up: base64 has 3/4 as many bytes, and text about 4 bytes per token."""
     return -(-sealed.chars * 3 // 16)
 
 
@@ -143,12 +143,12 @@ def _size(image: Image) -> tuple[int, int] | None:
     header = _header(image.source)
     if not header.startswith(_MAGIC):
         return None
-    # Brings urllib and its kin along; most sessions never see a picture.
+    # Imports urllib and more; most sessions have no images.
     import imagesize  # type: ignore[import-untyped]
 
     try:
         width, height = imagesize.get(BytesIO(header))
-    except Exception:  # damaged in whatever way; older versions raise what newer ones answer with -1
+    except Exception:  # damaged; older versions raise where newer ones return -1
         return None
     return (width, height) if width > 0 and height > 0 else None
 
@@ -166,5 +166,5 @@ def _header(source: str) -> bytes:
 
 
 def _cells(length: float, side: int) -> int:
-    # Scaling in floating point must not make a 768 px side 768.0000001.
+    # Floating point must not turn a side of 768 px into 768.0000001.
     return max(1, math.ceil(round(length, 6) / side))

@@ -1,6 +1,6 @@
-"""Counts that are remembered, so that nothing is counted twice.
+"""Caches of counts, bounded by bytes, so that nothing is counted twice.
 
-A message is known again by comparing it with a copy, so that a change in place is noticed.
+A message is recognised by comparing it with a copy, so that a change in place is noticed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SMALL_BYTES = 32
 
 
 class Memo(Generic[K, V]):
-    """A dict that forgets its oldest entries when they weigh more than `limit` bytes.
+    """A dict that drops its oldest entries when they exceed `limit` bytes in total.
 
-    Reading takes no lock: `get` is the dict's own. When the limit is passed, the oldest entries go until half of it is
-    free, so that making room is rare.
+    Reading takes no lock, because `get` is the dict's own. When the limit is exceeded, the oldest entries are dropped
+    until half of it is free, so that this happens rarely.
     """
 
     def __init__(self, limit: int) -> None:
@@ -37,11 +37,11 @@ class Memo(Generic[K, V]):
         self.get: Callable[[K], V | None] = self._entries.get
 
     def put(self, key: K, value: V, size: int) -> None:
-        """Remember a value that weighs `size` bytes with its key. What is larger than the limit is not kept."""
+        """Store a value whose entry takes `size` bytes. An entry larger than the limit is not stored."""
         if size > self._limit:
             return
         with self._lock:
-            if key in self._sizes:  # put again, it is the youngest
+            if key in self._sizes:  # it becomes the newest entry
                 self._bytes -= self._sizes.pop(key)
                 del self._entries[key]
             self._entries[key] = value
@@ -62,7 +62,7 @@ class Memo(Generic[K, V]):
 
     @property
     def bytes(self) -> int:
-        """What the entries weigh together."""
+        """The total size of the entries."""
         return self._bytes
 
 
@@ -70,17 +70,17 @@ class Counted(NamedTuple):
     """A message or a tool that was counted."""
 
     copy: Any
-    """What it was then; None if it cannot be compared."""
+    """Its value at that time; None if it cannot be compared."""
     raw: int
     share: int
     kind: str
-    """What it was counted as: the dialect's name, or a tool."""
+    """What it was counted as: the name of the dialect, or a tool."""
     size: int
-    """The copy's bytes; 0 if there is none."""
+    """The size of the copy in bytes; 0 if there is none."""
 
 
 class Prefix(NamedTuple):
-    """The messages of a list that was counted, as one: comparing them at once is three times faster than singly."""
+    """The beginning of a counted list. Comparing it as a whole is three times faster than message by message."""
 
     copies: list[Any]
     shares: tuple[int, ...]
@@ -89,21 +89,21 @@ class Prefix(NamedTuple):
 
 
 class Known:
-    """Remembers entries by the object and prefixes by a list's first object, all within `limit` bytes.
+    """Remembers items by their id and prefixes by the id of the list's first item, all within `limit` bytes.
 
-    A prefix is put again at each call, so the entries that it covers go before it does: of a session that is too large
-    for both, the prefix is what stays.
+    A prefix is stored anew in each call, so the items that it covers are dropped first: for a session that is too large
+    for both, the prefix is kept.
     """
 
     def __init__(self, limit: int) -> None:
         self.memo: Memo[int, Counted | Prefix] = Memo(limit)
-        """Entries by the object's id, prefixes by the negative of it."""
+        """Items by their id, prefixes by the negative id."""
 
-    def recall(self, item: Any, kind: str) -> Counted | None:
-        """Return the entry of what was counted before and is still the same.
+    def find(self, item: Any, kind: str) -> Counted | None:
+        """Return what is remembered of an item, or None if it is unknown or has changed.
 
-        An id may have been given to another object, and a message may have been changed in place: only one that
-        equals its copy is known.
+        The id may belong to another object by now, and a message may have been changed in place, so the item must equal
+        its copy.
         """
         entry = self.memo.get(id(item))
         return entry if isinstance(entry, Counted) and entry.kind == kind and entry.copy == item else None
@@ -120,8 +120,8 @@ class Known:
             self.memo.put(id(item), entry, size)
         return entry
 
-    def recall_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
-        """Return the longest beginning of a list that was counted as one; an empty one if there is none."""
+    def find_prefix(self, items: Sequence[Any], kind: str) -> Prefix:
+        """Return the longest known prefix of a list, or an empty one."""
         prefix = self.memo.get(-id(items[0])) if items else None
         if isinstance(prefix, Prefix) and prefix.kind == kind and begins_with(items, prefix.copies):
             return prefix
@@ -130,7 +130,7 @@ class Known:
     def extend_prefix(
         self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
     ) -> None:
-        """Remember a prefix of `items` and the entries that follow it as one prefix."""
+        """Store a prefix of `items`, extended by the entries that follow it."""
         copies, size = prefix.copies.copy(), prefix.size
         for entry in entries:
             if not entry.size:
@@ -141,10 +141,10 @@ class Known:
 
 
 def snapshot(value: Any) -> tuple[Any, int]:
-    """A copy of plain data that shares nothing that can change, and its bytes; (None, 0) for anything else.
+    """Return a deep copy of plain data and its size in bytes; (None, 0) for anything else.
 
-    Objects that are no plain data could change without being unequal, and very deep data is dear to compare: neither
-    is remembered.
+    Other objects could change without becoming unequal, and deeply nested data is slow to compare, so neither is
+    remembered.
     """
     try:
         copied = _copy(value, _MAX_DEPTH)
@@ -154,7 +154,7 @@ def snapshot(value: Any) -> tuple[Any, int]:
 
 
 class _NotPlain(Exception):
-    """No error: the way out of the recursion."""
+    """Ends the recursion; never leaves this module."""
 
 
 def _copy(value: Any, depth: int) -> Any:
@@ -166,7 +166,7 @@ def _copy(value: Any, depth: int) -> Any:
     if kind is dict:
         copied = value.copy()
         for key, entry in value.items():
-            if type(entry) not in _ATOMS:  # most entries are, and the copy has them already
+            if type(entry) not in _ATOMS:  # most are atoms, which the copy already has
                 copied[key] = _copy(entry, depth - 1)
         return copied
     if kind is list or kind is tuple:

@@ -1,9 +1,9 @@
-"""The meter: what a request costs, and where the tokens are.
+"""The meter: how many tokens a request has, and where they are.
 
     raw tokens of a message = 1 + for each of its strings (role, content, name, call id, ...) 1 + its tokens
 
-For a plain message that is OpenAI's published 3 + role + content, and 1 more for a name. Raw counts are additive;
-`Meter.scale` turns a sum of them into the model's own tokens, rounded up.
+For a plain message that is OpenAI's published 3 + role + content, and 1 more for a name. Raw counts can be added;
+`Meter.scale` converts a sum of them to the model's own tokens, rounded up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from compact.errors import ConfigError, MessageError
 from compact.messages import Image, Sealed, to_json
-from compact.messages.dialects import Dialect, detect, get
+from compact.messages.dialects import Dialect, detect, get, not_a_list, unreadable
 from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, counter_for, why_not_fast
 from compact.tokens.images import image_tokens, sealed_tokens
@@ -25,15 +25,15 @@ from compact.tokens.models import profile_of
 from compact.tokens.windows import window_of
 
 MESSAGE_TOKENS = 1
-"""Each message, beside its strings."""
+"""Added for each message."""
 STRING_TOKENS = 1
-"""Each string of a message, beside its tokens: what separates it from the next."""
+"""Added for each string of a message: its separator."""
 REPLY_TOKENS = 3
-"""Once per request: the reply is primed with its role."""
+"""Added once per request: the reply is primed with its role."""
 TOOL_TOKENS = 10
-"""Each tool's schema, beside its JSON text."""
+"""Added for each tool."""
 TOOLS_TOKENS = 12
-"""Once per request that has tools."""
+"""Added once per request with tools."""
 
 _ENTRY_BYTES = 200
 _SHORT_CHARS = 1_000
@@ -43,25 +43,25 @@ _TOOL = "a tool's schema"
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a request costs. `total` is exactly the sum of the four shares."""
+    """The tokens of a request. `total` is exactly the sum of the four shares."""
 
     total: int
     system: int
     developer: int
     tools_schema: int
     messages: int
-    """Everything that is neither system nor developer, and the priming of the reply."""
+    """Everything that is neither system nor developer, including the priming of the reply."""
     usage_pct: float
-    """The share of the window that is used, as a fraction: 0.85."""
+    """The share of the window that is used, as a fraction such as 0.85."""
     max_tokens: int
     model: str
 
 
 class Meter:
-    """Counts for one model. Every string and every message is counted once and remembered; safe among threads.
+    """Counts tokens for one model. Every string and message is counted once and remembered. Thread-safe.
 
-    `memo_bytes` bounds what is remembered. `fast` chooses who counts: None the faster of what is installed, True
-    splintr or an error, False tiktoken; the numbers are the same.
+    `memo_bytes` bounds what is remembered. `fast` chooses the package that counts: None for the fastest installed, True
+    for splintr or an error, False for tiktoken. The numbers are the same.
     """
 
     def __init__(self, model: str, *, memo_bytes: int = 64_000_000, fast: bool | None = None) -> None:
@@ -75,7 +75,7 @@ class Meter:
         self.model = model
         self.encoding = self._profile.encoding
         self.exact = self._profile.exact
-        """Whether the encoding is the model's own; otherwise counts are rounded up by `factor`."""
+        """Whether the encoding is the model's own; otherwise counts are multiplied by `factor` and rounded up."""
         self.factor = self._profile.percent / 100
 
     @cached_property
@@ -83,27 +83,27 @@ class Meter:
         return counter_for(self.encoding, self._fast)
 
     def load(self) -> None:
-        """Reads the tokenizer now; otherwise the first count does."""
+        """Load the tokenizer now instead of at the first count."""
         self._counter  # noqa: B018
 
     @property
     def counted_by(self) -> str:
-        """Which package counts: "splintr" or "tiktoken"."""
+        """The package that counts: "splintr" or "tiktoken"."""
         return self._counter.name
 
     @property
     def reason(self) -> str:
-        """Why it is not the faster one; empty when it is."""
+        """Why splintr does not count; empty if it does."""
         if self.counted_by == "splintr":
             return ""
         return "fast=False" if self._fast is False else why_not_fast(self.encoding)
 
     def scale(self, raw: int) -> int:
-        """Raw tokens (or a sum of them) in the model's own tokens, rounded up."""
+        """Convert raw tokens, or a sum of them, to the model's own tokens, rounded up."""
         return -(-raw * self._profile.percent // 100)
 
     def count_text(self, text: str) -> int:
-        """Raw tokens of a text alone, without what surrounds it in a message."""
+        """Raw tokens of a text alone, outside of a message."""
         found = self._texts.get(text)
         if found is None:
             counter = self._counter
@@ -116,17 +116,17 @@ class Meter:
         return found
 
     def count_item(self, item: Any, dialect: str | Dialect) -> int:
-        """Raw tokens of one message, with what surrounds it.
+        """Raw tokens of one message, separators included.
 
         Raises:
-            MessageError: it is no message of that dialect.
+            MessageError: it is not a message of this dialect.
         """
         known = get(dialect) if isinstance(dialect, str) else dialect
-        entry = self._known.recall(item, known.NAME) or self._count_item(item, known, [item])
+        entry = self._known.find(item, known.NAME) or self._count_item(item, known, [item])
         return entry.raw
 
     def count_tools(self, tools: Any) -> int:
-        """Raw tokens of a request's tools: dicts, SDK objects with `model_dump`, or anything that JSON can say."""
+        """Raw tokens of a request's tools: dicts, SDK objects with `model_dump`, or any JSON value."""
         if not tools:
             return 0
         if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
@@ -142,13 +142,13 @@ class Meter:
         dialect: str | Dialect | None = None,
         max_tokens: int | None = None,
     ) -> Estimate:
-        """What a request costs, in the model's own tokens, each share rounded up.
+        """Count a request in the model's own tokens, each share rounded up.
 
-        `system` is a system prompt that stands outside the list (text or blocks); without `dialect` it is recognised;
-        without `max_tokens` the model's window is taken.
+        `system` is a system prompt outside the list, as text or blocks. `dialect` is detected if it is not given;
+        `max_tokens` defaults to the model's window.
 
         Raises:
-            MessageError: an entry is no message of the dialect; names its index.
+            MessageError: an entry is not a message of the dialect; names its index.
             ConfigError: `max_tokens` is not positive.
         """
         limit = window_of(self.model).tokens if max_tokens is None else max_tokens
@@ -169,28 +169,28 @@ class Meter:
 
     def _tally(self, items: list[Any], dialect: Dialect | None) -> list[int]:
         """Raw tokens by share."""
-        settled = dialect or self._last_dialect
-        if settled is None:
-            return self._tally(items, self._recognise(items, items, None))
-        prefix = self._known.recall_prefix(items, settled.NAME)
+        chosen = dialect or self._last_dialect
+        if chosen is None:
+            return self._tally(items, self._detect(items, items, None))
+        prefix = self._known.find_prefix(items, chosen.NAME)
         rest = items[len(prefix.copies) :]
         if dialect is None:
-            fresh = [item for item in rest if self._known.recall(item, settled.NAME) is None]
-            recognised = self._recognise(items, fresh, settled)
-            if recognised is not settled:
-                return self._tally(items, recognised)
+            fresh = [item for item in rest if self._known.find(item, chosen.NAME) is None]
+            detected = self._detect(items, fresh, chosen)
+            if detected is not chosen:
+                return self._tally(items, detected)
         shares = list(prefix.shares)
         entries = []
         for item in rest:
-            counted = self._known.recall(item, settled.NAME) or self._count_item(item, settled, items)
+            counted = self._known.find(item, chosen.NAME) or self._count_item(item, chosen, items)
             shares[counted.share] += counted.raw
             entries.append(counted)
         if entries:
             self._known.extend_prefix(prefix, items, entries, shares)
         return shares
 
-    def _recognise(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
-        """The dialect of a list of which only `fresh` is new; the whole list is read only when that may change it."""
+    def _detect(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
+        """Detect the dialect of a list of which only `fresh` is new. The whole list is read only if the dialect may change."""
         telling = [item for item in fresh if not is_plain(item)]
         if guess is not None and (not telling or _could_be(guess, telling)):
             return guess
@@ -209,12 +209,7 @@ class Meter:
             pieces = tuple(dialect.pieces(item))
         except (ValueError, TypeError, AttributeError) as problem:
             index = next(place for place, known in enumerate(items) if known is item)
-            raise MessageError(
-                f"messages[{index}] is not a {dialect.NAME} message: {problem}",
-                hint=f"Expected {dialect.EXPECTED}",
-                index=index,
-                dialect=dialect.NAME,
-            ) from problem
+            raise unreadable(index, dialect, problem) from problem
         raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
         return self._known.remember(item, raw, _share(item), dialect.NAME)
 
@@ -227,11 +222,11 @@ class Meter:
             own = sealed_tokens(piece)
         else:
             return self.count_text(to_json(piece))
-        # A formula gives the model's own tokens: `scale` must not add its margin to them.
+        # Formulas give the model's own tokens, so `scale` must not add its margin to them.
         return -(-own * 100 // self._profile.percent)
 
     def _count_tool(self, tool: Any) -> int:
-        entry = self._known.recall(tool, _TOOL)
+        entry = self._known.find(tool, _TOOL)
         if entry is None:
             dump = getattr(tool, "model_dump", None)
             data = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else tool
@@ -249,10 +244,10 @@ def estimate(
     dialect: str | Dialect | None = None,
     max_tokens: int | None = None,
 ) -> Estimate:
-    """What a request costs (see `Meter.estimate`), for one-off use.
+    """Count a single request (see `Meter.estimate`).
 
     Raises:
-        MessageError: an entry is no message; names its index.
+        MessageError: an entry is not a message; names its index.
         ConfigError: `max_tokens` is not positive.
     """
     return shared_meter(model).estimate(
@@ -268,10 +263,7 @@ def shared_meter(model: str) -> Meter:
 
 def _as_list(messages: Any) -> list[Any]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise MessageError(
-            f"expected a list of messages, got {type(messages).__name__}",
-            hint="Pass the list itself, for example request['messages']",
-        )
+        raise not_a_list(messages)
     return messages if isinstance(messages, list) else list(messages)
 
 
@@ -279,11 +271,11 @@ def _could_be(dialect: Dialect, items: list[Any]) -> bool:
     try:
         return detect(items) is dialect
     except MessageError:
-        return False  # the whole list is asked then, so that the error names the right index
+        return False  # detecting the whole list raises the error with the right index
 
 
 def _share(item: Any) -> int:
-    if isinstance(item, dict | Mapping):  # dict first: the general question is ten times dearer
+    if isinstance(item, dict | Mapping):  # dict first: checking for Mapping is ten times slower
         role = item["role"] if "role" in item else item.get("kind")  # a harness artifact has a kind
     else:
         role = getattr(item, "role", None)

@@ -74,7 +74,7 @@ SAMPLES: tuple[tuple[str, int, int], ...] = (
 
 
 def first_mismatch(encoding: str, count: Callable[[str], int]) -> str:
-    """The first sample that `count` counts otherwise, in words; empty when there is none."""
+    """Describe the first sample that `count` counts differently; empty if there is none."""
     for text, cl100k, o200k in SAMPLES:
         expected = cl100k if encoding == "cl100k_base" else o200k
         found = count(text)

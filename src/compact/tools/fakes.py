@@ -1,6 +1,4 @@
-"""Fakes for tests of agents that use compact: a summarizer with a script, an exporter that keeps what it gets, an
-archive that fails when told to.
-"""
+"""Fakes for tests of agents that use compact."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ __all__ = ["CapturingExporter", "FailingArchive", "ScriptedSummarizer"]
 
 
 class ScriptedSummarizer:
-    """Answers with the given texts in turn, the last one again and again; an exception among them is raised."""
+    """Returns the given texts in turn, and repeats the last one. An exception among them is raised."""
 
     def __init__(self, *answers: str | Exception) -> None:
         self._answers = answers or ("a summary",)
         self.requests: list[SummaryRequest] = []
-        """What was asked for, in order."""
+        """The requests so far, in order."""
 
     def __call__(self, request: SummaryRequest) -> str:
         """Give the next answer."""
@@ -44,13 +42,13 @@ class CapturingExporter:
         self.events.append(event)
 
     def named(self, name: str) -> list[Mapping[str, Any]]:
-        """The events of one name, with or without `compact.` in front."""
+        """Select the events of one name, with or without the prefix `compact.`."""
         full = name if name.startswith("compact.") else f"compact.{name}"
         return [event for event in self.events if event["name"] == full]
 
 
 class FailingArchive(Archive):
-    """An archive in memory whose writes fail when `fails` says so, with the name of the operation in hand."""
+    """An archive in memory. A write fails if `fails` returns true for the name of the operation."""
 
     def __init__(self, recorder: Recorder, fails: Callable[[str], bool]) -> None:
         super().__init__(MemoryStore(recorder.clock), Redactor(), recorder)

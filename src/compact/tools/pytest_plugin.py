@@ -1,12 +1,13 @@
 """The pytest plugin: `compact_session` and `assert_stable`, for tests of agents.
 
-Loaded by every test run of whoever has compact installed: it imports nothing but pytest until it is used.
+Pytest loads it in every project that has compact installed, so it imports nothing but pytest until it is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["StableSession", "assert_stable", "compact_session"]
 
 _MOST_PROBLEMS = 10
+_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def assert_stable(
@@ -30,19 +32,42 @@ def assert_stable(
     pii: Any = "none",
     source: Any = None,
 ) -> None:
-    """Asserts that a context may be sent as it is.
+    """Assert that a context may be sent.
 
-    It is legal for its provider, costs no more than `budget` tokens with tools and system prompt, and its system messages
-    stand first. With `pii` ("digits", "standard", a rule) no personal data is in it; with `source`, the whole session so far,
-    its system messages are the session's own, compared by hash.
+    It is legal for its provider, takes at most `budget` tokens including tools and system prompt, and starts with its system
+    messages. With `pii` ("digits", "standard", a rule), it has no personal data. With `source`, the whole session so far, its
+    system messages are the session's own, compared by hash.
 
     Raises:
-        AssertionError: it is not; says everything that is wrong.
-        MessageError: it is no list, or an entry is not a message.
+        AssertionError: the context is not stable; lists the problems.
+        MessageError: this is not a list, or an entry is not a message.
         ConfigError: the budget is not a whole number of tokens > 0.
     """
     __tracebackhide__ = True
-    problems = _problems(messages, budget, model, tools, system, pii, source)
+    from compact.messages import dialects, legality
+    from compact.tokens import estimate
+    from compact.tools.harness import HarnessConfig, validate
+    from compact.tools.harness.config import check_whole
+
+    if budget is not None:
+        check_whole("budget", budget, 1, "a whole number of tokens > 0")
+    if isinstance(messages, dict):
+        messages = messages.get("artifacts", messages)
+    dialects.require_list(messages)
+    known = dialects.detect(messages)
+    problems = [
+        f"message {one.index}: {one.rule}: {one.message}" for one in legality.violations(messages, known.NAME)
+    ]
+    if budget is not None:
+        total = estimate(messages, model, tools, system=system, dialect=known).total
+        if total > budget:
+            problems.append(f"{total:,} tokens are {total - budget:,} more than the budget of {budget:,}")
+    # Among messages, the host may put a system message anywhere; among artifacts it must come first.
+    order = ["order"] if known.NAME == "harness" else []
+    report = validate(messages, HarnessConfig(pii=pii, checks=["pii", *order]), source=source, system=system)
+    problems += [f"{check['name']}: {detail}" for check in report.checks for detail in check["details"]]
+    if not order:
+        problems += [f"order: {what}" for what in _lost(messages, source)]
     if problems:
         shown = problems[:_MOST_PROBLEMS]
         if len(problems) > len(shown):
@@ -51,7 +76,7 @@ def assert_stable(
 
 
 class StableSession:
-    """One session with compact in memory and a clock that ticks evenly, so that a test gives the same result each time."""
+    """One session with an archive in memory and a clock that ticks evenly, so that tests are deterministic."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
@@ -60,10 +85,10 @@ class StableSession:
         self._settings: dict[str, Any] = {}
 
     def configure(self, **settings: Any) -> StableSession:
-        """Settings of `CompactConfig`, before the first call: `max_context_tokens=8_000`, `policy={...}`.
+        """Change settings of `CompactConfig` before the first call: `max_context_tokens=8_000`, `policy={...}`.
 
         Raises:
-            RuntimeError: the session was used already.
+            RuntimeError: the session is already in use.
         """
         if self._manager is not None:
             raise RuntimeError("configure() must come before the first preflight()")
@@ -80,22 +105,24 @@ class StableSession:
 
             settings = {"archive": {"adapter": "memory"}, **self._settings}
             self._exporter = CapturingExporter()
+            ticks = count(1)
             self._manager = CompactManager(
-                CompactConfig(**settings), exporters=[self._exporter], clock=_EvenClock()
+                CompactConfig(**settings),
+                exporters=[self._exporter],
+                clock=lambda: _START + timedelta(milliseconds=next(ticks)),
             )
         return self._manager
 
     def preflight(self, messages: Any, tools: Any = None, *, system: Any = None) -> Any:
-        """What would be sent, asserted to be stable against the session that it was made of.
+        """Return what would be sent, and assert that it is stable.
 
         Raises:
-            AssertionError: it is not.
+            AssertionError: the context is not stable.
         """
         __tracebackhide__ = True
         sent = self.manager.preflight(self.session_id, messages, tools, system=system)
         config = self.manager.config
-        window = self.manager.estimate(sent).max_tokens
-        budget = config.budget(window)
+        budget = config.budget(self.manager.estimate(sent).max_tokens)
         assert_stable(sent, budget, model=config.model, tools=tools, system=system, source=messages)
         return sent
 
@@ -108,74 +135,31 @@ class StableSession:
 
     @property
     def steps(self) -> int:
-        """How many compactions there were."""
+        """Number of compactions."""
         return len(self.manager.archive.steps(self.session_id))
 
     def close(self) -> None:
-        """Ends what runs in the background."""
+        """Stop background work."""
         if self._manager is not None:
             self._manager.close()
 
 
 @pytest.fixture
 def compact_session(request: pytest.FixtureRequest) -> Iterator[StableSession]:
-    """A session of its own for each test, in memory: `compact_session.preflight(messages)`."""
+    """A fresh session for each test, in memory: `compact_session.preflight(messages)`."""
     session = StableSession(request.node.name)
     yield session
     session.close()
 
 
-class _EvenClock:
-    def __init__(self) -> None:
-        self._ticks = 0
-
-    def __call__(self) -> datetime:
-        self._ticks += 1
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self._ticks)
-
-
-def _problems(
-    messages: Any, budget: int | None, model: str, tools: Any, system: Any, pii: Any, source: Any
-) -> list[str]:
-    from compact.messages import dialects, legality
-    from compact.tokens import estimate
-    from compact.tools.harness import HarnessConfig, validate
-
-    _check_budget(budget)
-    if isinstance(messages, dict):
-        messages = messages.get("artifacts", messages)
-    dialects.require_list(messages)
-    known = dialects.detect(messages)
-    found = [
-        f"message {one.index}: {one.rule}: {one.message}" for one in legality.violations(messages, known.NAME)
-    ]
-    if budget is not None:
-        total = estimate(messages, model, tools, system=system, dialect=known).total
-        if total > budget:
-            found.append(f"{total:,} tokens are {total - budget:,} more than the budget of {budget:,}")
-    # Messages may have a system message among them, where the host put it; artifacts may not.
-    order = ["order"] if known.NAME == "harness" else []
-    report = validate(messages, HarnessConfig(pii=pii, checks=["pii", *order]), source=source, system=system)
-    found += [f"{check['name']}: {detail}" for check in report.checks for detail in check["details"]]
-    return found if order else found + [f"order: {what}" for what in _lost(messages, source)]
-
-
-def _check_budget(budget: Any) -> None:
-    if budget is None or (isinstance(budget, int) and not isinstance(budget, bool) and budget > 0):
-        return
-    from compact.errors import ConfigError
-
-    raise ConfigError(f"budget must be a whole number of tokens > 0, got {budget!r:.80}", path="budget")
-
-
 def _lost(messages: Any, source: Any) -> list[str]:
-    """What became of the system messages: the first must stand first, and all must be those of the source."""
+    """Check that the first system message comes first, and that all are those of the source."""
     from compact.tools.harness import as_artifacts
     from compact.tools.harness.control import differences, fingerprints
 
     artifacts = list(as_artifacts(messages))
     first = next((place for place, one in enumerate(artifacts) if one["kind"] == "system"), 0)
-    told = [f"{artifacts[first]['id']} (system) stands behind {artifacts[0]['id']}"] if first else []
+    problems = [f"{artifacts[first]['id']} (system) stands behind {artifacts[0]['id']}"] if first else []
     if source is not None:
-        told += differences(fingerprints(as_artifacts(source)), fingerprints(artifacts))
-    return told
+        problems += differences(fingerprints(as_artifacts(source)), fingerprints(artifacts))
+    return problems

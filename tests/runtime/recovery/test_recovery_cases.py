@@ -14,23 +14,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from compact.runtime.breaker import Breaker
 from support.data import reference_cases
-from support.engine import manager, pair, says, user
+from support.engine import manager, pair, pass_rules, says, user
 from support.windows import Item, Refused, tool_session
 
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
-from compact.engine.context import Desk, Row
+from compact.engine.context import Context, Desk, Row
+from compact.engine.effects import drive
 from compact.engine.stages.offload import is_large
 from compact.engine.stages.truncate import truncate
 from compact.hygiene import clean
 from compact.messages import Message, Text, dialects
 from compact.messages.excerpts import tail_matters
-from compact.messages.units import Unit
 from compact.runtime.conductor import Snapshot
-from compact.runtime.lanes import Wait, Waiting, wait_here
+from compact.runtime.lanes import Wait, wait_here
 from compact.runtime.overflow import recognise
+from compact.runtime.summarizing import Breaker
 from compact.summaries.chunks import chunks
 from compact.testing import FailingArchive, ScriptedSummarizer
 
@@ -148,13 +148,15 @@ def desk(limit: int = 20_000) -> Desk:
 
 
 def cut(text: str, limit: int) -> str:
-    """A tool's result cut to so many characters by the stage that cuts."""
-    parts, chat = desk(), dialects.get("chat")
-    rows = [Row(chat.read(item), 0, n) for n, item in enumerate(pair("c", text))]
-    rows = [Row(row.message, parts.count(row.message), row.source) for row in rows]
-    unit = Unit(0, 2, "pair", 1)
-    after = truncate(rows, parts, [unit], lambda size: size - limit, "the archive")
-    (result,) = after[1].message.results
+    """A tool's result cut to so many characters by the stage that cuts. Without its call, it cannot become a pointer."""
+    parts = desk()
+    message = parts.dialect.read(pair("c", text)[1])
+    rows = [Row(message, parts.count(message), 0)]
+    context = Context(
+        rows=rows, rules=pass_rules(budget=limit), desk=parts, step=1, history_path="the archive"
+    )
+    (row,) = drive(truncate(context), lambda effect: pytest.fail(f"it asked for {effect}")).rows
+    (result,) = row.message.results
     return result.text
 
 
@@ -329,18 +331,14 @@ def test_which_messages_a_caller_gets(case: Item) -> None:
 def test_waiting(case: Item) -> None:
     done: Future[None] = Future()
 
-    def waiting() -> Waiting[bool]:
-        came = yield Wait(done, time.monotonic() + case["input"]["timeout_ms"] / 1000)
-        if came:
-            done.result()
-        return came
-
+    wanted = Wait(done, time.monotonic() + case["input"]["timeout_ms"] / 1000)
     if str(case["input"]["wait"]).startswith("raises"):
         done.set_exception(RuntimeError("compaction failed"))
+        assert wait_here(wanted)
         with pytest.raises(RuntimeError, match="compaction failed"):
-            wait_here(waiting())
+            done.result()
     else:
-        assert wait_here(waiting()) is case["expected"]
+        assert wait_here(wanted) is case["expected"]
 
 
 @pytest.mark.parametrize("case", cases("timeout_safety"))
@@ -366,7 +364,7 @@ def test_breaker(case: Item) -> None:
     clock = [now]
     breaker = Breaker(3, pause_s=4, clock=lambda: clock[0])
     for _ in range(given["failures"]):
-        breaker.failed()
+        breaker.fail()
     clock[0] = now + timedelta(milliseconds=given.get("after_ms", 0))
     assert (not breaker.allows()) is case["expected"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import openai
 import pytest
@@ -65,7 +65,9 @@ def test_openai_responses_which_name_no_limit() -> None:
                 {"type": "function_call", "call_id": f"c{n}", "name": "read_file", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": f"c{n}", "output": f"row {n} of the file " * 30},
             ]
-        reply = made.call("s", items, lambda messages: client.responses.create(model="m", input=messages))
+        reply = made.call(
+            "s", items, lambda sent: client.responses.create(model="m", input=cast("Any", sent))
+        )
     assert reply.output_text == "reply 1"
     assert server.refused >= 1
     assert events(made, name="recovery")[0]["properties"]["learned_limit"] is None

@@ -142,10 +142,10 @@ def test_a_refused_size_is_of_its_model_and_session_until_it_is_answered() -> No
     learned.take("small", "s", Overflow(None, None, None, SILENT), 20_000)
     assert learned.usable("small", "s", window) == 19_999
     assert learned.usable("large", "s", window) == learned.usable("small", "t", window) == 100_000
-    learned.answered("small", "s", 19_999)
-    learned.answered("large", "s", 50_000)
+    learned.note_answer("small", "s", 19_999)
+    learned.note_answer("large", "s", 50_000)
     assert learned.usable("small", "s", window) == 19_999
-    learned.answered("small", "s", 20_001)
+    learned.note_answer("small", "s", 20_001)
     assert learned.usable("small", "s", window) == 100_000
 
 
@@ -316,7 +316,9 @@ def test_a_failed_compaction_goes_straight_to_cutting() -> None:
     assert reply["content"]
     assert actions(made)[-1] == "truncate"
     assert_each_is_smaller(model)
-    assert made.call("s", made.last_request("s"), model)["content"], "and the next call goes on from there"
+    assert made.call("s", made.last_request("s") or [], model)["content"], (
+        "and the next call goes on from there"
+    )
 
 
 def test_a_request_in_error_clothes_is_recovered_too() -> None:
@@ -479,7 +481,7 @@ def test_a_host_that_keeps_what_was_sent_goes_on_from_there() -> None:
     kept: list[Any] = tool_session(90)
     for n in range(15):
         reply = made.call("s", kept, model)
-        kept = [*made.last_request("s"), reply, user("next"), *pair(f"g{n}", "rows and rows " * 200)]
+        kept = [*(made.last_request("s") or []), reply, user("next"), *pair(f"g{n}", "rows and rows " * 200)]
     assert model.refusals == 1
     assert made.last_request("nobody") is None
 
@@ -511,7 +513,7 @@ def test_what_was_learned_of_one_model_is_not_held_against_another() -> None:
 def test_an_async_model_is_refused_by_call_and_a_plain_one_runs_in_a_thread() -> None:
     made = manager(32_000)
     with pytest.raises(TypeError, match="acall"):
-        made.call("s", [user("hi")], Model(9000).acall)
+        _ = made.call("s", [user("hi")], Model(9000).acall)
     threads: list[int] = []
 
     def plain(messages: Any) -> str:

@@ -14,7 +14,7 @@ from compact import CompactConfig
 from compact.checks import violations
 from compact.tokens import estimate
 from compact.tools.cli.app import run
-from compact.tools.cli.files import write_output
+from compact.tools.cli.outputs import write_output
 from compact.tools.transcripts import read_sessions
 
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
@@ -146,7 +146,7 @@ def test_without_an_output_nothing_is_written_at_all(called: Any, tmp_path: Path
     code, printed, err = called(file, "--window", "6k", "--root", tmp_path / "archive")
     assert (code, err) == (0, "")
     assert files_in(tmp_path) == ["talk.json"]
-    assert "This was a trial: nothing was written. Add -o OUT to write the result." in printed
+    assert "This was a dry run: nothing was written. Add -o OUT to write the result." in printed
 
 
 # --- the report
@@ -327,7 +327,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> Non
         (["--window", "0"], "--window must be a number of tokens"),
         (["--window", "k"], "--window must be a number of tokens"),
         (["--preset", "nice"], "preset"),
-        (["--preset", "layered", "--config", "x.json"], "--config and --preset cannot stand together"),
+        (["--preset", "layered", "--config", "x.json"], "--config and --preset exclude each other"),
         (["--config", "missing.yaml"], "missing.yaml"),
         (["-o", "-"], "-o needs the name of a file"),
         (["-o", "nowhere/out.json"], "there is no folder nowhere"),

@@ -138,14 +138,14 @@ def test_restore_does_not_write_through_a_dangling_link(called: Call, root: Path
     [
         (("restore", "alpha", "--step", "9"), "has no step 9: it has 1 to 2"),
         (("restore", "alpha", "--step", "0"), "Invalid value for '--step'"),
-        (("restore", "alpha", "-o", "missing/folder/x"), "No such file"),
+        (("restore", "alpha", "-o", "missing/folder/x"), "there is no folder"),
         (("show", "alpah"), "there is no session 'alpah'. There are: alpha"),
         (("search", "x", "gamma"), "there is no session 'gamma'"),
         (("verify", "../alpha"), "there is no session '../alpha'"),
         (("grep", "("), "RE2 does not accept the pattern"),
         (("prune",), "--older-than"),
-        (("prune", "--older-than", "30"), "'30' is no time: write 30d, 12h, 90m or 2w"),
-        (("prune", "--older-than", "-3d"), "is no time"),
+        (("prune", "--older-than", "30"), "'30' is not a duration: write 30d, 12h, 90m or 2w"),
+        (("prune", "--older-than", "-3d"), "is not a duration"),
         (("ls", "--root", "nowhere"), "there is no archive at nowhere. Name its folder with --root"),
     ],
 )
@@ -193,7 +193,7 @@ def test_search_prints_passages_with_their_places(called: Call, root: Path) -> N
     assert ":1-2\n   the zebra\n" in out
     (found,) = json.loads(called("search", "zebra", "alpha", "--json")[1])
     assert (found["first_line"], found["last_line"], found["text"][:9]) == (1, 2, "the zebra")
-    assert called("search", "giraffe", "alpha") == (1, "Nothing holds any of these words\n", "")
+    assert called("search", "giraffe", "alpha") == (1, "No passage has any of these words\n", "")
 
 
 def test_what_is_printed_cannot_steer_a_terminal(called: Call, root: Path) -> None:

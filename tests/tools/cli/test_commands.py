@@ -346,7 +346,7 @@ def test_a_broken_config_of_the_current_directory_is_reported(called: Any, tmp_p
 
 
 def test_an_unexpected_error_is_one_line_too(called: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compact.tools.cli.count.Measurer", None)
+    monkeypatch.setattr("compact.tools.cli.count.measure", None)
     code, _, err = called("count", SESSIONS)
     assert code == 2
     assert err.startswith("compact: unexpected TypeError: ")

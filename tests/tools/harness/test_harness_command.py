@@ -226,8 +226,8 @@ def test_bad_input_is_named_with_file_and_line_and_exit_2(called: Called, tmp_pa
         (["talk.json", "--scenarios"], "--scenarios stands alone"),
         (["--scenarios", "--report", "out.json"], "--scenarios stands alone"),
         (["--scenarios", "-o", "out.json"], "--scenarios stands alone"),
-        (["talk.json", "--turns", "-o", "out.json"], "--turns and -o cannot stand together"),
-        (["talk.json", "--turns", "--every-turn"], "--turns and --every-turn cannot stand together"),
+        (["talk.json", "--turns", "-o", "out.json"], "--turns and -o exclude each other"),
+        (["talk.json", "--turns", "--every-turn"], "--turns and --every-turn exclude each other"),
         (["talk.json", "--heuristic", "best"], "there is no truncation heuristic"),
     ],
 )
@@ -309,7 +309,7 @@ def test_the_scenarios_run_as_a_command(called: Called) -> None:
 def test_the_help_says_what_a_hit_in_a_system_artifact_does(called: Called) -> None:
     code, out, _ = called("--help")
     assert code == 0
-    assert "a hit in one fails the check" in " ".join(out.replace("│", " ").split())
+    assert "a match in one fails the check" in " ".join(out.replace("│", " ").split())
 
 
 @pytest.mark.sweep

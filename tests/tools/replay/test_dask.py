@@ -11,7 +11,7 @@ from support.data import FIXTURES
 
 from compact import CompactConfig
 from compact.errors import MissingExtra
-from compact.tools.replay.engines import dask, engine_named, local
+from compact.tools.replay.engines import ENGINES, dask, local
 from compact.tools.replay.playing import Policy
 from compact.tools.replay.running import replay
 
@@ -44,7 +44,7 @@ def test_results_come_in_the_order_of_the_jobs_and_jobs_are_read_as_needed(clust
             taken.append(n)
             yield n // 2  # equal jobs are still two
 
-    results = engine_named("dask")(abs, jobs(), None)
+    results = ENGINES.get("dask")(abs, jobs(), None)
     assert next(results) == 0
     assert len(taken) < 40
     assert list(results) == [n // 2 for n in range(1, 40)]

@@ -16,7 +16,8 @@ from support.replay import long_session, policy, session
 from compact.tokens.prices import built_in
 from compact.tools.cli.app import run
 from compact.tools.replay import Job, as_data, play
-from compact.tools.replay.regress import Thresholds, changes
+from compact.tools.replay.regress import Allowance, changes
+from compact.tools.replay.reports import ReplayReport
 
 Called = Callable[..., tuple[int, str, str]]
 
@@ -114,14 +115,14 @@ def test_regress_never_accepts_more_failures_or_lost_sessions(called: Called) ->
 
 
 def test_regress_retention_is_measured_in_points() -> None:
-    def report(retention: float | None) -> dict[str, Any]:
+    def report(retention: float | None) -> ReplayReport:
         numbers = dict.fromkeys(("failed", "illegal", "over_budget", "control", "input_tokens", "steps"), 1)
         summary = {"policy": "p", **numbers, "cost": None, "cost_cached": None, "retention": retention}
-        return {"format": "compact.tools.replay/1", "summary": [summary], "sessions": []}
+        return ReplayReport.model_validate({"summary": [summary], "sessions": []})
 
-    assert not changes(report(0.5), report(0.485), Thresholds())[0].worse
-    assert changes(report(0.5), report(0.4), Thresholds())[0].worse
-    assert changes(report(None), report(0.4), Thresholds()) == []
+    assert not changes(report(0.5), report(0.485), Allowance())[0].worse
+    assert changes(report(0.5), report(0.4), Allowance())[0].worse
+    assert changes(report(None), report(0.4), Allowance()) == []
 
 
 def test_regress_compares_harness_reports_too(called: Called, tmp_path: Path) -> None:
@@ -144,8 +145,8 @@ def test_regress_compares_harness_reports_too(called: Called, tmp_path: Path) ->
     [
         ("", "c.json: it is empty"),
         ("{", "line 1: it is not JSON"),
-        ("[]", "it is no report"),
-        ('{"a": 1}', "it is no report"),
+        ("[]", "it is not a report"),
+        ('{"a": 1}', "it is not a report"),
         (None, "No such file"),
     ],
 )
@@ -184,15 +185,15 @@ def broken(**parts: Any) -> str:
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"summary": ...}, "summary is missing, not a list"),
-        ({"sessions": ...}, "sessions is missing, not a list"),
+        ({"summary": ...}, "summary is missing"),
+        ({"sessions": ...}, "sessions is missing"),
         ({"sessions": {}}, "sessions is {}, not a list"),
-        ({"summary": [5]}, "summary[0] is int, not an object"),
-        ({"summary__cost": ...}, "summary[0].cost is missing, not a number or null"),
+        ({"summary": [5]}, "summary[0] is 5, not an object"),
+        ({"summary__cost": ...}, "summary[0].cost is missing"),
         ({"summary__steps": "many"}, "summary[0].steps is 'many', not a number"),
         ({"summary__failed": True}, "summary[0].failed is True, not a number"),
         ({"summary__input_tokens": 10**400}, "summary[0].input_tokens is 1000"),
-        ({"summary__retention": float("nan")}, "NaN is no number of JSON"),
+        ({"summary__retention": float("nan")}, "NaN is not a JSON number"),
         ({"sessions__runs": None}, "sessions[0].runs is None, not a list"),
         ({"sessions__file": 5}, "sessions[0].file is 5, not text"),
     ],
@@ -223,7 +224,7 @@ def test_regress_refuses_a_broken_report_of_the_harness(called: Called, text: st
     Path("c.json").write_text(text)
     code, _, err = called("regress", "c.json", "c.json")
     assert code == 2
-    assert "cannot read c.json: it is no whole report" in err
+    assert "cannot read c.json: it is not a complete report" in err
 
 
 # --- which session is which

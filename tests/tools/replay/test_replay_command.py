@@ -18,7 +18,7 @@ from support.replay import long_session, write_lines
 from compact.errors import ConfigError
 from compact.tokens.prices import Price, built_in, read_prices
 from compact.tools.cli.app import run
-from compact.tools.replay.engines import engine_named, local
+from compact.tools.replay.engines import ENGINES, local
 
 Called = Callable[..., tuple[int, str, str]]
 SESSIONS = FIXTURES / "transcripts" / "sessions.jsonl.gz"
@@ -239,7 +239,7 @@ def test_the_engine_gives_results_in_the_order_of_the_jobs_and_reads_them_as_nee
     assert next(results) == 0
     assert len(taken) < 40, "a thousand sessions are not in memory at once"
     assert list(results) == list(range(1, 40))
-    assert engine_named("local") is local
+    assert ENGINES.get("local") is local
 
 
 def test_transcripts_of_every_format_are_played_in_a_small_window(called: Called) -> None:

@@ -11,10 +11,10 @@ from support.harness import message, output, system
 from support.replay import long_session, played, policy
 
 from compact.harness import HarnessConfig, stabilize
-from compact.tools.harness.page import cards, document
+from compact.tools.harness.markup import cards, document
 from compact.tools.harness.writing import SessionReport
 from compact.tools.harness.writing import as_html as harness_page
-from compact.tools.replay.charts import Line, line_chart, nice_ceiling, short
+from compact.tools.replay.charts import Series, line_chart, nice_ceiling, short
 from compact.tools.replay.page import as_html
 from compact.tools.replay.results import Played
 
@@ -119,7 +119,7 @@ def test_an_axis_ends_at_a_round_number_above_every_value() -> None:
 
 def test_a_chart_of_a_very_long_session_stays_small_and_keeps_its_steps() -> None:
     values = [n % 5_000 for n in range(50_000)]
-    chart = line_chart([Line("p", "s1", values, marks=[5_000, 10_000])], 6_000, "tokens")
+    chart = line_chart([Series("p", "s1", values, marks=[5_000, 10_000])], 6_000, "tokens")
     assert len(chart) < 60_000
     assert chart.count("<circle") == 2
 

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compact.messages.dialects import get
-from compact.tools.replay.retention import IDENTIFIER, Index, Needed, Spoken, is_kept, needed, spoken
+from compact.tools.replay.retention import (
+    IDENTIFIER,
+    IdentifierIndex,
+    Needed,
+    Spoken,
+    is_kept,
+    spoken,
+)
+
+
+def needed(before: list[Spoken], after: list[Spoken], recent: Sequence[str] = ()) -> tuple[Needed, ...]:
+    return IdentifierIndex([*before, *after]).needed(len(before), recent)
 
 
 def said(role: str, text: str) -> Spoken:
@@ -53,12 +66,12 @@ def test_kept_means_with_its_meaning_not_only_its_name() -> None:
     assert not is_kept(one, "nothing of it")
 
 
-def test_an_index_gives_for_every_cut_what_the_plain_function_gives() -> None:
+def test_an_index_answers_every_cut_as_a_new_one_does() -> None:
     talk = [
         said(("tool", "assistant")[n % 2], f"{LINE} number {n} and name_{n % 5} again here")
         for n in range(20)
     ]
-    index = Index(talk)
+    index = IdentifierIndex(talk)
     for cut in (3, 7, 7, 15, 2):
         assert index.needed(cut) == needed(talk[:cut], talk[cut:])
 
@@ -75,6 +88,6 @@ def test_a_message_is_spoken_with_its_results_and_the_arguments_of_its_calls() -
     assert spoken(answer).text == "text"
 
 
-def test_needed_remembers_the_lines_and_what_is_written_around() -> None:
+def test_needed_remembers_the_lines() -> None:
     (one,) = needed([said("tool", LINE)], [said("assistant", "now I rename compute_tax to something better")])
-    assert one == Needed("compute_tax", (LINE,), "now rename to something better")
+    assert one == Needed("compute_tax", (LINE,))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compact.tools.transcripts import Session, Skipped, TranscriptError, read_sessions
+from compact.tools.transcripts import RecordedSession, Skipped, TranscriptError, read_sessions
 
 HELLO = {"role": "user", "content": "hello"}
 REPLY = {"role": "assistant", "content": "Ωμέγα \u2028 fine"}
@@ -29,7 +29,7 @@ def written(tmp_path: Path, content: bytes | str | list[Any], name: str = "talk.
     return file
 
 
-def only(path: Path, **options: Any) -> Session:
+def only(path: Path, **options: Any) -> RecordedSession:
     (session,) = read_sessions(path, **options)
     return session
 
@@ -131,11 +131,11 @@ def test_an_empty_list_is_an_empty_session(tmp_path: Path) -> None:
             b'{"role": "user", "content": "\xff"}',
             ", line 1: it is not UTF-8 text: byte 30 of the line is 0xff",
         ),
-        (b"42", ", line 1: it is a single int, no message and no session"),
-        (b'"text"', ", line 1: it is a single str, no message and no session"),
-        (b"null", ", line 1: it is a single NoneType, no message and no session"),
-        (b'{"a": 1, "b": 2}', ", line 1: it is no message and no session (keys: a, b)"),
-        (b'{"messages": 5}', ", line 1: it is no message and no session (keys: messages)"),
+        (b"42", ", line 1: it is a single int, neither a message nor a session"),
+        (b'"text"', ", line 1: it is a single str, neither a message nor a session"),
+        (b"null", ", line 1: it is a single NoneType, neither a message nor a session"),
+        (b'{"a": 1, "b": 2}', ", line 1: it is neither a message nor a session (keys: a, b)"),
+        (b'{"messages": 5}', ", line 1: it is neither a message nor a session (keys: messages)"),
         (b"# Notes\n\nhello", ", line 1: it is not JSON: Expecting value at column 1"),
         (b'{\n  "messages": [\n    {"role": "us', ", line 3: its JSON is cut off: Unterminated string"),
         (

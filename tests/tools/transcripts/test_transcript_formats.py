@@ -10,12 +10,12 @@ import pytest
 from support.data import FIXTURES, shared_file
 
 from compact.messages import dialects
-from compact.tools.transcripts import Marker, Session, TranscriptError, read_sessions
+from compact.tools.transcripts import Marker, RecordedSession, TranscriptError, read_sessions
 
 RAW = FIXTURES / "raw"
 
 
-def only(path: Path, **options: Any) -> Session:
+def only(path: Path, **options: Any) -> RecordedSession:
     (session,) = read_sessions(path, **options)
     return session
 

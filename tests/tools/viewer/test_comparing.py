@@ -13,17 +13,16 @@ from support.viewer import WINDOW, ask, manager_on, opened
 
 from compact.archive import Archive
 from compact.messages import Message, dialects
-from compact.tools.cli.demo import demo_session
-from compact.tools.cli.relive import calls
-from compact.tools.viewer.comparing import cited, compare, places
+from compact.tools.cli.demo import arrivals, demo_session
+from compact.tools.viewer.comparing import compare, find_cited, places
 from compact.tools.viewer.serving import ViewerServer
-from compact.tools.viewer.steps import Comparison, Steps
+from compact.tools.viewer.steps import Comparison, StepReader
 
 
 def comparisons(archive: Archive, session: str) -> list[Comparison]:
-    steps = Steps(archive)
+    steps = StepReader(archive)
     folder = archive.folder(session)
-    return [steps.compared(folder, step, "gpt-4o") for step in archive.steps_in(folder)]
+    return [steps.compare(folder, step, "gpt-4o") for step in archive.steps_in(folder)]
 
 
 def check(found: Comparison) -> None:
@@ -76,7 +75,7 @@ def test_a_host_that_passes_its_full_history_is_told_the_same_way(tmp_path: Path
     session = demo_session()
     with manager_on(tmp_path) as manager:
         history: list[Any] = []
-        for arrived in calls(session):
+        for arrived in arrivals(session):
             history += arrived
             manager.preflight("full", history)
     found = comparisons(opened(tmp_path), "full")
@@ -157,8 +156,8 @@ def test_a_line_names_its_message_by_number_or_by_its_words() -> None:
             "- of another step [v1 m2]",
         ]
     )
-    assert cited(text, before, range(4)) == [None, 3, 1, 3, 0, None, None, None, 1, None]
-    assert cited(text, before, [0]) == [None, 3, None, None, 0, None, None, None, 1, None]
+    assert find_cited(text, before, range(4)) == [None, 3, 1, 3, 0, None, None, None, 1, None]
+    assert find_cited(text, before, [0]) == [None, 3, None, None, 0, None, None, None, 1, None]
 
 
 def test_a_step_that_was_pruned_or_is_not_there_says_so(server: ViewerServer) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from support.viewer import span
 
-from compact.tools.viewer.ingest import Refused, accepted, as_event
+from compact.tools.viewer.ingest import BodyRefused, accept, as_event
 from compact.tools.viewer.sessions import Sessions, trace_key
 
 TRACE = {"type": "trace", "trace_id": "t1", "name": "a session", "metadata": {"model": "gpt-4o"}}
 
 
 def sent(value: Any) -> list[dict[str, Any]]:
-    return accepted(json.dumps(value).encode())
+    return accept(json.dumps(value).encode())
 
 
 @pytest.mark.parametrize("body", [span(1), TRACE, {"batch": [span(1), TRACE]}, {"batch": []}])
@@ -51,15 +51,15 @@ def test_keys_that_the_contract_does_not_know_are_dropped() -> None:
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_its_place(body: Any, path: list[Any]) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(BodyRefused) as caught:
         sent(body)
     assert caught.value.faults[0].path == path
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 def test_numbers_that_json_does_not_have_are_refused(number: str) -> None:
-    with pytest.raises(Refused, match="not JSON"):
-        accepted(json.dumps(span(1, data={"n": 0})).replace('"n": 0', f'"n": {number}').encode())
+    with pytest.raises(BodyRefused, match="not JSON"):
+        accept(json.dumps(span(1, data={"n": 0})).replace('"n": 0', f'"n": {number}').encode())
 
 
 def test_half_characters_are_replaced_in_texts_and_keys_and_whole_ones_stay() -> None:
@@ -70,14 +70,14 @@ def test_half_characters_are_replaced_in_texts_and_keys_and_whole_ones_stay() ->
 
 
 def test_one_bad_event_refuses_the_whole_batch() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(BodyRefused):
         sent({"batch": [span(1), span(2, parent_id=None)]})
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
 def test_what_is_no_json_is_refused(body: bytes) -> None:
-    with pytest.raises(Refused, match="not JSON"):
-        accepted(body)
+    with pytest.raises(BodyRefused, match="not JSON"):
+        accept(body)
 
 
 def test_a_span_of_the_exporter_is_shown_as_the_event_that_it_was() -> None:

@@ -23,8 +23,7 @@ from support.waiting import until
 
 from compact.archive import LogWatcher, log
 from compact.tools.cli.app import run
-from compact.tools.cli.demo import demo_session
-from compact.tools.cli.relive import relive
+from compact.tools.cli.demo import demo_session, relive
 from compact.tools.cli.stats import stats_of
 from compact.tools.viewer import live
 from compact.tools.viewer.live import EventStream
@@ -212,7 +211,7 @@ def test_tail_shows_a_damaged_line_and_goes_on(tmp_path: Path) -> None:
     with (tmp_path / "a" / "events.jsonl").open("ab") as stream:
         stream.write(b'{"name": "\x1b[2J"\n{"name": "compact.archival"}\n')
     _, out, _ = printed("tail", "a", "--root", str(tmp_path), "--no-follow")
-    assert [line.startswith("a line that is no event") for line in out.splitlines()] == [
+    assert [line.startswith("not an event") for line in out.splitlines()] == [
         False,
         False,
         True,
@@ -303,7 +302,7 @@ def test_view_refuses_to_be_seen_by_others_without_a_token(tmp_path: Path) -> No
     code, _, err = printed("view", str(tmp_path / "missing"))
     assert code == 2
     assert "there is no archive at" in err
-    assert "Name a folder that is there; without one, the configured archive is waited for" in err
+    assert "Name an existing folder, or none: then the viewer waits for the configured archive" in err
     assert "--root" not in err, "the command has no such option"
 
 

@@ -156,12 +156,11 @@ def test_what_waited_when_there_was_no_more_room_is_not_sent_twice() -> None:
 def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
     gate = Gate(resumes=True)
     gate.open.set()
-    others = set(threading.enumerate())
     follower, source, _ = following(gate)
     written = lines(3)
     source.write(follower, "s", written)
     until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
-    until(lambda: set(threading.enumerate()) <= others)
+    until(lambda: "compact-gate" not in {thread.name for thread in threading.enumerate()})
     more = lines(1)
     source.write(follower, "s", more)
     assert follower.flush(5), "a worker that ended begins again"

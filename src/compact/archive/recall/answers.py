@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compact.errors import ConfigError
 from compact.messages.excerpts import safe_cut
-from compact.messages.markers import RECOVERY_OPENS
+from compact.messages.markers import RECALL_OPENS
 from compact.redaction import MASK
 
 FRAME_CHARS = 1500
@@ -80,7 +80,7 @@ def answer(headline: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) 
     """Compose an answer. It says how many spans of what it shows are masked."""
     masked = sum(line.count(MASK) for line in lines)
     notes = [*notes, _about_masks(masked)] if masked else notes
-    return "\n".join([f"{RECOVERY_OPENS}{headline}", *(f"[{note}]" for note in notes), *lines])
+    return "\n".join([f"{RECALL_OPENS}{headline}", *(f"[{note}]" for note in notes), *lines])
 
 
 def cut_near(text: str, end: int) -> int:

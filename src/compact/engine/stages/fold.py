@@ -15,14 +15,14 @@ from compact.engine.context import Context, Desk, Fold, Row, total
 from compact.engine.effects import Asking, Emit
 from compact.events import Failure, Fallback
 from compact.messages import Message, Text
+from compact.messages.cues import CONSTRAINT
 from compact.messages.dialects import Dialect
 from compact.messages.excerpts import fitting_head, head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.messages.markers import SUMMARY_OPENS
-from compact.summaries.checking.claims import Source
+from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
-from compact.summaries.extracting.cues import CONSTRAINT
 from compact.summaries.request import Reply, SummaryRequest
 
 _STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
@@ -147,7 +147,7 @@ def _defuse(text: str) -> str:
 def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
     """Verify a reply against the room that there is. A retry asks for less, but whatever fits is accepted."""
     expected = Expected(
-        source=Source.of(request.messages, request.previous),
+        source=SourceText.of(request.messages, request.previous),
         limit=request.max_tokens,
         count=desk.count_text,
         sections=reply.sections,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from compact.engine.context import Context, Desk, Row, tool_names, with_result_text
 from compact.engine.effects import Asking, Emit, Store
@@ -10,7 +11,14 @@ from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
+from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
+
+
+class Offloaded(NamedTuple):
+    """Where a text lies in the archive, and what stands for it in the context."""
+
+    path: str
+    pointer: str
 
 
 def offload(context: Context) -> Asking[Context]:
@@ -33,21 +41,22 @@ def offload_row(row: Row, desk: Desk, names: Mapping[str, str]) -> Asking[Row]:
         if not isinstance(part, ToolResult) or not is_large(part.text, desk):
             continue
         text = part.text
-        _, pointer = yield from store(text, part.name or names.get(part.call_id, "tool"), part.call_id, desk)
-        if pointer is not text:
-            message = with_result_text(message, place, pointer)
+        name = part.name or names.get(part.call_id, "tool")
+        stored = yield from store(text, name, part.call_id, desk)
+        if stored.pointer is not text:
+            message = with_result_text(message, place, stored.pointer)
     return row if message is row.message else desk.row(message, "offloaded")
 
 
 def is_large(text: str, desk: Desk) -> bool:
     """Whether a result belongs into the archive: it has too many tokens and does not come from the archive itself."""
-    if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recovery_output(text):
+    if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recall_output(text):
         return False
     return desk.count_text(text) > desk.large_result_tokens
 
 
-def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[tuple[str, str]]:
-    """Store a text. Return its path, and the pointer that stands for it, or the text itself if that is shorter."""
+def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Offloaded]:
+    """Store a text. The text itself stands for it if that is shorter than a pointer."""
     path = yield Store(text, tool_name, tool_call_id)
     shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
     tokens = desk.count_text(text)
@@ -57,7 +66,7 @@ def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[tu
         f'Read it with read_file("{path}"), search it with grep("...", "{path}"). It begins:]\n{shown}'
     )
     if desk.count_text(pointer) >= tokens:
-        return path, text
+        return Offloaded(path, text)
     yield Emit(
         Offload(
             tool_name=tool_name,
@@ -67,4 +76,4 @@ def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[tu
             file_path=path,
         )
     )
-    return path, pointer
+    return Offloaded(path, pointer)

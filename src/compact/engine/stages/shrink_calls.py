@@ -15,8 +15,8 @@ from compact.engine.effects import Asking, Emit, Store
 from compact.engine.plan import doomed, reducible
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recovery_output
-from compact.messages.salience import Piece, choose, numbered, pieces_again, pieces_of, words_of
+from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
+from compact.messages.salience import Piece, choose, number_lines, pieces_of, read_numbered, words_of
 from compact.messages.units import Unit
 
 BULKY_TOKENS = 80
@@ -75,7 +75,7 @@ class _Reduced:
 
     def pieces(self, owner: int) -> list[Piece]:
         """The text in pieces that belong to `owner`."""
-        return pieces_again(self.masked, owner) if self.is_excerpt else pieces_of(self.masked, owner)
+        return read_numbered(self.masked, owner) if self.is_excerpt else pieces_of(self.masked, owner)
 
 
 def shrink_calls(context: Context) -> Asking[Context]:
@@ -192,7 +192,7 @@ def _bulks(
 
 
 def _is_bulky(text: str, desk: Desk) -> bool:
-    if len(text) <= BULKY_TOKENS or is_recovery_output(text):
+    if len(text) <= BULKY_TOKENS or is_recall_output(text):
         return False
     if is_pointer(text) and not _HEADER.match(text):
         return False
@@ -304,7 +304,7 @@ def _excerpts(
 
 def _show(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
     """The pointer with its excerpt, or the whole text if that is shorter."""
-    text = f"{entry.header}{_EXCERPT}\n{numbered(kept)}" if kept else f"{entry.header}]"
+    text = f"{entry.header}{_EXCERPT}\n{number_lines(kept)}" if kept else f"{entry.header}]"
     if len(text) < len(entry.bulk.text) // 2:
         return text
     return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text

@@ -1,7 +1,7 @@
-"""Wire formats. One file each; every file offers the same five functions (see `Dialect`).
+"""Wire formats, one module each. Every module offers the same names (see `Dialect`).
 
-`detect` finds the dialect of a list, `read` turns a list into neutral messages, `write` turns them back. Position i of
-the neutral list is always position i of the host's list.
+`detect` finds the dialect of a list, `read` turns a list into neutral messages, `write` turns them back. Index i of the
+neutral list is always index i of the host's list.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from compact.errors import MessageError
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import Message, Piece
 
-__all__ = ["NAMES", "Dialect", "detect", "get", "read", "require_list", "write"]
+__all__ = ["NAMES", "Dialect", "detect", "get", "not_a_list", "read", "require_list", "unreadable", "write"]
 
 
 class Dialect(Protocol):
-    """What a dialect's module offers."""
+    """What the module of a dialect offers."""
 
     NAME: str
     """Its name in config, CLI and docs."""
     EXPECTED: str
     """What an entry looks like, for error messages."""
     ITEMS_ARE_PARTS: bool
-    """One reply of the model may span several neighbouring entries (OpenAI Responses)."""
+    """A reply of the model may span several neighbouring entries (OpenAI Responses)."""
     RESULTS_IN_USER: bool
-    """Tool results stand inside a user message, and roles alternate (Anthropic)."""
+    """Tool results are part of a user message, and roles must alternate (Anthropic)."""
 
     def claim(self, item: Mapping[str, Any]) -> int:
-        """2: certainly mine; 1: could be mine; 0: not mine."""
+        """Return 2 if the entry certainly belongs to this dialect, 1 if it may, 0 if it does not."""
         ...
 
     def read(self, item: Any) -> Message:
-        """The neutral message of one entry. Raises ValueError, saying what is wrong, if it is not one."""
+        """Return the neutral message of one entry. Raises ValueError if it is not a message of this dialect."""
         ...
 
     def write(self, message: Message) -> Any:
-        """The entry of one message: its `origin` when nothing changed, else a changed copy of it."""
+        """Return the entry of one message: its `origin` if nothing changed, else a changed copy of it."""
         ...
 
     def pieces(self, item: Any) -> Iterable[Piece]:
-        """Everything in an entry that the model is sent and that costs tokens. Called on every preflight: fast."""
+        """Everything in an entry that costs tokens. Must be fast: it is called in every preflight."""
         ...
 
 
 NAMES: tuple[str, ...] = ("chat", "responses", "anthropic", "ai_sdk", "harness")
-"""The canonical names, in the order in which an ambiguous list is tried."""
+"""The canonical names, in the order in which they are tried for an ambiguous list."""
 
 _ALIASES = {
     "openai": "chat",
@@ -64,7 +64,7 @@ _ALIASES = {
 
 
 def get(name: str) -> Dialect:
-    """The dialect of that name.
+    """Return the dialect of this name.
 
     Raises:
         MessageError: there is none; the error lists the names.
@@ -77,10 +77,10 @@ def get(name: str) -> Dialect:
 
 
 def detect(messages: Sequence[Any]) -> Dialect:
-    """The dialect of a list, by what only that dialect writes; a list that fits several is OpenAI chat.
+    """Detect the dialect of a list by what only that dialect writes. A list that fits several is OpenAI chat.
 
     Raises:
-        MessageError: an entry is no message at all, or belongs to another dialect than the entries before it.
+        MessageError: an entry is not a message, or belongs to another dialect than the entries before it.
     """
     chosen: Dialect | None = None
     waiting: list[tuple[int, Mapping[str, Any]]] = []
@@ -110,7 +110,7 @@ def detect(messages: Sequence[Any]) -> Dialect:
 
 
 def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple[Dialect, list[Message]]:
-    """The dialect of a list and its neutral messages, one for one.
+    """Return the dialect of a list and its neutral messages, one for each entry.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message; names the index.
@@ -122,30 +122,40 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
         try:
             found.append(known.read(item))
         except ValueError as problem:
-            raise MessageError(
-                f"messages[{index}] is not a {known.NAME} message: {problem}",
-                hint=f"Expected {known.EXPECTED}",
-                index=index,
-                dialect=known.NAME,
-            ) from problem
+            raise unreadable(index, known, problem) from problem
     return known, found
 
 
+def unreadable(index: int, dialect: Dialect, problem: Exception) -> MessageError:
+    """The error for an entry that its dialect cannot read."""
+    return MessageError(
+        f"messages[{index}] is not a {dialect.NAME} message: {problem}",
+        hint=f"Expected {dialect.EXPECTED}",
+        index=index,
+        dialect=dialect.NAME,
+    )
+
+
 def require_list(messages: Any) -> None:
-    """Nothing, if it is a list of something.
+    """Check that this is a list.
 
     Raises:
         MessageError: it is not.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
-        raise MessageError(
-            f"expected a list of messages, got {type(messages).__name__}",
-            hint="Pass the list itself, for example request['messages']",
-        )
+        raise not_a_list(messages)
+
+
+def not_a_list(given: Any) -> MessageError:
+    """The error for something that was passed instead of a list of messages."""
+    return MessageError(
+        f"expected a list of messages, got {type(given).__name__}",
+        hint="Pass the list itself, for example request['messages']",
+    )
 
 
 def write(dialect: Dialect, messages: Iterable[Message]) -> list[Any]:
-    """The host's entries: the very same objects where nothing changed."""
+    """Return the host's entries: the same objects where nothing changed."""
     return [dialect.write(message) for message in messages]
 
 

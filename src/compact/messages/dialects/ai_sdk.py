@@ -10,19 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.messages.dialects.wire import (
-    claim_by_blocks,
-    join_text,
-    marks,
-    part_pieces,
-    plain,
-    read_content,
-    role_of,
-    text_at,
-    text_block,
-    write_content,
-    write_entry,
-)
+from compact.messages.dialects import wire
 from compact.messages.message import (
     Image,
     Message,
@@ -50,7 +38,7 @@ def claim(item: Mapping[str, Any]) -> int:
     role = item.get("role")
     if not isinstance(role, str) or "tool_calls" in item or "kind" in item or item.get("type") is not None:
         return 0
-    by_blocks = claim_by_blocks(item.get("content"), NAME)
+    by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
     metadata = item.get("metadata")
     if by_blocks and role == "tool" and isinstance(metadata, Mapping) and "tool_name" in metadata:
         return 2
@@ -59,17 +47,17 @@ def claim(item: Mapping[str, Any]) -> int:
 
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
-    data = plain(item)
-    role = role_of(data)
+    data = wire.plain(item)
+    role = wire.role_of(data)
     content = data.get("content")
     if role == "tool" and not isinstance(content, list | tuple):
-        return Message(role, (_read_text_result(data),), origin=item, **marks(data))
-    return Message(role, read_content(content, _read_block), origin=item, **marks(data))
+        return Message(role, (_read_text_result(data),), origin=item, **wire.marks(data))
+    return Message(role, wire.read_content(content, _read_block), origin=item, **wire.marks(data))
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    return write_entry(message, _fill)
+    return wire.write_entry(message, _fill)
 
 
 def _fill(data: dict[str, Any], message: Message) -> None:
@@ -78,12 +66,12 @@ def _fill(data: dict[str, Any], message: Message) -> None:
     if len(results) == 1 and message.parts == results and isinstance(results[0].origin, str):
         _write_text_result(data, results[0])
     elif message.parts or data.get("content"):
-        data["content"] = write_content(message.parts, _write_block)
+        data["content"] = wire.write_content(message.parts, _write_block)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
     """See `Dialect.pieces`."""
-    data = item if type(item) is dict else plain(item)
+    data = item if type(item) is dict else wire.plain(item)
     content = data.get("content")
     found: list[Piece] = [data.get("role") or ""]
     if data.get("role") == "tool" and not isinstance(content, list | tuple):
@@ -92,14 +80,14 @@ def pieces(item: Any) -> Iterable[Piece]:
     if type(content) is str:
         found.append(content)
         return found
-    for part in read_content(content, _read_block):
+    for part in wire.read_content(content, _read_block):
         if isinstance(part, ToolCall):
             found += [part.id, part.name, part.arguments_text]
         elif isinstance(part, ToolResult):
             found += [part.call_id, part.name or "", part.text]
             found += [inner for inner in part.content if isinstance(inner, Image)]
         else:
-            found += part_pieces(part)
+            found += wire.part_pieces(part)
     return found
 
 
@@ -119,7 +107,7 @@ def _read_text_result(data: Mapping[str, Any]) -> ToolResult:
     name = notes.get("tool_name") or data.get("toolName") or data.get("name")
     return ToolResult(
         call_id=call_id,
-        content=read_content(data.get("content"), _read_block),
+        content=wire.read_content(data.get("content"), _read_block),
         name=name if isinstance(name, str) else None,
         by_position=not call_id,
         # Where the id was found, so that a changed id is written back to the same place.
@@ -132,7 +120,7 @@ def _write_text_result(data: dict[str, Any], result: ToolResult) -> None:
         data["metadata"] = {**data["metadata"], result.origin.removeprefix("metadata."): result.call_id}
     elif result.origin:
         data[result.origin] = result.call_id
-    data["content"] = join_text(result.content)
+    data["content"] = wire.join_text(result.content)
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -143,14 +131,16 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return Text(block["text"], origin=block)
     if kind == "tool-call":
         arguments = block.get("args", block.get("input"))
-        call_id = text_at(block, "toolCallId")
-        return ToolCall(call_id, text_at(block, "toolName"), arguments, by_position=not call_id, origin=block)
+        call_id = wire.text_at(block, "toolCallId")
+        return ToolCall(
+            call_id, wire.text_at(block, "toolName"), arguments, by_position=not call_id, origin=block
+        )
     if kind == "tool-result":
         return ToolResult(
-            call_id=text_at(block, "toolCallId"),
+            call_id=wire.text_at(block, "toolCallId"),
             content=_read_output(block),
-            name=text_at(block, "toolName") or None,
-            by_position=not text_at(block, "toolCallId"),
+            name=wire.text_at(block, "toolName") or None,
+            by_position=not wire.text_at(block, "toolCallId"),
             is_error=block.get("isError") is True,
             origin=block,
         )
@@ -159,7 +149,7 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return Reasoning(block["text"], signed=signed, origin=block)
     if kind == "image" and isinstance(block.get("image"), str):
         return Image(block["image"], origin=block)
-    media_type = text_at(block, "mediaType") or text_at(block, "mimeType")
+    media_type = wire.text_at(block, "mediaType") or wire.text_at(block, "mimeType")
     if kind == "file" and isinstance(block.get("data"), str) and media_type.startswith("image/"):
         return Image(block["data"], origin=block)
     return Opaque(str(kind), origin=block)
@@ -177,7 +167,7 @@ def _read_output(block: Mapping[str, Any]) -> tuple[Part, ...]:
 
 def _write_block(part: Part) -> Any:
     if isinstance(part, Text):
-        return text_block(part)
+        return wire.text_block(part)
     if isinstance(part, ToolCall):
         before: Mapping[str, Any] = part.origin if isinstance(part.origin, Mapping) else {"type": "tool-call"}
         field = "input" if "input" in before and "args" not in before else "args"
@@ -197,12 +187,12 @@ def _write_result(result: ToolResult) -> Any:
     if not isinstance(result.origin, Mapping):
         named = {"toolName": result.name} if result.name else {}
         failed = {"isError": True} if result.is_error else {}
-        text = join_text(result.content)
+        text = wire.join_text(result.content)
         return {"type": "tool-result", "toolCallId": result.call_id, **named, "result": text, **failed}
     before = result.origin
     changed = {**before} if result.by_position else {**before, "toolCallId": result.call_id}
     if _read_output(before) != result.content:
-        text = join_text(result.content)
+        text = wire.join_text(result.content)
         if "output" in before and "result" not in before:
             changed["output"] = {"type": "text", "value": text}
         else:

@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.messages.dialects.wire import (
-    blocks_of,
-    claim_by_blocks,
-    marks,
-    opaque_pieces,
-    plain,
-    read_content,
-    role_of,
-    text_at,
-    text_block,
-    write_content,
-    write_entry,
-)
+from compact.messages.dialects import wire
 from compact.messages.markers import GAP
 from compact.messages.message import (
     Image,
@@ -52,40 +40,42 @@ def claim(item: Mapping[str, Any]) -> int:
         return 0
     if item.get("type") not in (None, "message"):
         return 0
-    by_blocks = claim_by_blocks(item.get("content"), NAME)
+    by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
     whole_reply = item.get("type") == "message" and "stop_reason" in item
     return 2 if whole_reply and by_blocks else by_blocks
 
 
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
-    data = plain(item)
-    found = marks(data)
+    data = wire.plain(item)
+    found = wire.marks(data)
     if data.get("content") == GAP:
         found["injected"] = True  # compact wrote it, not a person
-    return Message(role_of(data), read_content(data.get("content"), _read_block), origin=item, **found)
+    return Message(
+        wire.role_of(data), wire.read_content(data.get("content"), _read_block), origin=item, **found
+    )
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    return write_entry(message, _fill)
+    return wire.write_entry(message, _fill)
 
 
 def _fill(data: dict[str, Any], message: Message) -> None:
     data["role"] = message.role
     if message.parts or data.get("content"):
-        data["content"] = write_content(message.parts, _write_block)
+        data["content"] = wire.write_content(message.parts, _write_block)
 
 
 def pieces(item: Any) -> Iterable[Piece]:
     """See `Dialect.pieces`."""
-    data = item if type(item) is dict else plain(item)
+    data = item if type(item) is dict else wire.plain(item)
     content = data.get("content")
     found: list[Piece] = [data.get("role") or ""]
     if type(content) is str:
         found.append(content)
     elif content is not None:
-        for block in blocks_of(content):
+        for block in wire.blocks_of(content):
             _add_block(block, found)
     return found
 
@@ -105,7 +95,7 @@ def _add_block(block: Mapping[str, Any] | str, found: list[Piece]) -> None:
         if type(content) is str:
             found.append(content)
         elif content is not None:
-            for inner in blocks_of(content):
+            for inner in wire.blocks_of(content):
                 _add_block(inner, found)
     elif kind == "thinking":
         found.append(block.get("thinking") or "")
@@ -115,7 +105,7 @@ def _add_block(block: Mapping[str, Any] | str, found: list[Piece]) -> None:
         found.append(_read_image(block))
     else:
         # A cache mark is an instruction to the provider, not text for the model.
-        found += opaque_pieces({key: value for key, value in block.items() if key != "cache_control"})
+        found += wire.opaque_pieces({key: value for key, value in block.items() if key != "cache_control"})
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -125,16 +115,18 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)
     if kind == "tool_use":
-        return ToolCall(text_at(block, "id"), text_at(block, "name"), block.get("input"), origin=block)
+        return ToolCall(
+            wire.text_at(block, "id"), wire.text_at(block, "name"), block.get("input"), origin=block
+        )
     if kind == "tool_result":
         return ToolResult(
-            call_id=text_at(block, "tool_use_id"),
-            content=read_content(block.get("content"), _read_block),
+            call_id=wire.text_at(block, "tool_use_id"),
+            content=wire.read_content(block.get("content"), _read_block),
             is_error=block.get("is_error") is True,
             origin=block,
         )
     if kind == "thinking":
-        return Reasoning(text_at(block, "thinking"), signed=bool(block.get("signature")), origin=block)
+        return Reasoning(wire.text_at(block, "thinking"), signed=bool(block.get("signature")), origin=block)
     if kind == "redacted_thinking":
         return Reasoning("", signed=True, origin=block)
     if kind == "image":
@@ -151,7 +143,7 @@ def _read_image(block: Mapping[str, Any]) -> Image:
 
 def _write_block(part: Part) -> Any:
     if isinstance(part, Text):
-        return text_block(part)
+        return wire.text_block(part)
     if isinstance(part, ToolCall):
         return _write_call(part)
     if isinstance(part, ToolResult):
@@ -177,12 +169,12 @@ def _write_result(result: ToolResult) -> Any:
     if before is None:
         written: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.call_id}
         if result.content:
-            written["content"] = write_content(result.content, _write_block)
+            written["content"] = wire.write_content(result.content, _write_block)
         return {**written, "is_error": True} if result.is_error else written
-    content = read_content(before.get("content"), _read_block)
+    content = wire.read_content(before.get("content"), _read_block)
     if before.get("tool_use_id") == result.call_id and content == result.content:
         return before
     changed = {**before, "tool_use_id": result.call_id}
     if result.content or "content" in before:
-        changed["content"] = write_content(result.content, _write_block)
+        changed["content"] = wire.write_content(result.content, _write_block)
     return changed

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.messages.dialects.wire import (
-    claim_by_blocks,
-    image_from_url,
-    marks,
-    opaque_pieces,
-    part_pieces,
-    plain,
-    read_content,
-    role_of,
-    text_at,
-    text_block,
-    write_content,
-    write_entry,
-)
+from compact.messages.dialects import wire
 from compact.messages.message import (
     Image,
     Message,
@@ -50,7 +37,7 @@ def claim(item: Mapping[str, Any]) -> int:
     role = item.get("role")
     if not isinstance(role, str) or item.get("type") is not None or "kind" in item:
         return 0
-    by_blocks = claim_by_blocks(item.get("content"), NAME)
+    by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
     if by_blocks == 0:
         return 0
     certain = any(item.get(key) is not None for key in ("tool_calls", "tool_call_id", "function_call"))
@@ -59,28 +46,28 @@ def claim(item: Mapping[str, Any]) -> int:
 
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
-    data = plain(item)
-    role = role_of(data)
-    content = read_content(data.get("content"), _read_block)
+    data = wire.plain(item)
+    role = wire.role_of(data)
+    content = wire.read_content(data.get("content"), _read_block)
     if role in _RESULT_ROLES:
         result = ToolResult(
-            call_id=text_at(data, "tool_call_id"),
+            call_id=wire.text_at(data, "tool_call_id"),
             content=content,
             name=data.get("name"),
             by_position=role == "function",
         )
-        return Message("tool", (result,), origin=item, **marks(data))
+        return Message("tool", (result,), origin=item, **wire.marks(data))
     parts = [*_read_reasoning(data), *content]
     refusal = data.get("refusal")
     if isinstance(refusal, str) and refusal:
         parts.append(Refusal(refusal))
     parts.extend(_read_calls(data))
-    return Message(role, tuple(parts), origin=item, **marks(data))
+    return Message(role, tuple(parts), origin=item, **wire.marks(data))
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    return write_entry(message, _fill)
+    return wire.write_entry(message, _fill)
 
 
 def _fill(data: dict[str, Any], message: Message) -> None:
@@ -94,14 +81,14 @@ def _fill(data: dict[str, Any], message: Message) -> None:
 
 def pieces(item: Any) -> Iterable[Piece]:
     """See `Dialect.pieces`."""
-    data = item if type(item) is dict else plain(item)
+    data = item if type(item) is dict else wire.plain(item)
     content = data.get("content")
     found: list[Piece] = [data.get("role") or ""]
     if type(content) is str:
         found.append(content)
     elif content is not None:
-        for part in read_content(content, _read_block):
-            found.extend(part_pieces(part))
+        for part in wire.read_content(content, _read_block):
+            found.extend(wire.part_pieces(part))
     if len(data) > 2 or "content" not in data:
         _add_extras(data, found)
     return found
@@ -114,7 +101,7 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
             found.append(value)
     if data.get("tool_calls"):
         for entry in data["tool_calls"]:
-            call = entry if type(entry) is dict else plain(entry)
+            call = entry if type(entry) is dict else wire.plain(entry)
             function = call.get("function") or call.get("custom") or call
             if not isinstance(function, Mapping):
                 found.append(to_json(function))
@@ -127,9 +114,9 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
                 if value is not None:
                     found.append(value if type(value) is str else to_json(value))
     if data.get("function_call"):
-        found.extend(opaque_pieces(data["function_call"]))
+        found.extend(wire.opaque_pieces(data["function_call"]))
     if data.get("reasoning_details") and not isinstance(data.get("reasoning"), str):
-        found.extend(opaque_pieces(data["reasoning_details"]))
+        found.extend(wire.opaque_pieces(data["reasoning_details"]))
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -139,7 +126,7 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
     if kind == "text" and isinstance(block.get("text"), str):
         return Text(block["text"], origin=block)
     if kind == "image_url":
-        return image_from_url(block.get("image_url"), block)
+        return wire.image_from_url(block.get("image_url"), block)
     if kind == "refusal" and isinstance(block.get("refusal"), str):
         return Refusal(block["refusal"], origin=block)
     return Opaque(str(kind), origin=block)
@@ -163,7 +150,7 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
         raise ValueError(f"its 'tool_calls' is {type(calls).__name__}, not a list")
     for place, entry in enumerate(calls or ()):
         try:
-            call = plain(entry)
+            call = wire.plain(entry)
         except ValueError as problem:
             raise ValueError(f"tool_calls[{place}] is not a call: {problem}") from problem
         function = call.get("function") or call.get("custom") or {}
@@ -172,8 +159,8 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
         free_form = call.get("type") == "custom"
         found.append(
             ToolCall(
-                id=text_at(call, "id"),
-                name=text_at(function, "name"),
+                id=wire.text_at(call, "id"),
+                name=wire.text_at(function, "name"),
                 arguments=function.get("input" if free_form else "arguments"),
                 free_form=free_form,
                 origin=call,
@@ -181,7 +168,7 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
         )
     legacy = data.get("function_call")
     if isinstance(legacy, Mapping):
-        name = text_at(legacy, "name")
+        name = wire.text_at(legacy, "name")
         found.append(ToolCall("", name, legacy.get("arguments"), by_position=True, origin=legacy))
     return found
 
@@ -195,7 +182,7 @@ def _write_result(data: dict[str, Any], message: Message) -> None:
     if result.name is not None:
         data["name"] = result.name
     if result.content or data.get("content"):
-        data["content"] = write_content(result.content, _write_block) if result.content else ""
+        data["content"] = wire.write_content(result.content, _write_block) if result.content else ""
 
 
 def _write_speech(data: dict[str, Any], message: Message) -> None:
@@ -203,7 +190,7 @@ def _write_speech(data: dict[str, Any], message: Message) -> None:
         p for p in message.parts if not isinstance(p, ToolCall | Reasoning) and not _is_refusal_key(p)
     )
     if content:
-        data["content"] = write_content(content, _write_block)
+        data["content"] = wire.write_content(content, _write_block)
     elif data.get("content"):
         data["content"] = None
     refusals = [part.text for part in message.parts if isinstance(part, Refusal) and _is_refusal_key(part)]
@@ -246,7 +233,7 @@ def _write_call(call: ToolCall) -> dict[str, Any]:
 
 def _write_block(part: Part) -> Any:
     if isinstance(part, Text):
-        return text_block(part)
+        return wire.text_block(part)
     if isinstance(part, Refusal) and isinstance(part.origin, Mapping):
         return {**part.origin, "refusal": part.text}
     if isinstance(part, Image) and part.origin is None:

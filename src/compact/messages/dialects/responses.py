@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.messages.dialects.wire import (
-    claim_by_blocks,
-    marks,
-    opaque_pieces,
-    owner,
-    part_pieces,
-    plain,
-    read_content,
-    role_of,
-    text_at,
-    text_block,
-    write_content,
-    write_entry,
-)
+from compact.messages.dialects import wire
 from compact.messages.message import (
     Image,
     Message,
@@ -64,7 +51,7 @@ def claim(item: Mapping[str, Any]) -> int:
         role = item.get("role")
         if not isinstance(role, str) or role == "tool" or "tool_calls" in item or "kind" in item:
             return 0
-        by_blocks = claim_by_blocks(content, NAME)
+        by_blocks = wire.claim_by_blocks(content, NAME)
         if by_blocks == 1 and isinstance(content, list | tuple) and any(_is_foreign_text(b) for b in content):
             return 0
         return 2 if kind == "message" and by_blocks and "stop_reason" not in item else by_blocks
@@ -77,35 +64,38 @@ def claim(item: Mapping[str, Any]) -> int:
 
 
 def _is_foreign_text(block: Any) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == "text" and owner(block) is None
+    return isinstance(block, Mapping) and block.get("type") == "text" and wire.owner(block) is None
 
 
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
-    data = plain(item)
+    data = wire.plain(item)
     kind = data.get("type")
     if kind is None or kind == "message":
-        parts = read_content(data.get("content"), _read_block)
-        return Message(role_of(data), parts, origin=item, **_marks(data))
+        parts = wire.read_content(data.get("content"), _read_block)
+        return Message(wire.role_of(data), parts, origin=item, **_marks(data))
     if kind in _CALLS:
         return Message("assistant", (_read_call(kind, data),), origin=item, **_marks(data))
     if kind in _OUTPUTS:
-        result = ToolResult(text_at(data, "call_id"), _read_output(data.get("output")), origin=data)
-        return Message("tool", (result,), origin=item, **marks(data))
+        result = ToolResult(wire.text_at(data, "call_id"), _read_output(data.get("output")), origin=data)
+        return Message("tool", (result,), origin=item, **wire.marks(data))
     if kind == "reasoning":
         signed = data.get("encrypted_content") is not None or data.get("id") is not None
         return Message(
-            "assistant", (Reasoning(_summary(data), signed=signed, origin=data),), origin=item, **marks(data)
+            "assistant",
+            (Reasoning(_summary(data), signed=signed, origin=data),),
+            origin=item,
+            **wire.marks(data),
         )
     if not isinstance(kind, str):
         raise ValueError(f"its 'type' is {kind!r}")
     role = "user" if kind in _USER_TYPES else "assistant"
-    return Message(role, (Opaque(kind, origin=data),), origin=item, **marks(data))
+    return Message(role, (Opaque(kind, origin=data),), origin=item, **wire.marks(data))
 
 
 def write(message: Message) -> Any:
     """See `Dialect.write`."""
-    return write_entry(message, _fill)
+    return wire.write_entry(message, _fill)
 
 
 def _fill(data: dict[str, Any], message: Message) -> None:
@@ -130,7 +120,7 @@ def _fill(data: dict[str, Any], message: Message) -> None:
 
 def pieces(item: Any) -> Iterable[Piece]:
     """See `Dialect.pieces`."""
-    data = item if type(item) is dict else plain(item)
+    data = item if type(item) is dict else wire.plain(item)
     kind = data.get("type")
     if kind is None or kind == "message":
         content = data.get("content")
@@ -138,25 +128,28 @@ def pieces(item: Any) -> Iterable[Piece]:
         if type(content) is str:
             found.append(content)
         else:
-            for part in read_content(content, _read_block):
-                found.extend(part_pieces(part))
+            for part in wire.read_content(content, _read_block):
+                found.extend(wire.part_pieces(part))
         return found
     if kind in _CALLS:
         call = _read_call(kind, data)
         return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
     if kind in _OUTPUTS:
         output = data.get("output")
-        return [text_at(data, "call_id"), *(p for part in _read_output(output) for p in part_pieces(part))]
+        return [
+            wire.text_at(data, "call_id"),
+            *(p for part in _read_output(output) for p in wire.part_pieces(part)),
+        ]
     if kind in ("reasoning", "compaction"):
         sealed = data.get("encrypted_content")
         return [_summary(data), *([Sealed(len(sealed))] if isinstance(sealed, str) else [])]
     if kind == "image_generation_call" and isinstance(data.get("result"), str):
         return [Image(data["result"])]
-    return opaque_pieces(data)
+    return wire.opaque_pieces(data)
 
 
 def _marks(data: Mapping[str, Any]) -> dict[str, bool]:
-    found = marks(data)
+    found = wire.marks(data)
     if data.get("status") in ("incomplete", "failed"):
         found["aborted"] = True
     return found
@@ -165,8 +158,8 @@ def _marks(data: Mapping[str, Any]) -> dict[str, bool]:
 def _read_call(kind: str, data: Mapping[str, Any]) -> ToolCall:
     name, field = _CALLS[kind]
     return ToolCall(
-        id=text_at(data, "call_id"),
-        name=text_at(data, "name") or name,
+        id=wire.text_at(data, "call_id"),
+        name=wire.text_at(data, "name") or name,
         arguments=data.get(field, data.get(f"{field}s")),
         free_form=kind != "function_call",
         origin=data,
@@ -193,7 +186,7 @@ def _summary(data: Mapping[str, Any]) -> str:
 
 
 def _read_output(output: Any) -> tuple[Part, ...]:
-    return (_read_block(output),) if isinstance(output, Mapping) else read_content(output, _read_block)
+    return (_read_block(output),) if isinstance(output, Mapping) else wire.read_content(output, _read_block)
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -210,12 +203,12 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
 
 
 def _write_content(parts: tuple[Part, ...], text_kind: str) -> Any:
-    return write_content(parts, lambda part: _write_block(part, text_kind))
+    return wire.write_content(parts, lambda part: _write_block(part, text_kind))
 
 
 def _write_block(part: Part, text_kind: str) -> Any:
     if isinstance(part, Text):
-        return text_block(part, text_kind)
+        return wire.text_block(part, text_kind)
     if isinstance(part, Refusal) and isinstance(part.origin, Mapping):
         return {**part.origin, "refusal": part.text}
     if isinstance(part, Image) and part.origin is None:

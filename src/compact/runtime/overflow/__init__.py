@@ -2,7 +2,7 @@
 
     layers     an error and what it was raised from, outermost first (evidence.py)
     names      codes, types and class names: `context_length_exceeded`, `ContextWindowExceededError` (wording.py)
-    wording    sentences that say that a prompt does not fit, in any provider's words (wording.py)
+    wording    sentences that say that a prompt does not fit, in any provider's words (compact.errors)
     numbers    which number in them is the limit and which the request (numbers.py)
 
 The outermost layer that says anything decides: a disconnect that was raised from an overflow is a disconnect.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from compact.errors import CompactError
+from compact.errors import CompactError, says_overflow
 from compact.runtime.overflow import evidence, numbers, wording
 from compact.runtime.overflow.evidence import Evidence
 
@@ -85,7 +85,7 @@ def _verdict(layer: Evidence) -> bool | None:
         return True
     if layer.statuses & wording.OTHER_STATUSES or wording.says_another_error(text):
         return False
-    if wording.says_overflow(text):
+    if says_overflow(text):
         found = numbers.read(text)
         # A reply longer than the window fits no window: what was sent is not the problem.
         return not (found.limit and found.output and found.output >= found.limit)
@@ -100,5 +100,5 @@ def _overflow(layer: Evidence) -> Overflow:
 
 def _headline(layer: Evidence) -> str:
     """The shortest text that says it: an exception's own text repeats the body's, with more around it."""
-    telling = [text for text in layer.texts if wording.says_overflow(text)] or layer.texts or [*layer.names]
+    telling = [text for text in layer.texts if says_overflow(text)] or layer.texts or [*layer.names]
     return " ".join(min(telling, key=len, default="").split())[:500].rstrip(". ")

@@ -13,6 +13,7 @@ from compact.engine.effects import adrive, drive
 from compact.engine.line import Call
 from compact.events import Recovery
 from compact.messages import hygiene
+from compact.runtime.models import Models, rules_for
 from compact.runtime.overflow.surviving import (
     Learn,
     Learned,
@@ -20,9 +21,12 @@ from compact.runtime.overflow.surviving import (
     Request,
     Send,
     Tell,
+    input_tokens,
     is_coroutine_function,
     surviving,
 )
+from compact.runtime.session_cache import Session
+from compact.tokens import Meter
 
 ModelCall: TypeAlias = Callable[[Any], Any]
 """The host's own call: takes the messages to send, returns the provider's reply or a coroutine that does."""
@@ -32,19 +36,18 @@ ModelCall: TypeAlias = Callable[[Any], Any]
 class ModelCalling:
     """A host's model call, and what the manager lends to it."""
 
+    session: Session
     call: Call
+    model: str | None
+    """None: the configured one."""
     model_call: ModelCall
-    count: Callable[[Any], int]
-    """Counts a request with these messages."""
-    step: Callable[[], int]
-    """The session's newest step."""
-    learn: Callable[[Learn], Learned]
+    models: Models
     emit: Callable[[Recovery], None]
     redact: Callable[[str], str]
     settings: RecoveryConfig
 
-    def run(self, preflight: Callable[[Call], Any]) -> tuple[Any, Request]:
-        """Return the reply and the request that it answers, on the caller's thread."""
+    def run(self, preflight: Callable[[Call], Any]) -> Any:
+        """Return the model's reply, on the caller's thread."""
 
         def serve(effect: Any) -> Any:
             match effect:
@@ -58,9 +61,9 @@ class ModelCalling:
         reply, request = drive(surviving(self.settings, self.redact), serve)
         if isinstance(reply, _Stopped):
             raise reply.problem
-        return reply, request
+        return self._note_reply(reply, request)
 
-    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> tuple[Any, Request]:
+    async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> Any:
         """`run` for an event loop. A model call that is not a coroutine function runs in a thread."""
 
         async def serve(effect: Any) -> Any:
@@ -75,14 +78,22 @@ class ModelCalling:
         reply, request = await adrive(surviving(self.settings, self.redact), serve)
         if isinstance(reply, _Stopped):
             raise RuntimeError("model_call raised StopIteration") from reply.problem
-        return reply, request
+        return self._note_reply(reply, request)
+
+    @property
+    def _meter(self) -> Meter:
+        return self.models.meter(self.model)
 
     def _call_for(self, effect: Prepare) -> Call:
         return replace(self.call, fit=effect.fit, without_model=effect.without_model, note=effect.note)
 
     def _request(self, messages: Any) -> Request:
-        ready = hygiene.sendable(messages, self.call.dialect)
-        return Request(ready, self.count(ready), self.step())
+        call, window = self.call, self.models.window(self.model).tokens
+        ready = hygiene.sendable(messages, call.dialect)
+        estimate = self._meter.estimate(
+            ready, call.tools, system=call.system, dialect=call.dialect, max_tokens=window
+        )
+        return Request(ready, estimate.total, self.session.state.step)
 
     def _send(self, messages: Any) -> Any:
         reply = self._call_model(messages)
@@ -109,10 +120,34 @@ class ModelCalling:
 
     def _note(self, effect: Learn | Tell) -> Learned | None:
         if isinstance(effect, Learn):
-            return self.learn(effect)
+            return self._learn(effect)
         limit = effect.overflow.limit
         self.emit(Recovery(attempt=effect.attempt, action=effect.action, learned_limit=limit))
         return None
+
+    def _learn(self, effect: Learn) -> Learned:
+        meter, session, learned = self._meter, self.session, self.models.learned
+        overflow, tokens = effect.overflow, effect.request.tokens
+        if overflow.input is not None:
+            session.correct(overflow.input, tokens, meter.factor)
+        learned.take(meter.model, session.id, overflow, tokens)
+        window, most = self.models.window(self.model), learned.most(meter.model)
+        rules = rules_for(self.models.config, learned.usable(meter.model, session.id, window))
+        return Learned(
+            window=window.tokens,
+            budget=rules.correct(session.correction).budget,
+            most=None if most is None else int(most / session.correction),
+        )
+
+    def _note_reply(self, reply: Any, request: Request) -> Any:
+        session, meter = self.session, self._meter
+        session.request = request.messages
+        self.models.learned.note_answer(meter.model, session.id, request.tokens)
+        counted = input_tokens(reply)
+        if counted is not None:
+            # Not `observe`: another call of the session may have been prepared since this one was sent.
+            session.correct(counted, request.tokens, meter.factor)
+        return reply
 
 
 @dataclass(frozen=True, slots=True)

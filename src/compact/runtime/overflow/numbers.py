@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from compact.runtime.overflow.wording import plain
+from compact.errors import plain_wording
 
 Role: TypeAlias = Literal["limit", "requested", "input", "output"]
 
@@ -80,7 +80,7 @@ class Numbers:
 
 def read(text: str) -> Numbers:
     """The numbers of an error's text. What contradicts itself (a request within its limit) is left out."""
-    said = plain(text)
+    said = plain_wording(text)
     if "maxlength" in said:
         return Numbers()  # a schema's word: characters
     added = _SUM.search(said.replace(",", ""))

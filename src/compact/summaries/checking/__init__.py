@@ -1,1 +1,1 @@
-"""Whether a summary may stand for what it replaces, checked by code."""
+"""Checks by code whether a summary may replace the history it stands for."""

@@ -1,4 +1,4 @@
-"""What a text names exactly: paths, ids, numbers. And whether the text that it is about contains them. Pure."""
+"""The exact things that a text names: paths, ids, numbers. And whether its source contains them. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TICKET = r"\b[A-Z][A-Z0-9]{1,9}-\d+\b"
 _MIXED = r"(?<![\w-])#?(?=[\w-]*[A-Za-z])(?=(?:[\w-]*?\d){3})[A-Za-z0-9_-]{6,}(?![\w-])"
 _ID = re.compile(rf"{_UUID}|{_HEX}|{_TICKET}|{_MIXED}")
 _MEASURE = re.compile(r"\d[\d_]*-?(?:[a-z]{1,3}|[a-z]+)", re.IGNORECASE)
-"""A number with its unit or the word that it counts: `5000ms`, `1000-line`."""
+"""A number with its unit or the thing it counts: `5000ms`, `1000-line`."""
 _STANDARD = re.compile(
     r"(?:utf|sha|iso|rfc|gpt|http|aes|rsa|pep|base|int|uint|float|cp|es|md)[-_]?\d+\w*", re.IGNORECASE
 )
@@ -43,7 +43,7 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _LONG_NUMBER = 4
-"""A number of so many digits is a claim by itself; a shorter one only when it is labelled."""
+"""A number with this many digits is a claim by itself; a shorter one only if it is labelled."""
 
 
 def words_of(message: Message) -> Iterator[str]:
@@ -77,7 +77,7 @@ def ids_in(text: str) -> list[str]:
 
 
 def numbers_in(text: str) -> list[str]:
-    """The numbers that are claims: labelled ones, and those of four digits or more. Without separators."""
+    """The numbers that are claims, without separators: labelled ones, and those of four digits or more."""
     labelled = [_plain_number(match.group(1)) for match in _LABELLED.finditer(text)]
     long = [
         plain
@@ -87,19 +87,19 @@ def numbers_in(text: str) -> list[str]:
     return list(dict.fromkeys([*labelled, *long]))
 
 
-class Source:
-    """The text that a summary is about. Looking things up in it is quick, however long it is."""
+class SourceText:
+    """The text that a summary is about, indexed so that lookups are fast however long it is."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.text = "\n".join(texts)
 
     @classmethod
-    def of(cls, messages: Sequence[Message], *others: str) -> Source:
-        """The source that these messages and other texts make together."""
+    def of(cls, messages: Sequence[Message], *others: str) -> SourceText:
+        """The source made of these messages and other texts."""
         return cls([*(text for message in messages for text in words_of(message)), *others])
 
-    def invented_in(self, sentence: str) -> list[str]:
-        """The paths, ids and numbers of a sentence that do not stand in the source, in its own spelling."""
+    def find_invented(self, sentence: str) -> list[str]:
+        """The paths, ids and numbers in a sentence that are not in the source, as the sentence spells them."""
         paths = paths_in(sentence)
         missing = [path for path in paths if not self._has_path(path)]
         rest = _without(sentence, paths)
@@ -133,7 +133,7 @@ class Source:
         parts = [part for part in wanted.split("/") if part]
         if not parts or self._has_part(wanted):
             return True
-        # A folder and a file that stand apart in the source (`cd src`, `open a.py`) may be named together.
+        # A folder and a file that the source names separately (`cd src`, `open a.py`) may be named together.
         joined = (("/".join(parts[:n]), "/".join(parts[n:])) for n in range(1, len(parts)))
         if any(self._has_part(head) and self._has_part(tail) for head, tail in joined):
             return True
@@ -149,7 +149,7 @@ class Source:
         whole, point, decimals = number.partition(".")
         if not point:
             return False
-        # Rounded: 0.8534 for 0.85342.
+        # A rounded number is fine: 0.8534 for 0.85342.
         close = 0.5 * 10 ** -len(decimals) + 1e-12
         value = float(number)
         return any(
@@ -160,7 +160,7 @@ class Source:
 
 
 def _as_path(token: str) -> str:
-    """The path or address that a token is, without the line number behind it; empty when it is none."""
+    """The token as a path or address, without a line number behind it; empty if it is none."""
     token = _PLACE.sub("", token.strip("*_").rstrip(".:!?*_")).rstrip(".:")
     if not token or _PATTERN_SIGNS.intersection(token) or "..." in token:
         return ""

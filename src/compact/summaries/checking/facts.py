@@ -1,6 +1,6 @@
-"""What a session must not forget and code can find: files, ids, errors, the next step. Pure.
+"""Facts that a summary must not lose and that code can find: files, ids, errors, the next step. Pure.
 
-They are added to a summary that left them out, as far as there is room.
+If a summary left them out, they are appended to it as far as there is room.
 """
 
 from __future__ import annotations
@@ -10,19 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compact.messages import Message
+from compact.messages.cues import INTENT, TROUBLE
 from compact.messages.markers import is_pointer
 from compact.summaries.checking.claims import ids_in
 from compact.summaries.checking.verification import gives_orders
+from compact.summaries.extracting.session_reading import flat, read
 
 HEADING = "## Facts"
-_PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "filePath")
-_ERROR = re.compile(
-    r"(?:error|exception|\bfailed|failure|fatal|traceback|panic|denied|not found|cannot)\b", re.IGNORECASE
-)
-_NEXT = re.compile(
-    r"\b(?:next|now i|now let|let me|i[’']ll|i will|i need to|i should|then i|remaining|todo|to do)\b",
-    re.IGNORECASE,
-)
 _SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n+")
 _MOST = 12
 _ERRORS = 3
@@ -33,7 +27,7 @@ _ID_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What code found, newest first."""
+    """What code found in a session, newest first."""
 
     changed: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
@@ -43,19 +37,13 @@ class Facts:
 
 
 def facts_of(messages: Sequence[Message], write_tools: Collection[str]) -> Facts:
-    """The facts of these messages."""
-    changed: list[str] = []
-    read: list[str] = []
-    for message in reversed(messages):
-        for call in reversed(message.calls):
-            arguments = call.parsed_arguments() or {}
-            for path in (arguments.get(key) for key in _PATH_KEYS):
-                if isinstance(path, str) and path.strip() and "\n" not in path and not is_pointer(path):
-                    (changed if call.name in write_tools else read).append(path.strip())
-    written = tuple(dict.fromkeys(changed))
+    """Find the facts of these messages. A call of a `write_tools` changes the file that it names."""
+    reading = read(messages, range(len(messages)))
+    changed, looked_at = reading.writes(write_tools), reading.reads(write_tools)
+    newest = list(dict.fromkeys(done.path for done in reversed(reading.done)))
     return Facts(
-        changed=written,
-        read=tuple(path for path in dict.fromkeys(read) if path not in written),
+        changed=tuple(path for path in newest if path in changed),
+        read=tuple(path for path in newest if path in looked_at),
         ids=tuple(dict.fromkeys(_ids(messages))),
         errors=tuple(dict.fromkeys(_errors(messages))),
         next_step=_next_step(messages),
@@ -63,7 +51,7 @@ def facts_of(messages: Sequence[Message], write_tools: Collection[str]) -> Facts
 
 
 def appendix(facts: Facts, body: str, room: int, count: Callable[[str], int]) -> str:
-    """What `body` does not mention, under a heading of its own; empty when there is nothing, or no room for it."""
+    """What `body` does not mention, under a heading of its own; empty if there is nothing, or no room for it."""
     said = " ".join(body.lower().split())
     room -= count(HEADING) + 2
     lines: list[str] = []
@@ -92,7 +80,7 @@ def _fitting_line(
 
 
 def _unsaid(found: Iterable[str], said: str, *, by_name: bool) -> list[str]:
-    """What was not said; a file is known by its name, an error by its beginning."""
+    """What was not said. A file is recognised by its name, an error by its beginning."""
 
     def key(text: str) -> str:
         short = text.rstrip("/").rpartition("/")[2] if by_name else text[:60]
@@ -102,7 +90,7 @@ def _unsaid(found: Iterable[str], said: str, *, by_name: bool) -> list[str]:
 
 
 def _ids(messages: Sequence[Message]) -> Iterator[str]:
-    """Ids out of what people and the model wrote: a tool's output is full of others that nobody needs."""
+    """Ids in what people and the model wrote. Tool outputs are full of others that nobody needs."""
     for message in reversed(messages):
         if message.role in ("user", "assistant") and not message.results:
             yield from (name for name in reversed(ids_in(message.text)) if len(name) <= _ID_CHARS)
@@ -113,13 +101,13 @@ def _errors(messages: Sequence[Message]) -> Iterator[str]:
         for result in reversed(message.results):
             if is_pointer(result.text):
                 continue
-            line = next((line for line in result.text.splitlines() if _ERROR.search(line)), "")
+            line = next((line for line in result.text.splitlines() if TROUBLE.search(line)), "")
             if line and not gives_orders(line):
-                yield _shortened(line)
+                yield flat(line, _CHARS)
 
 
 def _next_step(messages: Sequence[Message]) -> str:
-    """What the model last said that it would do, if it said so not long ago; else the last that it said."""
+    """What the model recently said it would do, or else the last thing that it said."""
     said = [message.text for message in messages if message.role == "assistant" and message.text.strip()]
     newest = [
         text
@@ -127,9 +115,4 @@ def _next_step(messages: Sequence[Message]) -> str:
         for text in reversed(_SENTENCES.split(words))
         if text.strip()
     ]
-    return _shortened(next(filter(_NEXT.search, newest), newest[0] if newest else ""))
-
-
-def _shortened(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _CHARS else f"{flat[: _CHARS - 3]}..."
+    return flat(next(filter(INTENT.search, newest), newest[0] if newest else ""), _CHARS)

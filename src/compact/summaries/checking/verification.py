@@ -1,7 +1,7 @@
-"""Whether a text may stand for the history that it replaces. Checked by code, whoever wrote it. Pure.
+"""Checks whether a text may replace the history it stands for, whoever wrote it. Pure.
 
-A text with a defect is no summary. A sentence that names what the input did not contain is struck; when too many are,
-the rest is not trusted either.
+A text with a defect is rejected. A sentence that names something the input does not contain is struck; if too many are
+struck, the rest is not trusted either.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from compact.summaries.checking.claims import Source
+from compact.summaries.checking.claims import SourceText
 
 Defect: TypeAlias = Literal[
     "empty",  # nothing, or too little to be a summary
     "reasoning_only",  # the model thought and did not answer
     "tool_call",  # the model called a tool instead of answering
     "refusal",
-    "error_text",  # an error message in the place of an answer
-    "html",  # a page: a proxy answered, not a model
-    "loop",  # the same again and again
-    "echo",  # the input, copied
-    "unrelated",  # hardly a word of it stands in the input: it is about something else
-    "unchanged",  # the previous summary, as if nothing had happened since
-    "too_long",  # over the tokens it was given, or cut off there
+    "error_text",  # an error message instead of an answer
+    "html",  # a web page: a proxy answered, not a model
+    "loop",  # the same text again and again
+    "echo",  # a copy of the input
+    "unrelated",  # hardly any of its words occur in the input
+    "unchanged",  # the previous summary, word for word
+    "too_long",  # over its token limit, or cut off there
     "sections",  # headings that were asked for are missing
     "invented",  # too many sentences name what the input does not contain
 ]
 
 STRUCK_SHARE = 0.25
-"""When more than this share of the sentences had to be struck, the rest is not trusted."""
+"""If more than this share of the sentences is struck, the rest is not trusted."""
 _MISSING_SECTIONS = 4
-"""One section in this many may be missing: a model leaves out what it has nothing to say about."""
+"""One in this many sections may be missing: a model leaves out what it has nothing to say about."""
 _ECHO_SHARE = 0.6
-"""So much of a model's text may stand in the input word for word. Quotes are good; a copy is no summary."""
+"""The share of a model's text that may be verbatim input. Quotes are good; a copy is not a summary."""
 _HOST_ECHO_SHARE = 0.95
 _ECHO_RUN = 8
 _ECHO_WORDS = 60
@@ -47,14 +47,14 @@ _DISTINCT_RUNS = 0.5
 _LOOP_CHARS = 400
 _LOOP_DEFLATED = 0.12
 _SHORT_WORDS = 120
-"""Refusals and error messages are short; a long text that begins like one may be about one."""
+"""Refusals and error messages are short. A longer text that begins like one may be about one."""
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 5
 _RELATED_SHARE = 0.25
-"""Of the longer words of a model's text, so many at least begin like a word of the input. Other languages differ: low."""
+"""The least share of a text's longer words that must begin like a word of the input. Low, because languages differ."""
 _RELATED_WORDS = 20
 _KNOWN_WORDS = 100
-"""An input of fewer different words says too little to tell."""
+"""An input with fewer different words is too small to judge by."""
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -67,7 +67,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _REFUSAL_ELSEWHERE = re.compile(
-    # German, French, Spanish, Chinese, Japanese. Without an excuse, what cannot be done has to be the summary itself.
+    # German, French, Spanish, Chinese, Japanese. Without an apology, what is refused must be the summary itself.
     r"(?:(?:es )?tut mir (?:sehr |wirklich )?leid|entschuldigung|entschuldigen sie|als (?:ki|sprachmodell)\b).{0,80}"
     r"\b(?:kann|darf|möchte|werde|könnte)\b.{0,80}\bnicht\b|"
     r"(?:leider )?(?:ich )?(?:kann|darf|werde)(?: ich)?\b.{0,80}\bnicht (?:weiter)?(?:helfen|zusammenfassen|unterstützen|erfüllen|"
@@ -117,11 +117,11 @@ _LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 _STEM = 5
 _PLAIN_WORD = re.compile(r"\w+")
 _SIGNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Scripts that put no spaces between words: Thai and its neighbours, Japanese, Chinese."""
+"""Scripts without spaces between words: Thai and its neighbours, Japanese, Chinese."""
 _UNSPACED = re.compile(f"[{_SIGNS}]")
 _SIGN_OR_WORD = re.compile(f"[{_SIGNS}]|[^\\s{_SIGNS}]+")
 _WORD_SIGNS = 2
-"""So many signs of such a script stand for a word, about."""
+"""About this many characters of such a script make a word."""
 _SMALL_WORDS = frozenset(
     {"and", "or", "the", "of", "to", "in", "a", "an", "taken", "key", "current", "so", "far"}
 )
@@ -129,31 +129,31 @@ _SMALL_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found: the text as it may be used, or the defect that forbids it."""
+    """The result of a check: the text as it may be used, or the defect that forbids it."""
 
     text: str
     defect: Defect | None = None
     why: str = ""
     struck: tuple[str, ...] = ()
-    """Sentences that were taken out of the text: each named something that the input did not contain."""
+    """Sentences that were removed, because they name something that the input does not contain or give orders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a text has to be."""
+    """What a text must be to pass."""
 
-    source: Source
-    """What it is about: everything that it may name."""
+    source: SourceText
+    """Everything that it may name."""
     limit: int
     count: Callable[[str], int]
     sections: tuple[str, ...] | None = None
-    """The headings that were asked for; None: a host's own summarizer wrote it, in a form of its own."""
+    """The headings that were asked for; None if a host's own summarizer wrote it in a form of its own."""
     previous: str = ""
     input_tokens: int = 0
 
 
 def verify(text: str, expected: Expected, *, cut_off: bool = False, refused: bool = False) -> Verdict:
-    """The verdict on a text that wants to stand for history. `cut_off`: the model was stopped at its token limit."""
+    """Check a text that is to replace history. `cut_off` means that the model was stopped at its token limit."""
     body = without_reasoning(text)
     found = _unusable(text, body, refused, expected)
     if found is None and (cut_off or expected.count(body) > expected.limit):
@@ -163,28 +163,28 @@ def verify(text: str, expected: Expected, *, cut_off: bool = False, refused: boo
         found = "sections", f"missing: {', '.join(missing)}"
     if found is not None:
         return Verdict(body, *found)
-    return _struck(body, expected.source)
+    return _strike_inventions(body, expected.source)
 
 
 def without_reasoning(text: str) -> str:
-    """A reply without the thinking that some models put in front of it. Thinking that never ends is all of it."""
+    """Remove the thinking that some models put before their reply. Thinking that never ends is all of the reply."""
     return _THOUGHT.sub("", text).strip()
 
 
 def gives_orders(text: str) -> bool:
-    """Whether a text speaks like an instruction to a model. In a tool's output or a summary nobody may."""
+    """Whether a text reads like an instruction to a model, which no tool output or summary may give."""
     return _ORDER.search(text) is not None
 
 
-def orders_marked(text: str, mark: str) -> str:
-    """The text with a mark before each line that gives orders."""
+def mark_orders(text: str, mark: str) -> str:
+    """Put a mark before each line that gives orders."""
     if not gives_orders(text):
         return text
     return "\n".join(mark + line if gives_orders(line) else line for line in text.splitlines())
 
 
 def missing_sections(text: str, sections: Sequence[str]) -> list[str]:
-    """The sections without a heading, when they are more than may be missing; else none."""
+    """The sections without a heading, if there are more than may be missing; otherwise none."""
     headings = [
         _plain_words(next(filter(None, match.groups()), ""))
         for line in text.splitlines()
@@ -216,16 +216,16 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
     if not _content(body):
         return "empty", "headings and nothing else"
     if sum(map(str.isalnum, body)) < _LEAST_LETTERS:
-        return "empty", "a sign or two are no summary"
+        return "empty", "one or two characters are not a summary"
     if _TOOL_CALL.match(body):
         return "tool_call", f"it begins {body[:40]!r}"
     if expected.sections is not None and words < _LEAST_WORDS:
-        return "empty", f"{words} words are no summary"
+        return "empty", f"{words} words are not a summary"
     return _unrelated(body, expected) or _echo(body, expected)
 
 
 def _loop(body: str) -> str:
-    """What a text says again and again; empty when it does not."""
+    """What a text repeats again and again; empty if it does not."""
     lines = Counter(" ".join(line.split()) for line in body.splitlines() if _words_in(line) > 2)
     line, times = lines.most_common(1)[0] if lines else ("", 0)
     if times >= _LOOP_LINES:
@@ -241,7 +241,7 @@ def _loop(body: str) -> str:
 
 
 def _repeated_run(parts: Sequence[str], parts_in_word: int) -> tuple[str, ...]:
-    """The most frequent run of a text that consists of repeated ones for the most part."""
+    """The most frequent run of a text that consists mostly of repeated runs."""
     if len(parts) < _LOOP_WORDS * parts_in_word:
         return ()
     runs = _runs(parts, _LOOP_RUN * parts_in_word)
@@ -249,7 +249,7 @@ def _repeated_run(parts: Sequence[str], parts_in_word: int) -> tuple[str, ...]:
 
 
 def _words_in(text: str) -> int:
-    """How many words a text has, about: where no spaces part them, so many signs are one."""
+    """Approximate word count. In scripts without spaces, every `_WORD_SIGNS` characters count as one word."""
     rest, signs = _UNSPACED.subn(" ", text)
     return len(rest.split()) + signs // _WORD_SIGNS
 
@@ -262,7 +262,7 @@ def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:
     if len(said) < _RELATED_WORDS or len(known) < _KNOWN_WORDS:
         return None
     share = len(said & known) / len(said)
-    return ("unrelated", f"{share:.0%} of its words stand in the input") if share < _RELATED_SHARE else None
+    return ("unrelated", f"{share:.0%} of its words occur in the input") if share < _RELATED_SHARE else None
 
 
 def _stems(text: str) -> set[str]:
@@ -274,19 +274,19 @@ def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
     if len(said) < _ECHO_WORDS:
         return None
     known = set(_runs(_PLAIN_WORD.findall(_TAG.sub(" ", expected.source.text.lower())), _ECHO_RUN))
-    # A summary that is brought up to date repeats the one before it, and should.
+    # An updated summary repeats the previous one, and should.
     known -= set(_runs(_PLAIN_WORD.findall(expected.previous.lower()), _ECHO_RUN))
     runs = _runs(said, _ECHO_RUN)
     share = sum(run in known for run in runs) / len(runs)
     by_model = expected.sections is not None
-    # A host's own function may well choose sentences; only the whole input handed back is no summary.
+    # A host's own function may pick sentences; only returning the whole input is not a summary.
     whole = expected.count(body) * 2 > expected.input_tokens > 0
     if share > (_ECHO_SHARE if by_model else _HOST_ECHO_SHARE) and (by_model or whole):
-        return "echo", f"{share:.0%} of it stands in the input word for word"
+        return "echo", f"{share:.0%} of it is in the input word for word"
     return None
 
 
-def _struck(body: str, source: Source) -> Verdict:
+def _strike_inventions(body: str, source: SourceText) -> Verdict:
     lines, struck, sentences, invented = [], [], 0, []
     for line in body.splitlines():
         if not line.strip() or _HEADING.fullmatch(line):
@@ -295,7 +295,7 @@ def _struck(body: str, source: Source) -> Verdict:
         kept = []
         for sentence in _SENTENCE_ENDS.split(line):
             sentences += 1
-            names = source.invented_in(sentence)
+            names = source.find_invented(sentence)
             if names or gives_orders(sentence):
                 struck.append(sentence.strip())
                 invented += names

@@ -1,1 +1,1 @@
-"""How facts are found in a session without a model: by structure first, by cue words of several languages second."""
+"""Finds facts in a session without a model: by structure first, by cue words of several languages second."""

@@ -1,4 +1,4 @@
-"""The commands put together, and what every one of them does about errors."""
+"""The commands together, and how errors become exit codes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -31,39 +30,29 @@ from compact.tools.cli import (
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
 _COMMAND_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[2])
-"""Click's ClickException. Newer versions of typer carry click inside, older ones have it beside them."""
+"""Click's ClickException. Newer versions of typer bundle click, older ones depend on it."""
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 
 app = typer.Typer(
     name="compact",
-    help="Long LLM-agent sessions: count their tokens, check that a provider would take them, compact them.",
+    help="Long LLM-agent sessions: count their tokens, check that a provider would accept them, compact them.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("count", epilog=count.EXAMPLE)(count.command)
-app.command("check", epilog=check.EXAMPLE)(check.command)
-app.command("apply", epilog=apply.EXAMPLE)(apply.command)
-app.command("harness", epilog=harness.EXAMPLE)(harness.command)
-app.command("replay", epilog=replay.EXAMPLE)(replay.command)
-app.command("regress", epilog=regress.EXAMPLE)(regress.command)
+for _module in (count, check, apply, harness, replay, regress, view, tail, stats, demo):
+    app.command(_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(_module.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")
-app.command("view", epilog=view.EXAMPLE)(view.command)
-app.command("tail", epilog=tail.EXAMPLE)(tail.command)
-app.command("stats", epilog=stats.EXAMPLE)(stats.command)
-app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            number = version("compact-context")
-        except PackageNotFoundError:
-            number = "(not installed as a package)"
-        typer.echo(f"compact {number}")
+        from compact import __version__  # read on demand: looking it up is slow
+
+        typer.echo(f"compact {__version__}")
         raise typer.Exit
 
 
@@ -78,12 +67,12 @@ def _options(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command. Errors become one line on stderr; the exit code is returned."""
+    """Run one command and return its exit code. Errors become one line on stderr."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-        # Transcripts contain anything; a terminal that cannot show a character must not end the command.
+        # Transcripts contain any character; one that the terminal cannot show must not end the command.
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -96,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Click exits by itself, and only so, when the reader of our output is gone.
+        # Click raises SystemExit only when the reader of our output is gone.
         _drop_output()
         return _CLOSED_PIPE
     except OSError as error:
@@ -112,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _drop_output() -> None:
-    """What could not be written stays unwritten: Python tries once more when it ends, and would complain there."""
+    """Discard what could not be written. Python would try again at exit, and complain."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -121,7 +110,7 @@ def _drop_output() -> None:
 
 def _explain_usage(error: Any) -> int:
     words = str(error.format_message())
-    if words.startswith("Usage:"):  # the help that a command without arguments prints
+    if words.startswith("Usage:"):  # the help of a command without arguments
         sys.stderr.write(words + "\n")
         return BAD_INPUT
     context = getattr(error, "ctx", None)

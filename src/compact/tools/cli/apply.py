@@ -1,4 +1,4 @@
-"""`compact apply`: a transcript compacted, and what that did."""
+"""`compact apply`: compact a transcript, and report what that did."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from compact.archive import to_line
 from compact.config import CompactConfig
 from compact.errors import CompactError, ConfigError, MessageError, MissingExtra, TranscriptError
 from compact.runtime.manager import CompactManager
-from compact.tools.cli.compaction import Compaction, compact_session
-from compact.tools.cli.files import check_outputs, tokens_of, write_output
-from compact.tools.cli.report import compaction_json, print_compaction
-from compact.tools.cli.shared import (
+from compact.tools.cli.compaction import Compaction, compact_session, print_compaction
+from compact.tools.cli.inputs import errors_named, sessions_of
+from compact.tools.cli.options import (
     FileArgument,
+    ForceOption,
     JsonOption,
     LenientOption,
-    console,
-    named,
-    print_json,
-    sessions_of,
+    ModelOption,
+    RootOption,
+    WindowOption,
+    parse_tokens,
 )
-from compact.tools.transcripts import Session
+from compact.tools.cli.outputs import check_outputs, write_output
+from compact.tools.cli.printing import console, print_json
+from compact.tools.transcripts import RecordedSession
 
 EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
 
@@ -37,100 +39,87 @@ def command(
     file: FileArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Where the result goes: .json, .jsonl, and .gz of each."
-        ),
+        typer.Option("--output", "-o", metavar="OUT", help="Result file: .json or .jsonl, also with .gz."),
     ] = None,
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Which session, if the file has several.")
+        str | None, typer.Option(metavar="ID", help="Session id, if the file has several sessions.")
     ] = None,
-    window: Annotated[
-        str | None, typer.Option(metavar="TOKENS", help="The context window: 32k, 32000. Else the model's.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="For this model. Else: the transcript's, the configured one."),
-    ] = None,
+    window: WindowOption = None,
+    model: ModelOption = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="compact.yaml, .yml or .json with the settings.")
+        Path | None, typer.Option(metavar="FILE", help="Settings: compact.yaml, .yml or .json.")
     ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="layered, selective or progressive, instead of a file.")
     ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="The archive's folder. Else: the configured archive."),
-    ] = None,
+    root: RootOption = None,
     manual: Annotated[
-        bool, typer.Option("--manual", help="Fold everything that may be folded, whatever the size.")
+        bool, typer.Option("--manual", help="Fold everything that is eligible, whatever the size.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
     lenient: LenientOption = False,
 ) -> None:
-    """Compact a session of a transcript, and say what went where.
+    """Compact a session of a transcript, and report what went where.
 
-    Without -o it is a trial: nothing is written, neither a result nor an archive. Exit code 1 when the session cannot be
-    made to fit.
+    Without -o this is a dry run: neither a result nor an archive is written. Exit code 1 if the session cannot be made to
+    fit.
     """
+    if config is not None and preset is not None:
+        raise typer.BadParameter("--config and --preset exclude each other: give one of them")
     if output is not None:
         check_outputs({"-o": [output]}, [each for each in (file, config) if each], force)
-    chosen = _chosen(file, session, lenient)
+    chosen = _choose(file, session, lenient)
     settings: dict[str, Any] = {}
     if model or chosen.model:
         settings["model"] = model or chosen.model
     if window is not None:
-        settings["max_context_tokens"] = tokens_of(window, "--window")
+        settings["max_context_tokens"] = parse_tokens(window, "--window")
     if output is None:
         settings["archive"] = {"adapter": "memory"}
     elif root is not None:
         settings["archive"] = {"adapter": "fs", "root": str(root)}
-    done = _compacted(_config(config, preset, settings), chosen, manual)
+    loaded = (
+        CompactConfig.load(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
+    )
+    done = _compact(loaded, chosen, manual)
     if output is not None:
-        write_output(output, _encoded(done.messages, output), force)
-    _report(done, file, output, as_json)
+        write_output(output, _encode(done.messages, output), force)
+    if as_json:
+        print_json({"file": str(file), "output": None if output is None else str(output), **done.to_json()})
+        return
+    print_compaction(console(), done)
+    if output is not None:
+        console().print(f"\nWritten to {output}", soft_wrap=True)
+    elif done.changed:
+        console().print("\nThis was a dry run: nothing was written. Add -o OUT to write the result.")
 
 
-def _compacted(config: CompactConfig, session: Session, manual: bool) -> Compaction:
+def _compact(config: CompactConfig, session: RecordedSession, manual: bool) -> Compaction:
     with CompactManager(config) as manager:
         try:
-            return compact_session(manager, session, manual)
-        except MessageError as error:
-            raise named(session, error) from error
-        except (ConfigError, MissingExtra):
+            with errors_named(session):
+                return compact_session(manager, session, manual)
+        except (ConfigError, MessageError, MissingExtra):
             raise
         except CompactError as error:
             sys.stderr.write(f"compact: session {session.id}: {error}\n")
             raise typer.Exit(1) from error
 
 
-def _report(done: Compaction, file: Path, output: Path | None, as_json: bool) -> None:
-    if as_json:
-        out = None if output is None else str(output)
-        print_json({"file": str(file), "output": out, **compaction_json(done)})
-        return
-    print_compaction(console(), done)
-    if output is not None:
-        console().print(f"\nWritten to {output}", soft_wrap=True)
-    elif done.changed:
-        console().print("\nThis was a trial: nothing was written. Add -o OUT to write the result.")
-
-
-def _chosen(file: Path, wanted: str | None, lenient: bool) -> Session:
-    """The session of that id, or the only one.
+def _choose(file: Path, wanted: str | None, lenient: bool) -> RecordedSession:
+    """Find the session of that id, or the only one.
 
     Raises:
-        TranscriptError: the file has no such session, or several and none was named.
+        TranscriptError: the file has no such session, or has several and no id was given.
     """
     ids: list[str] = []
-    only: Session | None = None
     for found in sessions_of(file, lenient):
         if found.id == wanted:
             return found
         ids.append(found.id)
-        only = found if len(ids) == 1 else None
-    if wanted is None and only is not None:
-        return only
+    if wanted is None and len(ids) == 1:
+        return found
     names = ", ".join(ids[:_NAMES_SHOWN])
     more = f" and {len(ids) - _NAMES_SHOWN} more" if len(ids) > _NAMES_SHOWN else ""
     if wanted is None:
@@ -140,16 +129,8 @@ def _chosen(file: Path, wanted: str | None, lenient: bool) -> Session:
     raise TranscriptError(what, hint=hint, path=str(file))
 
 
-def _config(file: Path | None, preset: str | None, settings: dict[str, Any]) -> CompactConfig:
-    if file is not None and preset is not None:
-        raise typer.BadParameter("--config and --preset cannot stand together: give one of them")
-    return (
-        CompactConfig.load(file, **settings) if preset is None else CompactConfig.preset(preset, **settings)
-    )
-
-
-def _encoded(messages: Sequence[Any], file: Path) -> bytes:
-    """A JSON list with one message a line, or bare lines; packed if the name says so."""
+def _encode(messages: Sequence[Any], file: Path) -> bytes:
+    """Write messages as a JSON list or as JSON lines, gzipped if the file name says so."""
     lines = [to_line(message) for message in messages]
     name = file.name.lower()
     if name.removesuffix(".gz").endswith(".jsonl"):

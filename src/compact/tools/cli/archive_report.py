@@ -1,4 +1,4 @@
-"""What `compact archive` prints, and the facts it prints them from."""
+"""What `compact archive` prints, and the facts behind it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rich.console import Console
 from compact.archive import Archive, Defect, FileInfo, Pruned
 from compact.archive.recall import Hit, LinePattern
 from compact.errors import ArchiveError
-from compact.tools.cli.shared import counted, label, number, one_line, print_table, prose, table
+from compact.tools.cli.printing import count_of, one_line, print_table, printable
+from compact.tools.viewer.steps import StepRow, step_row
 
 _ID_CHARS = 60
 _LINE_CHARS = 500
@@ -24,37 +25,23 @@ class SessionRow:
 
     session_id: str
     folder: str
-    """Where it lies in the archive. An id that holds a secret is masked, so only this tells such sessions apart."""
+    """Its folder in the archive. Ids that contain a secret are masked, so only this tells such sessions apart."""
     steps: int
     newest_step_at: str | None
     outputs: int
     bytes: int
-    """Of its outputs and conversations."""
-    problem: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """A step of a session."""
-
-    step: int
-    committed_at: str | None
-    dialect: str | None
-    messages: int | None
-    bytes: int | None
-    """Of the transcript."""
-    pruned_at: str | None
+    """Total size of its outputs and conversations."""
     problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """A summary, and what it stands for."""
+    """A summary, and what it replaces."""
 
     step: int
     first: int
     last: int
-    """The messages of the step's transcript that it covers, counted from 1; what was kept may stand between."""
+    """The range of the step's messages that it covers, counted from 1. Kept messages may lie in between."""
     messages: int
     tokens: int
     strategy: str
@@ -63,8 +50,8 @@ class SummaryRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
-    """All about a session."""
+class SessionDetails:
+    """Everything about a session."""
 
     session_id: str
     steps: list[StepRow]
@@ -74,8 +61,8 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line that matches."""
+class MatchingLine:
+    """A line that matches a pattern."""
 
     session_id: str
     path: str
@@ -84,11 +71,11 @@ class Line:
     column: int
     """Where the match starts, counted from 0."""
     text: str
-    """The line, or what surrounds the match in a long one."""
+    """The line, or the text around the match if the line is long."""
 
 
 def session_row(archive: Archive, folder: str, session_id: str) -> SessionRow:
-    """A session in the list; what cannot be read is said, not raised."""
+    """Describe a session for the list. If it cannot be read, `problem` says why."""
     steps: list[int] = []
     files: list[FileInfo] = []
     newest = problem = None
@@ -103,11 +90,14 @@ def session_row(archive: Archive, folder: str, session_id: str) -> SessionRow:
     return SessionRow(session_id, folder, len(steps), newest, outputs, size, problem)
 
 
-def session_details(archive: Archive, session_id: str) -> Details:
-    """All about a session."""
-    steps = [_step_row(archive, session_id, step) for step in archive.steps(session_id)]
+def session_details(archive: Archive, session_id: str) -> SessionDetails:
+    """Describe a session in full."""
+    folder = archive.folder(session_id)
+    steps = [step_row(archive, folder, step) for step in archive.steps(session_id)]
     summaries = [row for step in steps for row in _summary_rows(archive, session_id, step)]
-    return Details(session_id, steps, summaries, archive.files(session_id), len(archive.events(session_id)))
+    return SessionDetails(
+        session_id, steps, summaries, archive.files(session_id), len(archive.events(session_id))
+    )
 
 
 def _summary_rows(archive: Archive, session_id: str, row: StepRow) -> Iterator[SummaryRow]:
@@ -127,8 +117,10 @@ def _summary_rows(archive: Archive, session_id: str, row: StepRow) -> Iterator[S
         )
 
 
-def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: LinePattern) -> Iterator[Line]:
-    """The matching lines of all readable files of some sessions, whose ids are given by folder."""
+def matching_lines(
+    archive: Archive, sessions: Mapping[str, str], pattern: LinePattern
+) -> Iterator[MatchingLine]:
+    """Search all readable files of some sessions, whose ids are given by folder."""
     for folder, session_id in sessions.items():
         for info in archive.listing_in(folder).files:
             text = archive.read_text_in(folder, info.path)
@@ -136,147 +128,90 @@ def matching_lines(archive: Archive, sessions: Mapping[str, str], pattern: LineP
             for match in pattern.matches(text):
                 lines = lines or text.split("\n")
                 shown = _around(lines[match.line], match.column)
-                yield Line(session_id, info.path, match.line + 1, match.column, shown)
+                yield MatchingLine(session_id, info.path, match.line + 1, match.column, shown)
 
 
 def print_sessions(out: Console, rows: list[SessionRow]) -> None:
-    """The list of sessions."""
+    """Print the list of sessions."""
     if not rows:
         out.print("The archive is empty")
         return
-    made = table(
-        label("session"), number("steps"), label("newest step"), number("outputs"), number("bytes"), prose("")
-    )
-    for row in rows:
-        made.add_row(
-            one_line(row.session_id, _ID_CHARS),
-            f"{row.steps:,}",
-            row.newest_step_at or "-",
-            f"{row.outputs:,}",
-            f"{row.bytes:,}",
-            row.problem or "",
-        )
-    print_table(out, made)
+    columns = ("session:60", ">steps", "newest step", ">outputs", ">bytes", "~")
+    cells = [
+        (row.session_id, row.steps, row.newest_step_at or "-", row.outputs, row.bytes, row.problem)
+        for row in rows
+    ]
+    print_table(out, columns, cells)
 
 
-def print_details(out: Console, details: Details) -> None:
-    """One session."""
-    counts = ", ".join(
-        [
-            counted(len(details.steps), "step"),
-            counted(len(details.files), "file"),
-            counted(details.events, "event"),
-        ]
-    )
+def print_details(out: Console, details: SessionDetails) -> None:
+    """Print one session."""
+    sizes = {"step": len(details.steps), "file": len(details.files), "event": details.events}
+    counts = ", ".join(count_of(number, noun) for noun, number in sizes.items())
     out.print(f"Session {one_line(details.session_id, _ID_CHARS)}: {counts}")
     if details.steps:
-        made = table(
-            number("step"),
-            label("committed"),
-            label("dialect"),
-            number("messages"),
-            number("bytes"),
-            prose(""),
-        )
-        for row in details.steps:
-            remark = row.problem or (f"pruned {row.pruned_at}" if row.pruned_at else "")
-            messages = "-" if row.messages is None else f"{row.messages:,}"
-            size = "-" if row.bytes is None else f"{row.bytes:,}"
-            made.add_row(str(row.step), row.committed_at or "-", row.dialect or "-", messages, size, remark)
-        print_table(out, made, "Steps")
+        columns = (">step", "committed", "dialect", ">messages", ">bytes", "~")
+        print_table(out, columns, map(_step_cells, details.steps), "Steps")
     if details.summaries:
-        made = table(
-            number("step"), label("covers"), number("messages"), number("tokens"), label("by"), prose("in")
-        )
-        for found in details.summaries:
-            covers = f"m{found.first} to m{found.last}"
-            made.add_row(
-                str(found.step),
-                covers,
-                f"{found.messages:,}",
-                f"{found.tokens:,}",
-                f"{found.writer}, {found.strategy}",
-                found.transcript,
-            )
-        print_table(out, made, "Summaries")
+        columns = (">step", "covers", ">messages", ">tokens", "by", "~in")
+        summaries = [(each, f"m{each.first} to m{each.last}") for each in details.summaries]
+        cells = [
+            (str(s.step), covers, s.messages, s.tokens, f"{s.writer}, {s.strategy}", s.transcript)
+            for s, covers in summaries
+        ]
+        print_table(out, columns, cells, "Summaries")
     if details.files:
-        made = table(number("bytes"), label("file"))
-        for info in details.files:
-            made.add_row(f"{info.size:,}", info.path)
-        print_table(out, made, "Files")
+        print_table(out, (">bytes", "file"), [(info.size, info.path) for info in details.files], "Files")
 
 
-def print_lines(lines: Iterable[Line]) -> bool:
-    """Matching lines as `grep -n` prints them; False when there are none."""
+def _step_cells(row: StepRow) -> tuple[str | int | None, ...]:
+    remark = row.problem or (f"pruned {row.pruned_at}" if row.pruned_at else "")
+    facts = (row.committed_at, row.dialect, row.messages, row.bytes)
+    return (str(row.step), *("-" if fact is None else fact for fact in facts), remark)
+
+
+def print_lines(lines: Iterable[MatchingLine]) -> bool:
+    """Print matching lines as `grep -n` does; return False if there are none."""
     found = False
     for line in lines:
         found = True
         place = f"{one_line(line.session_id, _ID_CHARS)}{line.path}:{line.line}"
-        sys.stdout.write(f"{place}:{_printable(line.text)}\n")
+        sys.stdout.write(f"{place}:{printable(line.text)}\n")
     return found
 
 
 def print_hits(hits: list[Hit]) -> None:
-    """Passages, best first."""
+    """Print passages, best first."""
     for rank, hit in enumerate(hits, 1):
         message = "" if hit.message is None else f", message {hit.message}"
         sys.stdout.write(f"{rank}. {hit.path}:{hit.first_line}-{hit.last_line}{message}\n")
         for row in hit.text.removesuffix("\n").split("\n"):
-            sys.stdout.write(f"   {_printable(row)}\n")
+            sys.stdout.write(f"   {printable(row)}\n")
     if not hits:
-        sys.stdout.write("Nothing holds any of these words\n")
+        sys.stdout.write("No passage has any of these words\n")
 
 
 def print_problems(out: Console, sessions: int, problems: list[Defect]) -> None:
-    """What is not as it was written."""
-    if not problems:
-        out.print(f"{counted(sessions, 'session')}: everything is as it was written")
-        return
-    out.print(f"{counted(sessions, 'session')}: {counted(len(problems), 'problem')}")
-    made = table(label("what"), label("where"), prose("why"))
-    for problem in problems:
-        made.add_row(
-            problem.code, one_line(problem.key, 2 * _ID_CHARS), one_line(problem.message, _LINE_CHARS)
-        )
-    print_table(out, made)
+    """Print what differs from what was written."""
+    found = count_of(len(problems), "problem") if problems else "everything is as it was written"
+    out.print(f"{count_of(sessions, 'session')}: {found}")
+    if problems:
+        rows = [(each.code, each.key, each.message) for each in problems]
+        print_table(out, ("what", "where:120", "~why:500"), rows)
 
 
 def print_removed(out: Console, removed: list[Pruned], refused: dict[str, str], dry_run: bool) -> None:
-    """What was removed, or would be."""
-    records = counted(sum(len(each.keys) for each in removed), "record")
+    """Print what was removed, or would be."""
+    records = count_of(sum(len(each.keys) for each in removed), "record")
     size = sum(each.bytes for each in removed)
     out.print(f"{'Would remove' if dry_run else 'Removed'} {records}, {size:,} bytes")
     for each in removed:
         what = "outputs" if each.step is None else f"step {each.step}"
-        out.print(f"  {one_line(each.session_id, _ID_CHARS)}: {what}, {counted(len(each.keys), 'record')}")
+        out.print(f"  {one_line(each.session_id, _ID_CHARS)}: {what}, {count_of(len(each.keys), 'record')}")
     for session_id, why in refused.items():
         out.print(f"  {one_line(session_id, _ID_CHARS)} was left as it is: {one_line(why, _LINE_CHARS)}")
-
-
-def _step_row(archive: Archive, session_id: str, step: int) -> StepRow:
-    try:
-        found = archive.step(session_id, step)
-    except ArchiveError as error:
-        return StepRow(step, None, None, None, None, None, error.message)
-    transcript = found.files["transcript"]
-    return StepRow(
-        step=step,
-        committed_at=found.committed_at,
-        dialect=found.dialect,
-        messages=transcript.lines,
-        bytes=transcript.bytes,
-        pruned_at=found.pruned_at,
-        problem=None,
-    )
 
 
 def _around(line: str, column: int) -> str:
     start = max(0, column - _BEFORE_MATCH) if len(line) > _LINE_CHARS else 0
     return line[start : start + _LINE_CHARS]
-
-
-def _printable(line: str) -> str:
-    """A line without characters that could steer a terminal."""
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)

@@ -1,4 +1,4 @@
-"""`compact check`: would a provider take it?"""
+"""`compact check`: would a provider accept it?"""
 
 from __future__ import annotations
 
@@ -7,19 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from compact.errors import MessageError
 from compact.messages.legality import violations
-from compact.tools.cli.report import print_violations
-from compact.tools.cli.shared import (
-    DialectOption,
-    FileArgument,
-    JsonOption,
-    LenientOption,
-    console,
-    named,
-    print_json,
-    sessions_of,
-)
+from compact.tools.cli.inputs import errors_named, sessions_of
+from compact.tools.cli.options import DialectOption, FileArgument, JsonOption, LenientOption
+from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
 
 EXAMPLE = "Example: compact check session.jsonl --no-in-flight"
 
@@ -28,29 +19,31 @@ def command(
     file: FileArgument,
     in_flight: Annotated[
         bool,
-        typer.Option(
-            help="Whether the newest calls may still wait for their results: fine in a history, not in a request."
-        ),
+        typer.Option(help="Whether the newest calls may lack results: fine in a history, not in a request."),
     ] = True,
     dialect: DialectOption = None,
     as_json: JsonOption = False,
     lenient: LenientOption = False,
 ) -> None:
-    """Check that a provider would take a transcript. Exit code 1 and a list of reasons when not."""
+    """Check whether a provider would accept a transcript. Exit code 1 and a list of reasons if not."""
     out = console()
     legal = True
     records: list[dict[str, Any]] = []
     for session in sessions_of(file, lenient):
-        try:
+        with errors_named(session):
             found = violations(session.messages, dialect or session.dialect, in_flight)
-        except MessageError as error:
-            raise named(session, error) from error
         legal = legal and not found
         if as_json:
             record = {"session": session.id, "messages": len(session.messages), "legal": not found}
             records.append(record | {"violations": [asdict(violation) for violation in found]})
-        else:
-            print_violations(out, session.id, len(session.messages), found)
+            continue
+        verdict = count_of(len(found), "violation") if found else "legal"
+        out.print(
+            f"Session {one_line(session.id, 60)}: {count_of(len(session.messages), 'message')}, {verdict}"
+        )
+        if found:
+            rows = [(str(each.index), each.rule, each.message) for each in found]
+            print_table(out, (">message", "rule", "~why:400"), rows)
     if as_json:
         print_json({"file": str(file), "legal": legal, "sessions": records})
     if not legal:

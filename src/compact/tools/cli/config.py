@@ -1,4 +1,4 @@
-"""`compact config`: the effective settings, and whether a file is right."""
+"""`compact config`: show the effective settings, and check a settings file."""
 
 from __future__ import annotations
 
@@ -11,46 +11,33 @@ from pydantic import SecretStr
 
 from compact.config import CompactConfig, Setting, yaml_text
 from compact.errors import ConfigError
-from compact.tools.cli.shared import (
-    JsonOption,
-    console,
-    counted,
-    label,
-    print_json,
-    print_table,
-    prose,
-    table,
-)
+from compact.tools.cli.options import JsonOption
+from compact.tools.cli.printing import console, count_of, print_json, print_table
 
 app = typer.Typer(help="Show and check settings.", no_args_is_help=True, rich_markup_mode=None)
 
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
-_DEFAULT = "default"
 
 
 @app.command("show", epilog="Example: compact config show compact.yaml")
 def show(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE", help="compact.yaml, .yml or .json; else that of the current directory, if any."
-        ),
+        typer.Argument(metavar="FILE", help="Settings file. Default: compact.yaml in the current directory."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show every setting, its effective value, and where that came from."""
     config = CompactConfig.load(file)
     ignored = config.ignored_variables()
-    rows = [row._replace(value=_masked(row.value)) for row in config.explain()]
+    rows = [row._replace(value=_mask(row.value)) for row in config.explain()]
     if as_json:
         settings = {row.path: {"value": row.value, "source": row.source} for row in rows}
         print_json({"settings": settings, "ignored_variables": ignored})
         return
     out = console()
-    made = table(label("setting"), prose("value"), prose("from"))
-    for row in rows:
-        made.add_row(row.path, yaml_text(row.value), "" if row.source == _DEFAULT else row.source)
-    print_table(out, made)
+    cells = [(row.path, yaml_text(row.value), "" if row.source == "default" else row.source) for row in rows]
+    print_table(out, ("setting", "~value", "~from"), cells)
     for variable in ignored:
         out.print(f"{variable} is ignored: it is not a setting")
 
@@ -60,7 +47,7 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="compact.yaml, .yml or .json")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a configuration file. Exit code 1 and a list of what is wrong when it is not right."""
+    """Check a settings file. Exit code 1 and a list of problems if it has any."""
     problems: list[dict[str, str]] = []
     given: list[Setting] = []
     try:
@@ -76,13 +63,13 @@ def check(
             "\n".join([f"{file}: {len(problems)} wrong", *(f"  {p['problem']}" for p in problems)])
         )
     else:
-        console().print(f"{file}: right, {counted(len(given), 'setting')}")
+        console().print(f"{file}: right, {count_of(len(given), 'setting')}")
     if problems:
         raise typer.Exit(1)
 
 
-def _masked(value: Any) -> Any:
-    """A value without the password of an address, and asterisks for a token."""
+def _mask(value: Any) -> Any:
+    """Hide tokens, and passwords in addresses."""
     if isinstance(value, SecretStr):
         return str(value)
     return _PASSWORD.sub("***@", value) if isinstance(value, str) else value

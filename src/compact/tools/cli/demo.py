@@ -1,37 +1,30 @@
-"""`compact demo`: the whole job on a real session: replayed, compacted, verified, reported."""
+"""`compact demo`: the whole job on a real session: replay, compact, verify, report."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from importlib.resources import as_file, files
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from compact.archive import Archive
 from compact.config import CompactConfig
+from compact.messages import dialects
 from compact.runtime.manager import CompactManager
 from compact.tokens.prices import built_in
-from compact.tools.cli.compaction import Compaction, compact_session
-from compact.tools.cli.report import compaction_json, print_levels, print_sizes, print_stages
-from compact.tools.cli.shared import (
-    JsonOption,
-    console,
-    counted,
-    label,
-    number,
-    one_line,
-    print_json,
-    print_table,
-    table,
-)
-from compact.tools.replay import Job, Played, Policy, Summary, play, summarize
+from compact.tools.cli.compaction import Compaction, compact_session, print_levels, print_sizes, print_stages
+from compact.tools.cli.options import JsonOption
+from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.replay import Job, Policy, Summary, model_calls, play, summarize, summary_cells
 from compact.tools.replay.page import as_html
-from compact.tools.transcripts import Session, read_sessions
+from compact.tools.transcripts import RecordedSession, read_sessions
 
 EXAMPLE = "Example: compact demo"
 
@@ -41,20 +34,10 @@ SUMMARY_LINES = 6
 LINE_CHARS = 76
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
-    """What was checked of a compaction and its archive."""
-
-    restored: int
-    """Messages that the archive gives back as they were before the first step."""
-    damaged: int
-    """Records of the archive that do not match their checksum."""
-
-
 def command(as_json: JsonOption = False) -> None:
-    """Replay, compact and verify the real coding session that comes with compact, and write a report.
+    """Replay, compact and verify the real coding session that ships with compact, and write a report.
 
-    The archive and the report stay in a new temporary folder, to be looked at.
+    The archive and the report stay in a new temporary folder, for you to look at.
     """
     session = demo_session()
     folder = Path(tempfile.mkdtemp(prefix="compact-demo-"))
@@ -65,88 +48,82 @@ def command(as_json: JsonOption = False) -> None:
     selective = CompactConfig.preset("selective", model=MODEL, max_context_tokens=WINDOW)
     policies = [Policy("default", config), Policy("selective", selective)]
     played = play(Job(file="compact demo", session=session, policies=policies, prices=built_in()))
+    summaries, calls = summarize([played]), len(played.calls)
     page.write_text(as_html([played]), encoding="utf-8", errors="replace")
     with CompactManager(config) as manager:
-        steps = _compacted(manager, session)
-        verified = _verify(manager.archive, session)
+        steps = _compact(manager, session)
+        found = manager.archive.restore(session.id, 1).messages
+        restored = sum(a == b for a, b in zip(found, session.messages, strict=True))
+        damaged = len(manager.archive.verify(session.id))
+    total = len(session.messages)
     if as_json:
-        _print_json(session, played, steps, verified, root, page)
+        print_json(
+            {
+                "origin": ORIGIN,
+                "root": str(root),
+                "report": str(page),
+                "restored": restored == total,
+                "damaged": damaged,
+                "replay": [asdict(summary) for summary in summaries],
+                "steps": [done.to_json() for done in steps],
+            }
+        )
         return
     out = console()
-    _print_replay(out, played)
+    _print_replay(out, summaries, calls)
     _print_compaction(out, steps)
-    _print_verified(out, session, played, verified)
-    _print_next(out, root, page)
+    out.print("\nVerified", style="bold")
+    how = "each as it was" if restored == total else "the rest masked"
+    out.print(f"  restored from the archive: {restored} of {total} messages, {how}")
+    out.print(f"  records of the archive that are damaged: {damaged}")
+    fine = sum(run.passed for run in played.runs)
+    out.print(f"  runs whose {calls} requests are all legal and within the budget: {fine} of {len(policies)}")
+    out.print("\nThe report, for a browser", style="bold")
+    out.print(f"  {page}", soft_wrap=True)
+    out.print("\nTry next", style="bold")
+    out.print(f"  {program()} view {root}", soft_wrap=True)
+    out.print(f"  {program()} replay YOUR.jsonl --report report.html", soft_wrap=True)
 
 
-def demo_session() -> Session:
-    """The session that comes with compact."""
+def demo_session() -> RecordedSession:
+    """Read the session that ships with compact."""
     with as_file(files("compact.tools.cli") / "demo_session.jsonl.gz") as path:
         (session,) = read_sessions(path)
     return replace(session, id="demo")
 
 
-def _compacted(manager: CompactManager, session: Session) -> list[Compaction]:
-    """The session in one go; by hand too, if pointers were enough and there is no summary to show yet."""
+def relive(manager: CompactManager, session: RecordedSession, *, pause_s: float = 0.0) -> list[Any]:
+    """Send a session through a manager with one preflight for each call of its model; return the last context."""
+    context: list[Any] = []
+    for arrived in arrivals(session):
+        context = list(manager.preflight(session.id, [*context, *arrived], **session.request))
+        if pause_s:
+            time.sleep(pause_s)
+    return context
+
+
+def arrivals(session: RecordedSession) -> Iterator[list[Any]]:
+    """Yield what is new before each call of the model: its last message, and all that came after it."""
+    messages = session.messages
+    _, neutral = dialects.read(messages, session.dialect)
+    for start, stop in pairwise(sorted({0, *model_calls(neutral), len(messages)})):
+        yield messages[start:stop]
+
+
+def _compact(manager: CompactManager, session: RecordedSession) -> list[Compaction]:
+    """Compact the session. If pointers are enough, compact it by hand too, so that there is a summary to show."""
     first = compact_session(manager, session)
     if first.summary is not None:
         return [first]
     return [first, compact_session(manager, replace(session, messages=first.messages), manual=True)]
 
 
-def _verify(archive: Archive, session: Session) -> _Verified:
-    found = archive.restore(session.id, 1).messages
-    restored = sum(a == b for a, b in zip(found, session.messages, strict=True))
-    return _Verified(restored, len(archive.verify(session.id)))
-
-
-def _print_json(
-    session: Session,
-    played: Played,
-    steps: Sequence[Compaction],
-    verified: _Verified,
-    root: Path,
-    page: Path,
-) -> None:
-    print_json(
-        {
-            "origin": ORIGIN,
-            "root": str(root),
-            "report": str(page),
-            "restored": verified.restored == len(session.messages),
-            "damaged": verified.damaged,
-            "replay": [asdict(summary) for summary in summarize([played])],
-            "steps": [compaction_json(done) for done in steps],
-        }
-    )
-
-
-def _print_replay(out: Console, played: Played) -> None:
-    summaries = summarize([played])
+def _print_replay(out: Console, summaries: Sequence[Summary], calls: int) -> None:
     out.print(
-        f"{ORIGIN}\nIts {counted(len(played.calls), 'model call')} played again, for {MODEL} with {WINDOW:,} tokens:\n"
+        f"{ORIGIN}\nIts {count_of(calls, 'model call')} played again, for {MODEL} with {WINDOW:,} tokens:\n"
     )
-    rows = table(
-        label(""), *map(number, ("input tokens", "saved", "steps", "too long", "cost", "with cache"))
-    )
-    first = summaries[0]
-    without = (f"{first.input_tokens_without:,}", "", "", f"{first.over_window_without}")
-    rows.add_row(
-        "without compaction", *without, _money(first.cost_without), _money(first.cost_without_cached)
-    )
-    for summary in summaries:
-        rows.add_row(*_policy_row(summary))
-    print_table(out, rows)
-
-
-def _policy_row(summary: Summary) -> tuple[str, ...]:
-    numbers = (
-        f"{summary.input_tokens:,}",
-        f"{summary.saved:.0%}",
-        f"{summary.steps}",
-        f"{summary.over_budget}",
-    )
-    return (summary.policy, *numbers, _money(summary.cost), _money(summary.cost_cached))
+    columns = ("policy", ">input tokens", ">saved", ">steps", ">over window", ">cost", ">with cache")
+    print_table(out, columns, summary_cells(summaries, columns))
 
 
 def _print_compaction(out: Console, steps: Sequence[Compaction]) -> None:
@@ -163,7 +140,7 @@ def _print_compaction(out: Console, steps: Sequence[Compaction]) -> None:
     if last is not first:
         out.print("\nPointers were enough, so there it stopped. Asked to go on, it also folds")
         folded = last.before.messages - last.after.messages + 1
-        out.print(f"{counted(folded, 'message')} into a summary, which begins:")
+        out.print(f"{count_of(folded, 'message')} into a summary, which begins:")
     else:
         out.print("\nThe summary begins:")
     for line in last.summary.splitlines()[:SUMMARY_LINES]:
@@ -171,32 +148,8 @@ def _print_compaction(out: Console, steps: Sequence[Compaction]) -> None:
     out.print("  ...")
 
 
-def _print_verified(out: Console, session: Session, played: Played, verified: _Verified) -> None:
-    total, calls = len(session.messages), len(played.calls)
-    runs = played.runs
-    fine = sum(run.passed for run in runs)
-    out.print("\nVerified", style="bold")
-    how = "each as it was" if verified.restored == total else "the rest masked"
-    out.print(f"  restored from the archive: {verified.restored} of {total} messages, {how}")
-    out.print(f"  records of the archive that are damaged: {verified.damaged}")
-    out.print(f"  runs whose {calls} requests are all legal and within the budget: {fine} of {len(runs)}")
-
-
-def _print_next(out: Console, root: Path, page: Path) -> None:
-    program = _program()
-    out.print("\nThe report, for a browser", style="bold")
-    out.print(f"  {page}", soft_wrap=True)
-    out.print("\nTry next", style="bold")
-    out.print(f"  {program} view {root}", soft_wrap=True)
-    out.print(f"  {program} replay YOUR.jsonl --report report.html", soft_wrap=True)
-
-
-def _money(dollars: float | None) -> str:
-    return "" if dollars is None else f"${dollars:,.2f}"
-
-
-def _program() -> str:
-    """The command as a reader of the demo can type it."""
+def program() -> str:
+    """Name the command as a reader of the demo can type it."""
     if shutil.which("compact"):
         return "compact"
     script = Path(sys.executable).with_name("compact")

@@ -10,90 +10,65 @@ from typing import Annotated, Any
 import typer
 
 from compact.messages import to_json
-from compact.tools.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
-from compact.tools.cli.shared import (
-    JsonOption,
-    LenientOption,
-    console,
-    counted,
-    label,
-    number,
-    one_line,
-    print_table,
-    prose,
-    report_skipped,
-    table,
-)
+from compact.tools.cli.inputs import report_skipped, transcripts_in
+from compact.tools.cli.options import ForceOption, JsonOption, LenientOption, ReportOption, parse_tokens
+from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
+from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_table
 from compact.tools.harness import HarnessConfig, stabilize, validate_turns
 from compact.tools.harness.config import DEFAULT_BUDGET
-from compact.tools.harness.files import sources_of
 from compact.tools.harness.scenarios import run_scenarios
+from compact.tools.harness.sources import sources_of
 from compact.tools.harness.writing import WRITERS, SessionReport, as_json
 
 EXAMPLE = "Example: compact harness session.jsonl --budget 8k --pii standard --report report.html"
 
 DETAILS_SHOWN = 10
 SESSIONS_SHOWN = 40
-_WORDS = 300
+_DETAIL_CHARS = 300
 
 
 def command(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="FILE...", help="Artifacts, transcripts of any known format, or folders of them."
-        ),
+        typer.Argument(metavar="FILE...", help="Artifacts, transcripts, or folders of them."),
     ] = None,
     budget: Annotated[
-        str, typer.Option(metavar="TOKENS", help="The most the context may cost: 8k, 8000.")
+        str, typer.Option(metavar="TOKENS", help="Maximum size of the context: 8k, 8000.")
     ] = str(DEFAULT_BUDGET),
-    keep_messages: Annotated[
-        int, typer.Option(metavar="N", help="How many of the newest messages always stay.")
-    ] = 2,
+    keep_messages: Annotated[int, typer.Option(metavar="N", help="Newest messages that always stay.")] = 2,
     pii: Annotated[
         str,
         typer.Option(
             metavar="RULE",
             help="digits (3 or more in a row), standard (personal data and secrets), none, a registered rule's name, "
-            "or a YAML file of rules. System and task artifacts are never changed: a hit in one fails the check.",
+            "or a YAML file of rules. System and task artifacts are never changed; a match in one fails the check.",
         ),
     ] = "digits",
-    pii_allow: Annotated[
-        str, typer.Option(metavar="KINDS", help="Kinds that the check leaves out, for example system,task.")
-    ] = "",
+    pii_allow: Annotated[str, typer.Option(metavar="KINDS", help="Kinds to skip, such as system,task.")] = "",
     heuristic: Annotated[
-        str, typer.Option(metavar="NAME", help="newest_first, conversation_first, or a registered one.")
+        str, typer.Option(metavar="NAME", help="newest_first, conversation_first, or a registered name.")
     ] = "newest_first",
     check: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="One more check, registered by name. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Another registered check. Repeatable.")
     ] = None,
     every_turn: Annotated[
-        bool,
-        typer.Option(
-            "--every-turn", help="Assemble every earlier turn too, and compare its authority by hash."
-        ),
+        bool, typer.Option("--every-turn", help="Also check system and task artifacts in every earlier turn.")
     ] = False,
     turns: Annotated[
         bool,
         typer.Option(
             "--turns",
-            help="The sessions of a file are the requests of one session as they were sent, turn by turn: check them "
-            "as they are, and compare their system prompts with the first one's by hash.",
+            help="Treat the sessions of a file as the requests of one session, turn by turn: check them unchanged, and "
+            "compare their system prompts with the first one's by hash.",
         ),
     ] = False,
-    model: Annotated[str, typer.Option(metavar="NAME", help="Whose tokens are counted.")] = "gpt-4o",
-    report: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="OUT", help="Write the report: .json, .md or .html. Repeatable."),
-    ] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="Count tokens for this model.")] = "gpt-4o",
+    report: ReportOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Write the stabilized artifacts, as JSON."),
+        Path | None, typer.Option("--output", "-o", metavar="OUT", help="Write the stabilized artifacts.")
     ] = None,
-    scenarios: Annotated[
-        bool, typer.Option("--scenarios", help="Run the four key scenarios instead of files.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    scenarios: Annotated[bool, typer.Option("--scenarios", help="Run the four key scenarios.")] = False,
+    force: ForceOption = False,
     as_json_: JsonOption = False,
     lenient: LenientOption = False,
 ) -> None:
@@ -101,15 +76,22 @@ def command(
 
     Exit code 0: every check of every session passed. 1: one failed. 2: bad input or usage.
     """
-    _check_usage(files, scenarios=scenarios, turns=turns, every_turn=every_turn, report=report, output=output)
-    if scenarios or not files:
+    if scenarios and (files or report or output or turns or every_turn):
+        raise typer.BadParameter("--scenarios stands alone: it reads no FILE and writes no report")
+    if turns and output:
+        raise typer.BadParameter("--turns and -o exclude each other: requests are checked unchanged")
+    if turns and every_turn:
+        raise typer.BadParameter("--turns and --every-turn exclude each other: the turns are given")
+    if scenarios:
         _run_scenarios()
         return
+    if not files:
+        raise typer.BadParameter("name a FILE, or use --scenarios")
     chosen = transcripts_in(files)
     check_endings(report or [], WRITERS)
     check_outputs({"--report": report or [], "-o": [output] if output else []}, chosen, force)
     settings = HarnessConfig(
-        budget=tokens_of(budget, "--budget"),
+        budget=parse_tokens(budget, "--budget"),
         keep_messages=keep_messages,
         pii=pii,
         pii_allow=pii_allow,
@@ -120,10 +102,13 @@ def command(
     )
     kept: list[Any] = []
     if turns:
-        reports = [_turns(file, lenient, settings) for file in chosen]
+        reports = [_check_turns(file, lenient, settings) for file in chosen]
     else:
-        reports = list(_stabilized(chosen, lenient, settings, kept if output else None))
-    _write(reports, kept, report or [], output, force)
+        reports = list(_stabilize(chosen, lenient, settings, kept if output else None))
+    write_reports(report or [], WRITERS, reports, force)
+    if output is not None:
+        data = {"artifacts": kept[0]} if len(kept) == 1 else [{"artifacts": each} for each in kept]
+        write_output(output, (to_json(data) + "\n").encode("utf-8", "replace"), force)
     if as_json_:
         sys.stdout.write(as_json(reports))
     else:
@@ -132,31 +117,7 @@ def command(
         raise typer.Exit(1)
 
 
-def _check_usage(
-    files: Sequence[Path] | None,
-    *,
-    scenarios: bool,
-    turns: bool,
-    every_turn: bool,
-    report: Sequence[Path] | None,
-    output: Path | None,
-) -> None:
-    """Nothing, if the options go together: none is left aside without a word.
-
-    Raises:
-        BadParameter: they do not.
-    """
-    if scenarios and (files or report or output or turns or every_turn):
-        raise typer.BadParameter("--scenarios stands alone: it reads no FILE and writes no report")
-    if not scenarios and not files:
-        raise typer.BadParameter("name a FILE, or use --scenarios")
-    if turns and output:
-        raise typer.BadParameter("--turns and -o cannot stand together: requests are checked as they are")
-    if turns and every_turn:
-        raise typer.BadParameter("--turns and --every-turn cannot stand together: the turns are given")
-
-
-def _stabilized(
+def _stabilize(
     files: Sequence[Path], lenient: bool, settings: HarnessConfig, kept: list[Any] | None
 ) -> Iterator[SessionReport]:
     for file in files:
@@ -167,8 +128,8 @@ def _stabilized(
             yield SessionReport(source.file, source.session, done.report)
 
 
-def _turns(file: Path, lenient: bool, settings: HarnessConfig) -> SessionReport:
-    """The requests of one session, in one report."""
+def _check_turns(file: Path, lenient: bool, settings: HarnessConfig) -> SessionReport:
+    """Check the requests of one session, in one report."""
     turns = 0
 
     def requests() -> Iterator[Any]:
@@ -178,57 +139,42 @@ def _turns(file: Path, lenient: bool, settings: HarnessConfig) -> SessionReport:
             yield source.artifacts
 
     report = validate_turns(requests(), settings)
-    return SessionReport(str(file), f"{file.name}: {counted(turns, 'turn')}", report)
-
-
-def _write(
-    reports: Sequence[SessionReport], kept: list[Any], outs: Sequence[Path], output: Path | None, force: bool
-) -> None:
-    for out in outs:
-        words = WRITERS[out.suffix.lower()](reports)
-        write_output(out, words.encode("utf-8", "replace"), force)
-    if output is not None:
-        data = {"artifacts": kept[0]} if len(kept) == 1 else [{"artifacts": each} for each in kept]
-        write_output(output, (to_json(data) + "\n").encode("utf-8", "replace"), force)
+    return SessionReport(str(file), f"{file.name}: {count_of(turns, 'turn')}", report)
 
 
 def _print(reports: Sequence[SessionReport]) -> None:
-    out = console()
     if len(reports) == 1:
         _print_one(reports[0])
         return
-    rows = table(
-        prose("session"), *map(number, ("tokens", "budget", "kept", "dropped", "masked")), label("failed")
-    )
-    for one in [one for one in reports if not one.report.passed][:SESSIONS_SHOWN]:
-        found = one.report
-        numbers = (found.tokens, found.budget, len(found["kept"]), len(found["dropped"]), found.masked)
-        failed = ", ".join(check["name"] for check in found.checks if not check["passed"])
-        rows.add_row(one_line(one.session, 60), *(f"{each:,}" for each in numbers), failed)
-    passed = sum(one.report.passed for one in reports)
-    out.print(f"{passed:,} of {counted(len(reports), 'session')} passed")
-    if passed < len(reports):
-        print_table(out, rows, "Failed")
+    out = console()
+    failed = [one for one in reports if not one.report.passed]
+    out.print(f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed")
+    if failed:
+        columns = ("~session:60", ">tokens", ">budget", ">kept", ">dropped", ">masked", "failed")
+        rows = [(one.session, *one.numbers, one.failed_checks) for one in failed[:SESSIONS_SHOWN]]
+        print_table(out, columns, rows, "Failed")
 
 
 def _print_one(one: SessionReport) -> None:
     out, found = console(), one.report
     verdict = "passed" if found.passed else "failed"
     out.print(f"Session {one_line(one.session, 60)}: {verdict}, {found.tokens:,} of {found.budget:,} tokens")
-    rows = table(label("check"), label("result"), prose("what is wrong"))
-    for check in found.checks:
-        shown = [one_line(detail, _WORDS) for detail in check["details"][:DETAILS_SHOWN]]
-        if len(check["details"]) > DETAILS_SHOWN:
-            shown.append(f"and {len(check['details']) - DETAILS_SHOWN:,} more")
-        rows.add_row(check["name"], "passed" if check["passed"] else "FAILED", "\n".join(shown))
-    print_table(out, rows)
-    kept, dropped = found["kept"], found["dropped"]
-    out.print(f"\n{len(kept):,} kept, {len(dropped):,} dropped, {counted(found.masked, 'span')} masked")
+    checks = [
+        (check["name"], "passed" if check["passed"] else "FAILED", _details(check["details"]))
+        for check in found.checks
+    ]
+    print_table(out, ("check", "result", "~what is wrong"), checks)
+    kept, dropped = found.kept, found.dropped
+    out.print(f"\n{len(kept):,} kept, {len(dropped):,} dropped, {count_of(found.masked, 'span')} masked")
     if dropped:
-        rows = table(prose("dropped"), label("kind"), number("tokens"), prose("why"))
-        for line in sorted(dropped, key=lambda line: -line["tokens"])[:DETAILS_SHOWN]:
-            rows.add_row(one_line(line["id"], 40), line["kind"], f"{line['tokens']:,}", line["reason"])
-        print_table(out, rows, "The largest that were dropped" if len(dropped) > DETAILS_SHOWN else "")
+        largest = sorted(dropped, key=lambda line: -line["tokens"])[:DETAILS_SHOWN]
+        rows = [(line["id"], line["kind"], line["tokens"], line["reason"]) for line in largest]
+        title = "The largest that were dropped" if len(dropped) > DETAILS_SHOWN else ""
+        print_table(out, ("~dropped:40", "kind", ">tokens", "~why"), rows, title)
+
+
+def _details(details: Sequence[str]) -> str:
+    return "\n".join(one_line(line, _DETAIL_CHARS) for line in first_lines(details, DETAILS_SHOWN))
 
 
 def _run_scenarios() -> None:

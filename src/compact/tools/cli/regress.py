@@ -1,30 +1,19 @@
-"""`compact regress`: did anything get worse since the last run?"""
+"""`compact regress`: did anything get worse since an earlier run?"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from compact.tools.cli.shared import (
-    JsonOption,
-    console,
-    counted,
-    label,
-    number,
-    one_line,
-    print_json,
-    print_table,
-    prose,
-    table,
-)
-from compact.tools.replay.regress import Change, Thresholds, changes, read_report
+from compact.tools.cli.options import JsonOption
+from compact.tools.cli.printing import console, count_of, print_json, print_table
+from compact.tools.replay.regress import Allowance, Change, changes, read_report
 
 EXAMPLE = "Example: compact regress baseline.json new.json --max-tokens-growth 5"
 
-_DEFAULTS = Thresholds()
+_DEFAULTS = Allowance()
 
 
 def command(
@@ -46,10 +35,10 @@ def command(
 ) -> None:
     """Compare two reports of `compact replay` or `compact harness`.
 
-    A session, check or request that failed more often than before is always worse; tokens, cost, retention and steps may
-    change within the thresholds. Exit code 0: nothing got worse. 1: something did. 2: bad input or usage.
+    More failures of a session, check or request than before are always worse. Tokens, cost, retention and steps may change
+    within the given limits. Exit code 0: nothing got worse. 1: something did. 2: bad input or usage.
     """
-    allowed = Thresholds(
+    allowed = Allowance(
         tokens=max_tokens_growth / 100,
         cost=max_cost_growth / 100,
         retention=max_retention_loss / 100,
@@ -58,7 +47,7 @@ def command(
     found = changes(read_report(baseline), read_report(new), allowed)
     worse = [change for change in found if change.worse]
     if as_json:
-        print_json({"passed": not worse, "changes": [asdict(change) for change in found]})
+        print_json({"passed": not worse, "changes": found})
     else:
         _print(found, len(worse))
     if worse:
@@ -70,14 +59,9 @@ def _print(found: list[Change], worse: int) -> None:
     if not found:
         out.print("Nothing changed")
         return
-    out.print(f"{counted(worse, 'change')} for the worse" if worse else "Nothing got worse")
-    rows = table(
-        label(""), prose("where"), label("what"), number("before"), number("after"), number("change")
-    )
-    for change in found:
-        mark = "WORSE" if change.worse else ""
-        rows.add_row(mark, one_line(change.where, 60), change.what, *_numbers(change))
-    print_table(out, rows)
+    out.print(f"{count_of(worse, 'change')} for the worse" if worse else "Nothing got worse")
+    rows = [("WORSE" if each.worse else "", each.where, each.what, *_numbers(each)) for each in found]
+    print_table(out, ("", "~where:60", "what", ">before", ">after", ">change"), rows)
 
 
 def _numbers(change: Change) -> tuple[str, str, str]:

@@ -1,66 +1,69 @@
-"""`compact replay`: recorded sessions, played again under a policy, or several side by side."""
+"""`compact replay`: play recorded sessions again under one policy, or several side by side."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import MofNCompleteColumn, TextColumn
 
 from compact.archive import to_line
 from compact.config import CompactConfig
 from compact.errors import TranscriptError
 from compact.tokens.prices import built_in
-from compact.tools.cli.files import check_endings, check_outputs, tokens_of, transcripts_in, write_output
-from compact.tools.cli.replay_report import as_markdown, print_replay
-from compact.tools.cli.shared import JsonOption, LenientOption, console, print_json, report_skipped
-from compact.tools.replay import Played, Policy, as_data, read_prices, replay
-from compact.tools.replay.engines import engine_named
-from compact.tools.replay.page import as_html
+from compact.tools.cli.inputs import progress_bar, report_skipped, transcripts_in
+from compact.tools.cli.options import (
+    ForceOption,
+    JsonOption,
+    LenientOption,
+    ModelOption,
+    ReportOption,
+    WindowOption,
+    parse_tokens,
+)
+from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
+from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_json, print_table
+from compact.tools.replay import Played, Policy, Run, as_data, read_prices, replay, summarize, summary_cells
+from compact.tools.replay.engines import ENGINES
+from compact.tools.replay.page import as_html, as_markdown
 
 EXAMPLE = "Example: compact replay sessions/ --window 32k --compare selective --report report.html"
 
 PRESETS = ("layered", "selective", "progressive")
-_WRITERS = (".html", ".json", ".md")
+PROBLEMS_SHOWN = 10
+STEPS_SHOWN = 30
 _WORTH_A_PROCESS_BYTES = 400_000
 
 
 def command(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Transcripts of any known format, or folders of them."),
+        typer.Argument(metavar="FILE...", help="Transcripts of any supported format, or folders of them."),
     ],
     policy: Annotated[
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="compact.yaml or .json with the settings, or a preset: layered, selective, progressive. Else: the "
-            "current folder's compact.yaml, or the defaults.",
+            help="A settings file, or a preset: layered, selective, progressive. Default: compact.yaml in the current "
+            "folder, then the built-in defaults.",
         ),
     ] = None,
     compare: Annotated[
-        list[str] | None, typer.Option(metavar="POLICY", help="Another policy, side by side. Repeatable.")
+        list[str] | None, typer.Option(metavar="POLICY", help="Another policy to compare with. Repeatable.")
     ] = None,
-    window: Annotated[
-        str | None, typer.Option(metavar="TOKENS", help="The context window: 32k, 32000. Else the model's.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="For this model. Else: the transcript's, the configured one."),
-    ] = None,
+    window: WindowOption = None,
+    model: ModelOption = None,
     prices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="YAML with dollars for a million tokens, by model.")
+        Path | None, typer.Option(metavar="FILE", help="YAML with dollars per million tokens, by model.")
     ] = None,
-    report: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="OUT", help="Write the report: .html, .json or .md. Repeatable."),
-    ] = None,
+    report: ReportOption = None,
     requests: Annotated[
         Path | None,
         typer.Option(
@@ -69,51 +72,66 @@ def command(
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes. Else: one for each core.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of processes. Default: one per core.")
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="Who does the work.")] = "local",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="Engine that runs the work: local, dask, or an installed one.")
+    ] = "local",
+    force: ForceOption = False,
     as_json: JsonOption = False,
     lenient: LenientOption = False,
 ) -> None:
-    """Play recorded sessions turn by turn through the engine, with and without compaction.
+    """Play recorded sessions call by call, with and without compaction.
 
-    Tokens over time, every step, whether each request is legal and within its budget, what of it a session needed later,
-    and what it costs. Nothing is sent anywhere and no archive is written. Exit code 0: every request was fine. 1: one was
-    not. 2: bad input or usage.
+    Reports tokens over time, every step, whether each request is legal and within its budget, how much of what the
+    session needed later was kept, and the cost. Nothing is sent anywhere and no archive is written. Exit code 0: every
+    request was fine. 1: one was not. 2: bad input or usage.
     """
     chosen = transcripts_in(files)
-    check_endings(report or [], _WRITERS)
+    policies = _policies(policy, compare or [], window)
+    data = partial(as_data, policies=policies)
+    writers: dict[str, Callable[[Sequence[Played]], str]] = {
+        ".html": as_html,
+        ".json": lambda played: json.dumps(data(played), indent=1) + "\n",
+        ".md": as_markdown,
+    }
+    check_endings(report or [], writers)
     read = [*chosen, *(Path(each) for each in (policy, *(compare or []), prices) if each)]
     check_outputs({"--report": report or [], "--requests": [requests] if requests else []}, read, force)
-    policies = _policies(policy, compare or [], window)
     with _progress(len(chosen)) as on_played:
         played = replay(
             chosen,
             policies,
             prices=built_in() if prices is None else read_prices(prices),
             model=model,
-            engine=engine_named(engine),
-            workers=_useful(workers, chosen),
+            engine=ENGINES.get(engine),
+            workers=_useful_workers(workers, chosen),
             lenient=lenient,
             keep_requests=requests is not None,
             on_skipped=report_skipped,
             on_played=on_played,
         )
-    if not lenient:
-        _refuse_unplayable(played)
-    _write(played, policies, report or [], requests, force)
+    for one in played:
+        if one.error and not lenient:
+            raise TranscriptError(
+                f"cannot read {one.file}: session {one.session}: {one.error}", path=one.file
+            )
+    write_reports(report or [], writers, played, force)
+    if requests is not None:
+        write_output(requests, b"".join(_request_lines(played)), force)
     if as_json:
-        print_json(as_data(played, policies))
+        print_json(data(played))
     else:
-        print_replay(console(), played)
-    if any(one.error or not all(run.passed for run in one.runs) for one in played):
+        _print(console(), played)
+    if any(one.problems for one in played):
         raise typer.Exit(1)
 
 
 def _policies(first: str | None, others: Sequence[str], window: str | None) -> list[Policy]:
-    """The policies with their names; of two that would have the same name, the later one gets a number."""
-    settings: dict[str, Any] = {} if window is None else {"max_context_tokens": tokens_of(window, "--window")}
+    """Load the policies. If two have the same name, the later one gets a number."""
+    settings: dict[str, Any] = (
+        {} if window is None else {"max_context_tokens": parse_tokens(window, "--window")}
+    )
     found: list[Policy] = []
     for given in (first, *others):
         if given in PRESETS:
@@ -121,50 +139,21 @@ def _policies(first: str | None, others: Sequence[str], window: str | None) -> l
         else:
             config = CompactConfig.load(None if given is None else Path(given), **settings)
             name = "default" if given is None else Path(given).stem
-        taken = [policy.name for policy in found]
-        number = 2
-        while name in taken:
-            name, number = f"{name.rpartition(' ')[0] or name} {number}", number + 1
-        found.append(Policy(name, config))
+        taken = {policy.name for policy in found}
+        numbered = (f"{name} {number}" for number in count(2))
+        free = name if name not in taken else next(each for each in numbered if each not in taken)
+        found.append(Policy(free, config))
     return found
 
 
-def _refuse_unplayable(played: Sequence[Played]) -> None:
-    for one in played:
-        if one.error:
-            raise TranscriptError(
-                f"cannot read {one.file}: session {one.session}: {one.error}", path=one.file
-            )
-
-
-def _useful(workers: int | None, files: Sequence[Path]) -> int | None:
-    """One small file is done before a second process has started."""
+def _useful_workers(workers: int | None, files: Sequence[Path]) -> int | None:
+    """Stay in this process for one small file: it is done before a second process has started."""
     if workers is not None or len(files) > 1:
         return workers
     try:
         return 1 if files[0].stat().st_size < _WORTH_A_PROCESS_BYTES else None
     except OSError:
         return 1
-
-
-def _write(
-    played: Sequence[Played],
-    policies: Sequence[Policy],
-    outs: Sequence[Path],
-    requests: Path | None,
-    force: bool,
-) -> None:
-    for out in outs:
-        ending = out.suffix.lower()
-        if ending == ".html":
-            text = as_html(played)
-        elif ending == ".md":
-            text = as_markdown(played)
-        else:
-            text = json.dumps(as_data(played, policies), indent=1) + "\n"
-        write_output(out, text.encode("utf-8", "replace"), force)
-    if requests is not None:
-        write_output(requests, b"".join(_request_lines(played)), force)
 
 
 def _request_lines(played: Sequence[Played]) -> Iterator[bytes]:
@@ -176,17 +165,56 @@ def _request_lines(played: Sequence[Played]) -> Iterator[bytes]:
 
 @contextmanager
 def _progress(files: int) -> Iterator[Callable[[Played], None] | None]:
-    """How many sessions are done, on stderr, when somebody is looking."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("files"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replaying", total=files)
+    """Show on stderr how many sessions are done."""
+    with progress_bar("replaying", MofNCompleteColumn(), TextColumn("files"), total=files) as update:
+        if update is None:
+            yield None
+            return
         seen: dict[str, int] = {}
 
-        def done(one: Played) -> None:
+        def on_played(one: Played) -> None:
             seen[one.file] = seen.get(one.file, 0) + 1
-            bar.update(task, completed=len(seen) - 1, description=f"{sum(seen.values()):,} sessions replayed")
+            update(completed=len(seen) - 1, description=f"{sum(seen.values()):,} sessions replayed")
 
-        yield done
+        yield on_played
+
+
+def _print(out: Console, sessions: Sequence[Played]) -> None:
+    """Print one session with its steps, or the sums of many, and everything that went wrong."""
+    summaries = summarize(sessions)
+    calls = sum(len(played.calls) for played in sessions)
+    only = sessions[0] if len(sessions) == 1 else None
+    what = f"Session {one_line(only.session, 60)}" if only else count_of(len(sessions), "session")
+    out.print(f"{what}: {count_of(calls, 'model call')}, played again")
+    if summaries:
+        columns = ["policy:24", ">input tokens", ">saved", ">over window", ">steps", ">cost", ">with cache"]
+        columns += [">needed, kept", "requests"]
+        print_table(out, columns, summary_cells(summaries, columns), "Over all requests")
+    for run in only.runs if only else ():
+        _print_steps(out, run)
+    problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
+    if problems:
+        out.print(f"\n{count_of(len(problems), 'problem')}", style="bold")
+    for problem in first_lines(problems, PROBLEMS_SHOWN):
+        out.print(f"  {one_line(problem, 300)}")
+
+
+def _print_steps(out: Console, run: Run) -> None:
+    if not run.steps:
+        out.print(f"\n{run.policy}: nothing had to be compacted in a window of {run.window:,} tokens")
+        return
+    rows = [
+        (
+            str(step.number),
+            str(step.call + 1),
+            step.reason,
+            step.tokens_before,
+            step.tokens_after,
+            step.saved_by,
+        )
+        for step in run.steps[:STEPS_SHOWN]
+    ]
+    columns = (">step", ">call", "why", ">before", ">after", "~saved by")
+    print_table(out, columns, rows, f"{run.policy}: steps, in tokens")
+    if len(run.steps) > STEPS_SHOWN:
+        out.print(f"and {len(run.steps) - STEPS_SHOWN} more")

@@ -1,4 +1,4 @@
-"""`compact tail`: a session's events in the terminal, as they come."""
+"""`compact tail`: print a session's events as they arrive."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import typer
 
 from compact.archive import LogWatcher
 from compact.events import parse
-from compact.tools.cli.opening import RootOption, SessionArgument, check_known, opened
-from compact.tools.cli.shared import one_line
+from compact.tools.cli.archives import folders_of, open_at
+from compact.tools.cli.options import RootOption, SessionArgument
+from compact.tools.cli.printing import one_line
 from compact.tools.viewer.live import pause_between_looks
 from compact.tracing.exporters.console import line, wants_colour
 
@@ -25,16 +26,17 @@ _BROKEN_CHARS = 80
 def command(
     session: SessionArgument,
     root: RootOption = None,
-    follow: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for more, until Ctrl-C.")] = True,
+    follow: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="Wait for more events until Ctrl-C.")
+    ] = True,
     last: Annotated[
-        int | None, typer.Option("--last", "-n", metavar="N", min=0, help="Begin with the last N events.")
+        int | None, typer.Option("--last", "-n", metavar="N", min=0, help="Start with the last N events.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the lines of the log as they are.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the raw lines of the log.")] = False,
 ) -> None:
-    """Follow a session's events: one line each, with what it says and how long it took."""
-    with opened(root) as archive:
-        check_known(archive, session)
-        logs = LogWatcher(archive, [archive.folder(session)])
+    """Follow a session's events: one line each, with what happened and how long it took."""
+    with open_at(root) as archive:
+        logs = LogWatcher(archive, list(folders_of(archive, session)))
         lines = _new_lines(logs)
         _print(lines if last is None else lines[max(0, len(lines) - last) :], as_json)
         while follow:
@@ -50,12 +52,12 @@ def _print(lines: Sequence[bytes], as_json: bool) -> None:
     colour = wants_colour(sys.stdout)
     for each in lines:
         text = each.decode("utf-8", "replace")
-        sys.stdout.write((text if as_json else _told(text, colour)) + "\n")
+        sys.stdout.write((text if as_json else _format(text, colour)) + "\n")
     sys.stdout.flush()
 
 
-def _told(text: str, colour: bool) -> str:
+def _format(text: str, colour: bool) -> str:
     try:
         return line(parse(json.loads(text)).to_json(), colour)
     except (ValueError, RecursionError):
-        return f"a line that is no event: {one_line(text, _BROKEN_CHARS)}"
+        return f"not an event: {one_line(text, _BROKEN_CHARS)}"

@@ -7,14 +7,12 @@ stable.report       every check, what was kept, what was dropped and why
 
 from __future__ import annotations
 
-from compact.tools.harness.artifacts import AUTHORITY, as_artifacts
+from compact.tools.harness.artifacts import AUTHORITY, Choice, Entry, as_artifacts
 from compact.tools.harness.checks import Context
 from compact.tools.harness.config import HarnessConfig, register_check, register_heuristic, register_rule
 from compact.tools.harness.control import control_changes
-from compact.tools.harness.entries import Choice, Entry
 from compact.tools.harness.report import Report
-from compact.tools.harness.stabilizing import Stabilized, stabilize, validate
-from compact.tools.harness.turns import validate_turns
+from compact.tools.harness.stabilizing import Stabilized, stabilize, validate, validate_turns
 
 __all__ = [
     "AUTHORITY",

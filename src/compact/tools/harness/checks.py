@@ -1,4 +1,4 @@
-"""Checks: a finished context in, a sentence for everything that is wrong with it out."""
+"""Checks: each takes a finished context and returns a sentence for every problem."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compact.tools.harness.artifacts import AUTHORITY
+from compact.tools.harness.artifacts import AUTHORITY, check_artifact
 from compact.tools.harness.control import Fingerprint, differences, fingerprints, out_of_place
-from compact.tools.harness.entries import checked
 from compact.tools.harness.masking import MaskingRule
 
 if TYPE_CHECKING:
@@ -22,61 +21,58 @@ class Context:
     """What a check may look at."""
 
     artifacts: Sequence[Mapping[str, Any]]
-    """The context, in the order in which it would be sent."""
+    """The context, in the order of sending."""
     tokens: int
-    """What it costs."""
+    """Its size."""
     ids: Sequence[str]
-    """What each of its artifacts is called."""
+    """The id of each artifact."""
     sizes: Sequence[int]
-    """What each of them costs."""
+    """The size of each artifact."""
     config: HarnessConfig
     mask: MaskingRule
     authority: Sequence[Fingerprint] | None = None
-    """What the session's system and task artifacts were; None when only the context itself is known."""
+    """The session's system and task artifacts; None if only the context itself is known."""
 
 
 Check: TypeAlias = Callable[[Context], Sequence[str]]
-"""Gives what is wrong, a sentence each; nothing means passed."""
+"""Returns a sentence for each problem; none means passed."""
 
 
 def pii(context: Context) -> list[str]:
-    """No personal data anywhere, system and task included; each artifact that holds some is named."""
-    told = []
+    """Find personal data in any artifact, system and task included."""
+    problems = []
     for index, item in enumerate(context.artifacts):
-        kind = checked(item, index)
+        kind = check_artifact(item, index)
         if kind in context.config.pii_allow:
             continue
         spans = sum(context.mask(text)[1] for text in (item["content"], item.get("title") or "") if text)
         if spans:
-            advice = (
-                f"; rewrite it, or allow it: --pii-allow {kind}, pii_allow in Python"
-                if kind in AUTHORITY
-                else ""
-            )
+            advice = f"; rewrite it, or allow it: --pii-allow {kind}, pii_allow in Python"
+            advice = advice if kind in AUTHORITY else ""
             times = "1 span" if spans == 1 else f"{spans} spans"
-            told.append(f"{context.ids[index]} ({kind}) holds personal data: {times}{advice}")
-    return told
+            problems.append(f"{context.ids[index]} ({kind}) holds personal data: {times}{advice}")
+    return problems
 
 
 def budget(context: Context) -> list[str]:
-    """The context costs no more than the budget; otherwise the largest artifacts are named."""
+    """Check that the context fits the budget. If it does not, name the largest artifacts."""
     limit = context.config.budget
     if context.tokens <= limit:
         return []
-    told = [f"{context.tokens:,} tokens are {context.tokens - limit:,} more than the budget of {limit:,}"]
+    problems = [f"{context.tokens:,} tokens are {context.tokens - limit:,} more than the budget of {limit:,}"]
     order = sorted(range(len(context.sizes)), key=lambda place: (-context.sizes[place], place))
     for place in order[:_LARGEST_NAMED]:
-        kind = checked(context.artifacts[place], place)
-        told.append(f"{context.ids[place]} ({kind}) takes {context.sizes[place]:,}")
-    return told
+        kind = check_artifact(context.artifacts[place], place)
+        problems.append(f"{context.ids[place]} ({kind}) takes {context.sizes[place]:,}")
+    return problems
 
 
 def order(context: Context) -> list[str]:
-    """System, then task, then the rest; and the same ones as in the session, unaltered, each once, in their order."""
-    told = out_of_place(context.artifacts, context.ids)
+    """Check that system comes first, then task, and that both are the session's own, unaltered and complete."""
+    problems = out_of_place(context.artifacts, context.ids)
     if context.authority is not None:
-        told += differences(context.authority, fingerprints(context.artifacts, context.ids))
-    return told
+        problems += differences(context.authority, fingerprints(context.artifacts, context.ids))
+    return problems
 
 
 BUILT_IN: Mapping[str, Check] = {"pii": pii, "budget": budget, "order": order}

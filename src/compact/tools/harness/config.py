@@ -1,11 +1,12 @@
-"""The settings of the harness, and its parts by name."""
+"""The settings of the harness, and its replaceable parts by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from compact.errors import ConfigError
 from compact.redaction import Redactor
@@ -14,9 +15,41 @@ from compact.tools.harness import heuristics, masking
 from compact.tools.harness.checks import Check
 from compact.tools.harness.heuristics import Heuristic
 from compact.tools.harness.masking import MaskingRule, from_redactor, rule_from_file
-from compact.tools.harness.registry import Registry
 
 DEFAULT_BUDGET = 8_000
+
+Part = TypeVar("Part", bound=Callable[..., Any])
+
+
+class Registry(Generic[Part]):
+    """Parts of one kind by name: built in, registered in Python, or offered by the entry points of `group`."""
+
+    def __init__(self, what: str, group: str, built_in: Mapping[str, Part]) -> None:
+        self._what = what
+        self._group = group
+        self.parts = dict(built_in)
+
+    def register(self, name: str, part: Part) -> Part:
+        """Register a part under a name, and replace any other of that name."""
+        self.parts[name] = part
+        return part
+
+    def get(self, wanted: str | Part) -> Part:
+        """Look a part up by name; a part itself is returned as it is.
+
+        Raises:
+            ConfigError: there is none of that name; lists the known names.
+        """
+        if not isinstance(wanted, str):
+            return wanted
+        if wanted not in self.parts:
+            offered = {point.name: point for point in entry_points(group=self._group)}
+            if wanted not in offered:
+                known = ", ".join(sorted({*self.parts, *offered}))
+                raise ConfigError(f"there is no {self._what} {wanted!r}", hint=f"Known: {known}")
+            self.parts[wanted] = offered[wanted].load()
+        return self.parts[wanted]
+
 
 RULES: Registry[MaskingRule] = Registry("masking rule", "compact.harness.rules", masking.BUILT_IN)
 HEURISTICS: Registry[Heuristic] = Registry(
@@ -29,51 +62,45 @@ _RULE_FILES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessConfig:
-    """How a session is stabilized.
+    """How to stabilize a session.
 
     Raises:
-        ConfigError: a value is not allowed, or a name is not known; says which and what is.
-        RedactionError: a masking rule out of a file is refused.
+        ConfigError: a value is not allowed, or a name is unknown; says what is allowed.
+        RedactionError: a masking rule in a file is refused.
     """
 
     budget: int = DEFAULT_BUDGET
-    """The most tokens that the context may cost."""
+    """Maximum number of tokens in the context."""
     keep_messages: int = 2
-    """How many of the newest messages always stay."""
+    """Number of newest messages that always stay."""
     pii: str | Path | Redactor | MaskingRule = "digits"
-    """A rule's name, a file of rules, a redactor, or a function like `re.subn` that takes a text."""
+    """The name of a rule, a file of rules, a redactor, or a function from text to (masked text, spans)."""
     pii_allow: Sequence[str] = ()
-    """Kinds in which personal data is accepted by the check."""
+    """Kinds in which the check accepts personal data."""
     heuristic: str | Heuristic = "newest_first"
     checks: Sequence[str | Check] = ("pii", "budget", "order")
     model: str = "gpt-4o"
-    """Whose tokens are counted."""
+    """The model that tokens are counted for."""
     every_turn: bool = False
-    """Also assemble the context of every earlier turn, and hold its authority against the session's by hash."""
+    """Also assemble the context of every earlier turn, and compare its system and task artifacts by hash."""
 
     def __post_init__(self) -> None:
-        _require(
-            _is_whole(self.budget) and self.budget > 0, "budget", "a whole number of tokens > 0", self.budget
-        )
-        _require(
-            _is_whole(self.keep_messages) and self.keep_messages >= 0,
-            "keep_messages",
-            "a whole number >= 0",
-            self.keep_messages,
-        )
-        _require(bool(self.model), "model", "a name", self.model)
+        check_whole("budget", self.budget, 1, "a whole number of tokens > 0")
+        check_whole("keep_messages", self.keep_messages, 0, "a whole number >= 0")
+        if not self.model:
+            raise ConfigError(f"model must be a name, got {self.model!r:.80}", path="model")
         allowed: Any = self.pii_allow
         if isinstance(allowed, str):
             allowed = [kind.strip() for kind in allowed.split(",") if kind.strip()]
         object.__setattr__(self, "pii_allow", tuple(allowed))
         object.__setattr__(self, "checks", tuple(self.checks))
-        # Resolved once here, so that a wrong name is an error before any work.
+        # Resolve every name now, so that a wrong one fails before any work.
         self.masking_rule()
         self.chosen_heuristic()
         self.named_checks()
 
     def masking_rule(self) -> MaskingRule:
-        """The rule that `pii` means."""
+        """Resolve `pii`."""
         if isinstance(self.pii, Redactor):
             return from_redactor(self.pii)
         if isinstance(self.pii, Path) or (
@@ -83,28 +110,28 @@ class HarnessConfig:
         return RULES.get(self.pii)
 
     def chosen_heuristic(self) -> Heuristic:
-        """The function that `heuristic` means."""
+        """Resolve `heuristic`."""
         return HEURISTICS.get(self.heuristic)
 
     def named_checks(self) -> list[tuple[str, Check]]:
-        """The checks with their names, in order."""
+        """Resolve `checks`, with their names, in order."""
         return [
             (check if isinstance(check, str) else _name_of(check), CHECKS.get(check)) for check in self.checks
         ]
 
 
 def register_rule(name: str, rule: MaskingRule) -> MaskingRule:
-    """Makes a masking rule known under a name, for `HarnessConfig(pii=name)` and `--pii NAME`."""
+    """Register a masking rule under a name, for `HarnessConfig(pii=name)` and `--pii NAME`."""
     return RULES.register(name, rule)
 
 
 def register_heuristic(name: str, heuristic: Heuristic) -> Heuristic:
-    """Makes a truncation heuristic known under a name."""
+    """Register a truncation heuristic under a name."""
     return HEURISTICS.register(name, heuristic)
 
 
 def register_check(name: str, check: Check) -> Check:
-    """Makes a check known under a name."""
+    """Register a check under a name."""
     return CHECKS.register(name, check)
 
 
@@ -112,10 +139,11 @@ def _name_of(check: Callable[..., Any]) -> str:
     return getattr(check, "__name__", type(check).__name__)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def check_whole(path: str, value: Any, least: int, allowed: str) -> None:
+    """Check a setting that is a whole number.
 
-
-def _require(fine: bool, path: str, allowed: str, given: Any) -> None:
-    if not fine:
-        raise ConfigError(f"{path} must be {allowed}, got {given!r:.80}", path=path)
+    Raises:
+        ConfigError: the value is not a whole number, or too small.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{path} must be {allowed}, got {value!r:.80}", path=path)

@@ -1,4 +1,4 @@
-"""A JSON list that is too long for memory, item by item."""
+"""Read a JSON list item by item, so that it need not fit in memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 _CHUNK_BYTES = 1 << 18
 _NEAR_THE_END = 16
-"""An error this close to the end of what was read may only mean that the rest is missing."""
+"""An error this close to the end of the buffer may only mean that the rest is still unread."""
 _BLANK = " \t\r\n"
 _FOLLOWS = tuple(_BLANK + ",:]}")
 _DECODER = json.JSONDecoder()
 
 
 class JsonItems:
-    """The items of a list, or of the list under one key of an object, each with the line that it starts on.
+    """The items of a list, or of the list under one key of an object, each with its line number.
 
-    Only the item at hand and what was read ahead is held.
+    Only the current item and the read-ahead buffer are in memory.
     """
 
     def __init__(self, read: Callable[[int], bytes], key: str) -> None:
@@ -32,13 +32,13 @@ class JsonItems:
         self._ended = False
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """(line, item) each; nothing when there is no such list.
+        """Yield (line, item); nothing if there is no such list.
 
         Raises:
-            json.JSONDecodeError: it is not JSON; `lineno` and `colno` are the place in the file.
-            UnicodeDecodeError: it is not UTF-8.
+            json.JSONDecodeError: the text is not JSON; `lineno` and `colno` are the place in the file.
+            UnicodeDecodeError: the text is not UTF-8.
         """
-        if not self._found_list():
+        if not self._find_list():
             return
         self._expect("[")
         if self._peek() == "]":
@@ -57,7 +57,7 @@ class JsonItems:
                 return
             self._expect(",")
 
-    def _found_list(self) -> bool:
+    def _find_list(self) -> bool:
         if self._peek() == "[":
             return True
         self._expect("{")
@@ -73,7 +73,7 @@ class JsonItems:
         return False
 
     def _skip_rest(self) -> None:
-        """What follows the list: the object's other keys and its end, and nothing else."""
+        """Read what follows the list: the object's other keys and its end, and nothing else."""
         while self._peek() == ",":
             self._at += 1
             self._value()
@@ -99,11 +99,11 @@ class JsonItems:
             self._more()
 
     def _is_whole(self, end: int) -> bool:
-        """Whether a value ends here: a number may go on in what is not read yet, and `6.` begins like `6`."""
+        """Whether a value ends here. A number may continue in what is not read yet: `6.` starts like `6`."""
         return self._text[end : end + 1] in _FOLLOWS or end < len(self._text) - _NEAR_THE_END
 
     def _peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Look at the next character that is not blank; empty at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _BLANK:
                 self._at += 1
@@ -119,7 +119,7 @@ class JsonItems:
         self._at += 1
 
     def _more(self) -> None:
-        """Reads on. As much again as is held, so that a long item is not looked at too often."""
+        """Read on, and double the buffer, so that a long item is not parsed too often."""
         self._line, self._column = self._line_at(self._at), self._column_at(self._at)
         self._text = self._text[self._at :]
         self._at = 0
@@ -137,6 +137,4 @@ class JsonItems:
     def _error(self, words: str, place: int) -> json.JSONDecodeError:
         error = json.JSONDecodeError(words, self._text[max(0, place - 20) : place + 20], min(place, 20))
         error.lineno, error.colno = self._line_at(place), self._column_at(place)
-        if self._ended and (words.startswith("Unterminated") or place >= len(self._text.rstrip())):
-            error.msg = f"its JSON is cut off: {words}"
         return error

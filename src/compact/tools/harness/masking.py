@@ -1,11 +1,11 @@
-"""Masking rules: a text in, the masked text and the number of masked spans out, as `re.subn` gives them."""
+"""Masking rules: each takes a text and returns the masked text and the number of masked spans, like `re.subn`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import yaml
 
@@ -13,21 +13,21 @@ from compact.errors import ConfigError
 from compact.redaction import Redactor
 
 MaskingRule: TypeAlias = Callable[[str], tuple[str, int]]
-"""A rule must find nothing in what it masked."""
+"""A rule must find nothing in its own output."""
 
 
 def digits(text: str) -> tuple[str, int]:
-    """Three or more digits in a row, with the groups that belong to the same number."""
-    return _with(_redactor("digits"), text)
+    """Mask three or more digits in a row, with the groups that belong to the same number."""
+    return _scan(_redactor("digits"), text)
 
 
 def standard(text: str) -> tuple[str, int]:
-    """Personal data with its check digits, and secrets."""
-    return _with(_redactor("standard"), text)
+    """Mask personal data, verified by check digits, and secrets."""
+    return _scan(_redactor("standard"), text)
 
 
 def none(text: str) -> tuple[str, int]:
-    """Nothing is masked."""
+    """Mask nothing."""
     return text, 0
 
 
@@ -35,10 +35,10 @@ BUILT_IN: Mapping[str, MaskingRule] = {"digits": digits, "standard": standard, "
 
 
 def rule_from_file(path: Path) -> MaskingRule:
-    """The rules of a YAML or JSON file: a list, or one under `rules`; each a set's name, a rule's id, or a rule.
+    """Load a YAML or JSON file: a list, or one under `rules`, of rules, rule ids, or names of rule sets.
 
     Raises:
-        ConfigError: the file cannot be read or holds no list.
+        ConfigError: the file cannot be read or has no list.
         RedactionError: a rule is refused; says which and why.
     """
     try:
@@ -46,7 +46,8 @@ def rule_from_file(path: Path) -> MaskingRule:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"cannot read {path}: it is not YAML: {_one_line(error)}", path=str(path)) from None
+        words = " ".join(str(error).split())[:200]
+        raise ConfigError(f"cannot read {path}: it is not YAML: {words}", path=str(path)) from None
     rules = data.get("rules") if isinstance(data, Mapping) else data
     if not isinstance(rules, list) or not rules:
         raise ConfigError(
@@ -58,8 +59,8 @@ def rule_from_file(path: Path) -> MaskingRule:
 
 
 def from_redactor(redactor: Redactor) -> MaskingRule:
-    """The masking rule of a redactor."""
-    return lambda text: _with(redactor, text)
+    """Make a masking rule of a redactor."""
+    return lambda text: _scan(redactor, text)
 
 
 @lru_cache(maxsize=4)
@@ -67,10 +68,6 @@ def _redactor(name: str) -> Redactor:
     return Redactor(["default", "pii"] if name == "standard" else name)
 
 
-def _with(redactor: Redactor, text: str) -> tuple[str, int]:
+def _scan(redactor: Redactor, text: str) -> tuple[str, int]:
     found = redactor.scan(text)
     return found.text, found.count
-
-
-def _one_line(error: Any) -> str:
-    return " ".join(str(error).split())[:200]

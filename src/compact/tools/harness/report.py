@@ -1,15 +1,15 @@
-"""The report of one session: plain data, whose fields can be read as attributes too."""
+"""The report on one session: plain data whose fields are attributes too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compact.tools.harness.entries import Entry
+from compact.tools.harness.artifacts import Entry
 
 
 class Report(dict[str, Any]):
-    """`{"passed", "tokens", "budget", "checks", "kept", "dropped", "masked"}`: what is written as JSON."""
+    """`{"passed", "tokens", "budget", "checks", "kept", "dropped", "masked"}`: the JSON report."""
 
     @property
     def passed(self) -> bool:
@@ -18,59 +18,44 @@ class Report(dict[str, Any]):
 
     @property
     def tokens(self) -> int:
-        """What the context costs."""
+        """Size of the context."""
         return int(self["tokens"])
 
     @property
     def budget(self) -> int:
-        """What it may cost."""
+        """Its maximum size."""
         return int(self["budget"])
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """`{"name", "passed", "details"}` each."""
+        """One `{"name", "passed", "details"}` for each check."""
         return list(self["checks"])
 
     @property
     def kept(self) -> list[dict[str, Any]]:
-        """`{"id", "kind", "tokens", "reason"}` each, in the order of the context; `authority` and `masked` where any."""
+        """One `{"id", "kind", "tokens", "reason"}` each, in context order, with `authority` and `masked` if any."""
         return list(self["kept"])
 
     @property
     def dropped(self) -> list[dict[str, Any]]:
-        """`{"id", "kind", "tokens", "reason"}` each, in time."""
+        """One `{"id", "kind", "tokens", "reason"}` each, in session order."""
         return list(self["dropped"])
 
     @property
     def masked(self) -> int:
-        """How many spans of what is kept were masked."""
+        """Number of masked spans in what is kept."""
         return int(self["masked"])
 
 
-def report_of(
-    *,
-    tokens: int,
-    budget: int,
-    checks: Mapping[str, Sequence[str]],
-    kept: Sequence[tuple[Entry, str]],
-    dropped: Sequence[tuple[Entry, str]],
-) -> Report:
-    """The report out of what each check said and why each artifact was kept or dropped."""
-    return Report(
-        passed=not any(checks.values()),
-        tokens=tokens,
-        budget=budget,
-        checks=[
-            {"name": name, "passed": not details, "details": list(details)}
-            for name, details in checks.items()
-        ],
-        kept=[_line(entry, reason, full=True) for entry, reason in kept],
-        dropped=[_line(entry, reason, full=False) for entry, reason in dropped],
-        masked=sum(entry.masked for entry, _ in kept),
-    )
+def check_lines(checks: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The report's part on checks, from what each check found."""
+    return [
+        {"name": name, "passed": not details, "details": list(details)} for name, details in checks.items()
+    ]
 
 
-def _line(entry: Entry, reason: str, full: bool) -> dict[str, Any]:
+def artifact_line(entry: Entry, reason: str, full: bool) -> dict[str, Any]:
+    """The report's line on an artifact. Only a full one says what was masked, and with which authority."""
     line = {"id": entry.id, "kind": entry.kind, "tokens": entry.tokens, "reason": reason}
     if full and entry.masked:
         line["masked"] = entry.masked

@@ -1,4 +1,4 @@
-"""The four key scenarios of the stability harness PRD, as cases that run."""
+"""The four key scenarios of the stability harness PRD, as runnable cases."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _FIVE_HUNDRED = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a scenario showed: each expectation, and whether it held."""
+class ScenarioResult:
+    """The expectations of a scenario, and whether each held."""
 
     name: str
     held: Mapping[str, bool]
 
     @property
     def passed(self) -> bool:
-        """Whether all of it held."""
+        """Whether all held."""
         return all(self.held.values())
 
 
-def run_scenarios() -> list[Outcome]:
-    """Runs all four, in the order of the PRD."""
-    return [Outcome(name, dict(run())) for name, run in SCENARIOS.items()]
+def run_scenarios() -> list[ScenarioResult]:
+    """Run all four, in the order of the PRD."""
+    return [ScenarioResult(name, dict(run())) for name, run in SCENARIOS.items()]
 
 
 def long_conversation_history() -> Iterator[tuple[str, bool]]:
@@ -94,14 +94,11 @@ def control_degradation() -> Iterator[tuple[str, bool]]:
     altered = [{**_SYSTEM, "content": "You book trains."}, _TASK, talk]
     moved, gone = [_TASK, talk, _SYSTEM], [_TASK, talk]
     yield "an unchanged session passes", control_changes([whole] * 3) == []
-    for what, turn, word in (
-        ("pushed out", gone, "pushed out"),
-        ("moved", moved, "behind"),
-        ("altered", altered, "altered"),
-    ):
-        told = control_changes([whole, whole, turn, whole])
-        found = bool(told) and all(line.startswith("turn 3: ") for line in told)
-        yield f"{what} in turn 3: found", found and any(word in line for line in told)
+    for what, turn in {"pushed out": gone, "moved": moved, "altered": altered}.items():
+        problems = control_changes([whole, whole, turn, whole])
+        found = bool(problems) and all(line.startswith("turn 3: ") for line in problems)
+        word = "behind" if what == "moved" else what
+        yield f"{what} in turn 3: found", found and any(word in line for line in problems)
 
 
 SCENARIOS: Mapping[str, Callable[[], Iterator[tuple[str, bool]]]] = {
@@ -113,5 +110,5 @@ SCENARIOS: Mapping[str, Callable[[], Iterator[tuple[str, bool]]]] = {
 
 
 def _words(number: int) -> str:
-    """A number without digits, so that no rule masks it."""
+    """Spell a number without digits, so that no rule masks it."""
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))

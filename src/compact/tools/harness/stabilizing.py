@@ -1,4 +1,4 @@
-"""`stabilize`: mask, choose, order, check. Two readings of the artifacts, so that only what is kept is ever held."""
+"""Stabilize a session: mask, choose, order, check. Artifacts are read twice, so that only what is kept is in memory."""
 
 from __future__ import annotations
 
@@ -6,25 +6,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compact.errors import MessageError
 from compact.messages.dialects import get
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
-from compact.tools.harness.artifacts import AUTHORITY, as_artifacts
+from compact.tools.harness.artifacts import AUTHORITY, Entry, as_artifacts, check_artifact, digest_of, id_of
 from compact.tools.harness.checks import Context
 from compact.tools.harness.config import HarnessConfig
-from compact.tools.harness.control import Fingerprint, differences, fingerprints, in_order
-from compact.tools.harness.entries import Entry, checked, digest_of, id_of
+from compact.tools.harness.control import (
+    Fingerprint,
+    control_changes,
+    differences,
+    fingerprints,
+    in_order,
+    rank,
+)
 from compact.tools.harness.masking import MaskingRule
-from compact.tools.harness.report import Report, report_of
+from compact.tools.harness.report import Report, artifact_line, check_lines
 
 _MEMO_BYTES = 8_000_000
-"""Artifacts are counted once; remembering more of them would only grow with the file."""
+"""Each artifact is counted once, so a larger memo would only grow with the file."""
 _HARNESS = get("harness")
 
 
 @dataclass(frozen=True, slots=True)
 class Stabilized:
-    """A context that may be sent, and the report about it. Artifacts that were not masked are the given objects."""
+    """A context that may be sent, and the report on it. Artifacts that were not masked are the given objects."""
 
     artifacts: list[Mapping[str, Any]]
     report: Report
@@ -32,76 +39,64 @@ class Stabilized:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The indices that are kept, in the order of the context, and a reason for each artifact."""
+    """The indices to keep, in context order, and a reason for each artifact."""
 
     kept: list[int]
     reasons: dict[int, str]
 
 
 def stabilize(artifacts: Any, config: HarnessConfig | None = None, *, system: Any = None) -> Stabilized:
-    """The context of a session: masked, within the budget if it can be, in a fixed order, and checked.
+    """Make a session's context: masked, within the budget if possible, in a fixed order, and checked.
 
     Args:
-        artifacts: a list of artifacts, `{"artifacts": [...]}`, messages of any dialect, or an `ArtifactStream`.
-        config: budget, rules, heuristic and checks.
-        system: a system prompt that stands beside messages.
+        artifacts: A list of artifacts, `{"artifacts": [...]}`, messages of any dialect, or an `ArtifactStream`.
+        config: Budget, rules, heuristic and checks.
+        system: A system prompt beside messages.
 
     Returns:
-        The context and its report. What must stay and does not fit stays, and the budget check says so.
+        The context and its report. What must stay stays even if it does not fit; then the budget check fails.
 
     Raises:
         MessageError: an entry is not an artifact; names its index.
     """
     settings = config or HarnessConfig()
     source = as_artifacts(artifacts, system=system)
-    reader = _Reader(settings)
-    entries = [reader.entry(item, index) for index, item in enumerate(source)]
-    plan = _plan(entries, reader, settings)
-    kept = list(reader.masked_again(source, set(plan.kept)))
-    by_index = dict(zip(sorted(set(plan.kept)), kept, strict=True))
+    assembler = _Assembler(settings)
+    entries = [assembler.entry(item, index) for index, item in enumerate(source)]
+    plan = _plan(entries, assembler, settings)
+    wanted = set(plan.kept)
+    by_index = {index: assembler.mask(item, index)[0] for index, item in enumerate(source) if index in wanted}
     context = [by_index[index] for index in plan.kept]
-    authority = in_order([_fingerprint(entry) for entry in entries if entry.kind in AUTHORITY])
-    told = reader.checked(context, [entries[index] for index in plan.kept], authority)
-    if settings.every_turn and "order" in told:
-        told["order"] = [*_over_turns(entries, reader, settings), *told["order"]]
-    gone = [entry for entry in entries if entry.index not in by_index]
-    report = report_of(
-        tokens=reader.total(context),
-        budget=settings.budget,
-        checks=told,
-        kept=[(entries[index], plan.reasons[index]) for index in plan.kept],
-        dropped=[(entry, plan.reasons[entry.index]) for entry in gone],
-    )
-    return Stabilized(context, report)
+    checks = assembler.check(context, [entries[index] for index in plan.kept], in_order(_authority(entries)))
+    if settings.every_turn and "order" in checks:
+        checks["order"] = [*_over_turns(entries, assembler, settings), *checks["order"]]
+    kept = [(entries[index], plan.reasons[index]) for index in plan.kept]
+    dropped = [(entry, plan.reasons[entry.index]) for entry in entries if entry.index not in by_index]
+    return Stabilized(context, assembler.report(context, checks, kept, dropped))
 
 
 def validate(
     artifacts: Any, config: HarnessConfig | None = None, *, source: Any = None, system: Any = None
 ) -> Report:
-    """The checks alone, on a context as it is: nothing is masked, dropped or moved.
+    """Run only the checks on a context. Nothing is masked, dropped or moved.
 
-    With `source`, the session it was made from, its system and task artifacts are compared by hash too.
+    With `source`, the session that the context was made from, system and task artifacts are also compared by hash.
 
     Raises:
         MessageError: an entry is not an artifact; names its index.
     """
     settings = config or HarnessConfig()
     context = list(as_artifacts(artifacts, system=system))
-    reader = _Reader(settings)
-    entries = [reader.entry(item, index, mask=False) for index, item in enumerate(context)]
+    assembler = _Assembler(settings)
+    entries = [assembler.entry(item, index, mask=False) for index, item in enumerate(context)]
     authority = None
     if source is not None:
         authority = in_order(fingerprints(as_artifacts(source, system=system)))
-    return report_of(
-        tokens=reader.total(context),
-        budget=settings.budget,
-        checks=reader.checked(context, entries, authority),
-        kept=[(entry, "as it is") for entry in entries],
-        dropped=[],
-    )
+    checks = assembler.check(context, entries, authority)
+    return assembler.report(context, checks, [(entry, "as it is") for entry in entries], [])
 
 
-class _Reader:
+class _Assembler:
     """Masks, counts and checks with the parts of one configuration."""
 
     def __init__(self, config: HarnessConfig) -> None:
@@ -111,8 +106,8 @@ class _Reader:
         self.reply = self._meter.scale(REPLY_TOKENS)
 
     def entry(self, item: Mapping[str, Any], index: int, mask: bool = True) -> Entry:
-        kind = checked(item, index)
-        sent, masked = self._masked(item, kind) if mask else (item, 0)
+        kind = check_artifact(item, index)
+        sent, masked = self.mask(item, index) if mask else (item, 0)
         return Entry(
             index=index,
             id=id_of(item, index, kind),
@@ -125,21 +120,13 @@ class _Reader:
             masked=masked,
         )
 
-    def masked_again(
-        self, source: Iterable[Mapping[str, Any]], wanted: set[int]
-    ) -> Iterator[Mapping[str, Any]]:
-        for index, item in enumerate(source):
-            if index in wanted:
-                yield self._masked(item, checked(item, index))[0]
-
     def size(self, item: Mapping[str, Any]) -> int:
         return self._meter.scale(self._meter.count_item(item, _HARNESS))
 
     def total(self, context: Sequence[Mapping[str, Any]]) -> int:
-        found = self._meter.estimate(context, dialect=_HARNESS, max_tokens=self._config.budget)
-        return found.total
+        return self._meter.estimate(context, dialect=_HARNESS, max_tokens=self._config.budget).total
 
-    def checked(
+    def check(
         self, context: list[Mapping[str, Any]], entries: list[Entry], authority: list[Fingerprint] | None
     ) -> dict[str, Sequence[str]]:
         seen = Context(
@@ -153,66 +140,100 @@ class _Reader:
         )
         return {name: list(check(seen)) for name, check in self._config.named_checks()}
 
-    def _masked(self, item: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], int]:
-        """System and task are the operator's own words: they are checked, not changed."""
-        if kind in AUTHORITY:
+    def report(
+        self,
+        context: Sequence[Mapping[str, Any]],
+        checks: Mapping[str, Sequence[str]],
+        kept: Sequence[tuple[Entry, str]],
+        dropped: Sequence[tuple[Entry, str]],
+    ) -> Report:
+        return Report(
+            passed=not any(checks.values()),
+            tokens=self.total(context),
+            budget=self._config.budget,
+            checks=check_lines(checks),
+            kept=[artifact_line(entry, reason, full=True) for entry, reason in kept],
+            dropped=[artifact_line(entry, reason, full=False) for entry, reason in dropped],
+            masked=sum(entry.masked for entry, _ in kept),
+        )
+
+    def mask(self, item: Mapping[str, Any], index: int) -> tuple[Mapping[str, Any], int]:
+        """Mask an artifact. System and task are the operator's own words: they are checked, not changed."""
+        if check_artifact(item, index) in AUTHORITY:
             return item, 0
-        changed: dict[str, Any] = {}
-        spans = 0
-        for field in ("content", "title"):
-            text = item.get(field)
-            if text:
-                masked, found = self._mask(text)
-                if found:
-                    changed[field] = masked
-                    spans += found
+        found = {field: self._mask(item[field]) for field in ("content", "title") if item.get(field)}
+        changed = {field: masked for field, (masked, spans) in found.items() if spans}
+        spans = sum(spans for _, spans in found.values())
         return ({**item, **changed}, spans) if changed else (item, 0)
 
 
-def _plan(entries: Sequence[Entry], reader: _Reader, config: HarnessConfig) -> _Plan:
-    """What is kept: all that must stay, then, in the heuristic's order, whatever still fits."""
+def _plan(entries: Sequence[Entry], assembler: _Assembler, config: HarnessConfig) -> _Plan:
+    """Keep everything that must stay, then, in the heuristic's order, whatever still fits."""
     choices = list(config.chosen_heuristic()(entries, config))
     reasons = {entry.index: "the heuristic did not ask for it" for entry in entries}
     chosen: set[int] = set()
-    used = reader.reply
-    for choice in choices:
-        if choice.must and choice.entry.index not in chosen:
-            chosen.add(choice.entry.index)
-            used += choice.entry.tokens
-            reasons[choice.entry.index] = choice.reason
-    for choice in choices:
+    room = config.budget - assembler.reply
+    for choice in sorted(choices, key=lambda choice: not choice.must):
         entry = choice.entry
-        if choice.must or entry.index in chosen:
+        if entry.index in chosen:
             continue
-        room = config.budget - used
-        if entry.tokens <= room:
+        if choice.must or entry.tokens <= room:
             chosen.add(entry.index)
-            used += entry.tokens
+            room -= entry.tokens
             reasons[entry.index] = choice.reason
         else:
             reasons[entry.index] = f"it needs {entry.tokens:,} tokens, {max(0, room):,} were left"
-    return _Plan(sorted(chosen, key=lambda index: (_rank(entries[index]), index)), reasons)
+    return _Plan(sorted(chosen, key=lambda index: (rank(entries[index].kind), index)), reasons)
 
 
-def _over_turns(entries: Sequence[Entry], reader: _Reader, config: HarnessConfig) -> list[str]:
-    """What each earlier turn's context would have lost of the authority that the session had by then."""
-    told = []
+def _over_turns(entries: Sequence[Entry], assembler: _Assembler, config: HarnessConfig) -> list[str]:
+    """Describe what each earlier turn's context would have lost of the authority that the session had by then."""
+    problems = []
     turn = 0
     for end, entry in enumerate(entries, 1):
         if entry.kind != "message" or entry.role == "assistant":
             continue
         turn += 1
         seen = entries[:end]
-        kept = [entries[index] for index in _plan(seen, reader, config).kept]
-        expected = in_order([_fingerprint(one) for one in seen if one.kind in AUTHORITY])
-        found = differences(expected, [_fingerprint(one) for one in kept if one.kind in AUTHORITY])
-        told += [f"turn {turn}: {what}" for what in found]
-    return told
+        kept = [entries[index] for index in _plan(seen, assembler, config).kept]
+        found = differences(in_order(_authority(seen)), _authority(kept))
+        problems += [f"turn {turn}: {what}" for what in found]
+    return problems
 
 
-def _rank(entry: Entry) -> int:
-    return AUTHORITY.index(entry.kind) if entry.kind in AUTHORITY else len(AUTHORITY)
+def _authority(entries: Iterable[Entry]) -> list[Fingerprint]:
+    return [Fingerprint(each.kind, each.id, each.digest) for each in entries if each.kind in AUTHORITY]
 
 
-def _fingerprint(entry: Entry) -> Fingerprint:
-    return Fingerprint(entry.kind, entry.id, entry.digest)
+def validate_turns(turns: Iterable[Any], config: HarnessConfig | None = None) -> Report:
+    """Check the requests of one session as they were sent, and compare their authority. One turn at a time is in memory.
+
+    Args:
+        turns: The contexts as sent: lists of artifacts, or of messages of any dialect.
+        config: Budget, rules and checks.
+
+    Returns:
+        The report of the largest turn, with the problems of all turns, and one more check: `control`.
+
+    Raises:
+        MessageError: there are no turns, or one contains something that is not a message.
+    """
+    settings = config or HarnessConfig()
+    problems: dict[str, list[str]] = {name: [] for name, _ in settings.named_checks()}
+    largest: Report | None = None
+
+    def check_each() -> Iterator[list[Mapping[str, Any]]]:
+        nonlocal largest
+        for number, turn in enumerate(turns, 1):
+            context = list(as_artifacts(turn))
+            report = validate(context, settings)
+            for check in report.checks:
+                problems[check["name"]] += [f"turn {number}: {detail}" for detail in check["details"]]
+            if largest is None or report.tokens > largest.tokens:
+                largest = report
+            yield context
+
+    problems["control"] = control_changes(check_each())
+    if largest is None:
+        raise MessageError("there are no turns to check", hint="Give one context for each request")
+    return Report({**largest, "passed": not any(problems.values()), "checks": check_lines(problems)})

@@ -1,11 +1,11 @@
-"""Replay: a recorded session, played turn by turn through the engine as the host would have lived it."""
+"""Replay: play a recorded session through the engine, call by call, as a host would."""
 
 from __future__ import annotations
 
 from compact.tokens.prices import Price, Prices, read_prices
-from compact.tools.replay.playing import Job, Policy, play
+from compact.tools.replay.playing import Job, Policy, model_calls, play
 from compact.tools.replay.results import Cost, Played, Run, Step
-from compact.tools.replay.running import Summary, as_data, replay, summarize
+from compact.tools.replay.running import Summary, as_data, replay, summarize, summary_cells
 
 __all__ = [
     "Cost",
@@ -18,8 +18,10 @@ __all__ = [
     "Step",
     "Summary",
     "as_data",
+    "model_calls",
     "play",
     "read_prices",
     "replay",
     "summarize",
+    "summary_cells",
 ]

@@ -1,11 +1,15 @@
-"""Charts as inline SVG and plain boxes: drawn here, so that a page needs no script and loads nothing."""
+"""Charts as inline SVG and plain boxes, so that a page needs no script and loads nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from compact.tools.harness.page import escape
+from compact.tools.harness.markup import escape
+
+Style: TypeAlias = Literal["s0", "s1", "s2", "s3"]
+"""A colour of the page."""
 
 _WIDTH, _HEIGHT = 1000, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 16, 34
@@ -14,19 +18,19 @@ _MOST_POINTS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One series over the calls of a session. `style` is its colour: s0, s1, s2 or s3."""
+class Series:
+    """One line of a chart over the calls of a session."""
 
     name: str
-    style: str
+    style: Style
     values: Sequence[int]
     marks: Sequence[int] = ()
-    """Calls at which something happened; drawn as dots."""
+    """Calls with a step; drawn as dots."""
     area: bool = False
 
 
-def line_chart(lines: Sequence[Line], limit: int | None, label: str) -> str:
-    """Tokens over calls, with a dashed line at the window."""
+def line_chart(lines: Sequence[Series], limit: int | None, label: str) -> str:
+    """Draw tokens over calls, with a dashed line at the window."""
     calls = max((len(line.values) for line in lines), default=0)
     if not calls:
         return ""
@@ -37,12 +41,13 @@ def line_chart(lines: Sequence[Line], limit: int | None, label: str) -> str:
         parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{_LEFT + 4}" y="{y - 6:.1f}">window {short(limit)}</text>')
     for line in lines:
-        parts.append(_drawn(line, calls, top))
-    return _svg(_HEIGHT, label, "".join(parts))
+        parts.append(_draw(line, calls, top))
+    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
+    return f"{head}{''.join(parts)}</svg>"
 
 
-def bar_chart(bars: Sequence[tuple[str, str, int]]) -> str:
-    """Horizontal bars that give way on a narrow screen: (name, style, tokens)."""
+def bar_chart(bars: Sequence[tuple[str, Style, int]]) -> str:
+    """Draw horizontal bars that shrink on a narrow screen: (name, style, tokens)."""
     most = max((value for _, _, value in bars), default=0) or 1
     rows = (
         f'<span>{escape(name)}</span><div class="bar"><i class="{style}" style="width:{value / most:.2%}"></i></div>'
@@ -52,14 +57,14 @@ def bar_chart(bars: Sequence[tuple[str, str, int]]) -> str:
     return f'<div class="bars">{"".join(rows)}</div>'
 
 
-def key(entries: Sequence[tuple[str, str]]) -> str:
-    """What the colours mean: (style, name)."""
+def key(entries: Sequence[tuple[Style, str]]) -> str:
+    """Explain the colours: (style, name)."""
     inner = "".join(f'<span><i class="{style}"></i>{escape(name)}</span>' for style, name in entries)
     return f'<div class="key">{inner}</div>'
 
 
 def short(tokens: float) -> str:
-    """A number as people say it: 950, 12k, 1.5M."""
+    """Abbreviate a number: 950, 12k, 1.5M."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if tokens >= size:
             value = tokens / size
@@ -68,7 +73,7 @@ def short(tokens: float) -> str:
 
 
 def nice_ceiling(value: int) -> int:
-    """The next round number above a value, so that a quarter of it is round too."""
+    """Round up, so that a quarter of the result is round too."""
     unit = 4
     while True:
         for step in (1, 2, 3, 4, 5, 6, 8, 10):
@@ -91,8 +96,8 @@ def _frame(top: int, calls: int) -> str:
     return "".join(parts)
 
 
-def _drawn(line: Line, calls: int, top: int) -> str:
-    places = _thinned(line, calls)
+def _draw(line: Series, calls: int, top: int) -> str:
+    places = _places_drawn(line, calls)
     points = " ".join(f"{_x(at, calls):.1f},{_y(line.values[at], top):.1f}" for at in places)
     parts = []
     if line.area and places:
@@ -107,16 +112,12 @@ def _drawn(line: Line, calls: int, top: int) -> str:
     return "".join(parts)
 
 
-def _thinned(line: Line, calls: int) -> list[int]:
-    """The calls that are drawn: all, or every n-th and those around a step, whose edges must not be lost."""
+def _places_drawn(line: Series, calls: int) -> list[int]:
+    """Choose the calls to draw: all, or every n-th and those around each step, so that no step is lost."""
     every = max(1, calls // _MOST_POINTS)
     wanted = {*range(0, len(line.values), every), len(line.values) - 1}
     wanted |= {near for at in line.marks for near in (at - 1, at)}
     return sorted(at for at in wanted if 0 <= at < len(line.values))
-
-
-def _svg(height: int, label: str, inner: str) -> str:
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(label)}">{inner}</svg>'
 
 
 def _x(call: int, calls: int) -> float:

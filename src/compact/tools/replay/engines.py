@@ -1,37 +1,36 @@
-"""Who does the work: an engine runs a function over jobs, and gives the results in the order of the jobs."""
+"""Engines run a function over jobs, and yield the results in the order of the jobs."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar
 
-from compact.errors import ConfigError, MissingExtra
+from compact.errors import MissingExtra
+from compact.tools.harness.config import Registry
 
-Job = TypeVar("Job")
+Task = TypeVar("Task")
 Done = TypeVar("Done")
 
-_GROUP = "compact.tools.replay.engines"
 _WAITING_PER_WORKER = 4
-"""Jobs are read as they are needed, so that a large folder is never in memory as a whole."""
+"""Jobs are read as needed, so that a large folder is never in memory as a whole."""
 
 
 class Engine(Protocol):
-    """What an engine offers. Jobs, results and the function can be pickled."""
+    """Runs jobs. Jobs, results and the function can be pickled."""
 
     def __call__(
-        self, run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None
+        self, run: Callable[[Task], Done], jobs: Iterable[Task], workers: int | None
     ) -> Iterator[Done]:
-        """The results, in the order of the jobs; `workers` None: as many as there are cores."""
+        """Yield the results in the order of the jobs. `workers` defaults to the number of cores."""
         ...
 
 
-def local(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None = None) -> Iterator[Done]:
-    """The cores of this machine; with one worker, this process."""
+def local(run: Callable[[Task], Done], jobs: Iterable[Task], workers: int | None = None) -> Iterator[Done]:
+    """Run jobs on the cores of this machine; with one worker, in this process."""
     count = workers or os.cpu_count() or 1
     if count == 1:
         yield from map(run, jobs)
@@ -41,11 +40,11 @@ def local(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None =
         yield from _in_order(lambda job: pool.submit(run, job), jobs, count)
 
 
-def dask(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None = None) -> Iterator[Done]:
-    """A Dask cluster: the one that `DASK_SCHEDULER_ADDRESS` names, else one of processes on this machine.
+def dask(run: Callable[[Task], Done], jobs: Iterable[Task], workers: int | None = None) -> Iterator[Done]:
+    """Run jobs on the Dask cluster that `DASK_SCHEDULER_ADDRESS` names, else on a cluster of local processes.
 
-    The workers of a cluster need compact installed, in the same version. `workers` says how many processes a cluster on
-    this machine has; how large another one is, it knows itself.
+    The workers of a cluster need the same version of compact. `workers` is the size of a local cluster; a remote one
+    ignores it.
 
     Raises:
         MissingExtra: Dask is not installed.
@@ -56,17 +55,17 @@ def dask(run: Callable[[Job], Done], jobs: Iterable[Job], workers: int | None = 
     except ModuleNotFoundError as problem:
         raise MissingExtra.named("dask", "a replay on a Dask cluster (--engine dask)") from problem
     address = config.get("scheduler-address", None)
-    # One thread for each process: a session is computed, not waited for.
+    # One thread per process: replaying is CPU-bound.
     own = {"n_workers": workers or os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
-    client_of: Any = distributed.Client  # its types come and go with its versions
+    client_of: Any = distributed.Client  # whether it is typed depends on its version
     with client_of(address, set_as_default=False, **({} if address else own)) as client:
         count = max(1, sum(client.nthreads().values()))
-        # Two equal sessions are two results: `pure` would take them for one.
+        # Two equal sessions are two results; `pure` would merge them.
         yield from _in_order(lambda job: client.submit(run, job, pure=False), jobs, count)
 
 
-def _in_order(submit: Callable[[Job], Any], jobs: Iterable[Job], count: int) -> Iterator[Any]:
-    """The results in the order of the jobs, a few jobs ahead of the one that is waited for."""
+def _in_order(submit: Callable[[Task], Any], jobs: Iterable[Task], count: int) -> Iterator[Any]:
+    """Yield the results in the order of the jobs, and keep a few jobs running ahead."""
     waiting: deque[Any] = deque()
     try:
         for job in jobs:
@@ -80,21 +79,5 @@ def _in_order(submit: Callable[[Job], Any], jobs: Iterable[Job], count: int) -> 
             future.cancel()
 
 
-_BUILT_IN: Mapping[str, Any] = {"local": local, "dask": dask}
-
-
-def engine_named(name: str) -> Engine:
-    """The engine of that name: a built-in one, or one that an installed package offers.
-
-    Raises:
-        ConfigError: there is none; lists those there are.
-    """
-    offered = {point.name: point for point in entry_points(group=_GROUP)}
-    if name in _BUILT_IN:
-        found: Engine = _BUILT_IN[name]
-        return found
-    if name not in offered:
-        known = ", ".join(sorted({*_BUILT_IN, *offered}))
-        raise ConfigError(f"there is no engine {name!r}", hint=f"Known: {known}")
-    loaded: Engine = offered[name].load()
-    return loaded
+ENGINES: Registry[Engine] = Registry("engine", "compact.replay.engines", {"local": local, "dask": dask})
+"""Engines by name: the built-in ones, and those that installed packages offer."""

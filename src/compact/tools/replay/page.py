@@ -1,28 +1,54 @@
-"""The report of a replay as one page: what was saved, what it did to each session, and what went wrong."""
+"""The report of a replay for people, as a page or as Markdown: what was saved, and what went wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compact.tools.harness.page import badge, cards, document, escape, folded, items, table
-from compact.tools.replay.charts import Line, bar_chart, key, line_chart, short
+from compact.tools.harness.markup import (
+    badge,
+    cards,
+    document,
+    escape,
+    fold,
+    items,
+    markdown_table,
+    markdown_text,
+    table,
+)
+from compact.tools.replay.charts import Series, Style, bar_chart, key, line_chart, short
 from compact.tools.replay.results import Played, Run
-from compact.tools.replay.running import Summary, summarize
+from compact.tools.replay.running import Summary, summarize, summary_cells
 
 CHARTS_SHOWN = 40
-"""Sessions with a panel of their own: the longest ones. All of them are in the table."""
+"""Only the longest sessions get a panel. All of them are in the table."""
 ROWS_SHOWN = 1_000
 MESSAGES_SHOWN = 300
-_STYLES = ("s1", "s2", "s3")
+_STYLES: tuple[Style, ...] = ("s1", "s2", "s3")
+_PROBLEMS_SHOWN = 100
 _NOTHING = "\N{EN DASH}"
 
 
 def as_html(sessions: Sequence[Played]) -> str:
-    """The page. No script, nothing loaded; the same sessions give the same bytes."""
+    """Write the page. It has no script and loads nothing; the same sessions give the same bytes."""
     return document("Replay report", _body(sessions, summarize(sessions)))
 
 
-def style_of(place: int) -> str:
+def as_markdown(sessions: Sequence[Played]) -> str:
+    """Write a table of the policies and a list of what went wrong, for a job's summary."""
+    lines = ["# Replay report", "", f"{len(sessions):,} sessions.", ""]
+    summaries = summarize(sessions)
+    columns = ["policy", ">input tokens", ">saved", ">steps", ">failed"]
+    columns += [">needed, kept", ">cost", ">with cache"]
+    rows = summary_cells(summaries, columns) if summaries else []
+    lines += markdown_table(columns, [[cell.replace("|", "\\|") for cell in row] for row in rows])
+    problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
+    if problems:
+        lines += ["", "## What went wrong", ""]
+        lines += [f"- {markdown_text(problem)}" for problem in problems[:_PROBLEMS_SHOWN]]
+    return "\n".join(lines) + "\n"
+
+
+def _style(place: int) -> Style:
     """The colour of the n-th policy."""
     return _STYLES[place % len(_STYLES)]
 
@@ -33,7 +59,7 @@ def _body(sessions: Sequence[Played], summaries: Sequence[Summary]) -> Iterator[
     yield f"<h1>Replay report {badge(good, 'all requests fine' if good else 'problems found')}</h1>"
     yield (
         f'<p class="lead">{len(sessions):,} recorded session{"" if len(sessions) == 1 else "s"}, {calls:,} model calls, '
-        "played again as the host would have lived them.</p>"
+        "played again as a host would.</p>"
     )
     if summaries:
         yield cards(_big_numbers(summaries[0]))
@@ -55,43 +81,23 @@ def _big_numbers(summary: Summary) -> Iterator[tuple[str, str]]:
 def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
     yield "<h2>With and without</h2>"
     yield '<section class="panel">'
-    bars = [("without compaction", "s0", max(summary.input_tokens_without for summary in summaries))]
-    bars += [(summary.policy, style_of(n), summary.input_tokens) for n, summary in enumerate(summaries)]
+    most = max(summary.input_tokens_without for summary in summaries)
+    bars: list[tuple[str, Style, int]] = [("without compaction", "s0", most)]
+    bars += [(summary.policy, _style(n), summary.input_tokens) for n, summary in enumerate(summaries)]
     yield f"<figure>{bar_chart(bars)}"
     yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
-    head = (
-        "policy",
-        "saved",
-        "where compacted",
-        "steps",
-        "failed",
-        "needed later, kept",
-        "no cache",
-        "cached",
-        "reused",
-    )
-    rows = [_policy_row(summary, n) for n, summary in enumerate(summaries)]
-    first = summaries[0]
-    without = (_money(first.cost_without), _money(first.cost_without_cached))
-    rows.insert(0, ("without compaction", *[_NOTHING] * 5, *without, _NOTHING))
-    yield f'<section class="panel">{table(head, rows, numbers=range(1, len(head)))}'
+    columns = ["policy", "saved", "where compacted", "steps", "failed"]
+    columns += ["needed, kept", "cost", "with cache", "reused"]
+    rows = summary_cells(summaries, columns, _NOTHING)
+    for place, (summary, row) in enumerate(zip(summaries, rows[1:], strict=True)):
+        row[0] = key([(_style(place), summary.policy)])
+        if summary.failed:
+            row[columns.index("failed")] = badge(False, f"{summary.failed:,}")
+    yield f'<section class="panel">{table(columns, rows, numbers=range(1, len(columns)))}'
     yield (
         '<p class="note">Cost in dollars by the price list: without a prompt cache, and with one that serves every unchanged '
-        "beginning of a request.</p></section>"
+        "prefix of a request.</p></section>"
     )
-
-
-def _policy_row(summary: Summary, place: int) -> tuple[str, ...]:
-    where = _percent(summary.saved_where_compacted)
-    kept = (
-        _NOTHING
-        if summary.retention is None
-        else f"{summary.kept:,} of {summary.needed:,} ({summary.retention:.0%})"
-    )
-    mark = key([(style_of(place), summary.policy)])
-    failed = f"{summary.failed:,}" if not summary.failed else badge(False, f"{summary.failed:,}")
-    numbers = (f"{summary.saved:.1%}", where, f"{summary.steps:,}", failed, kept)
-    return (mark, *numbers, _money(summary.cost), _money(summary.cost_cached), f"{summary.reused:.0%}")
 
 
 def _session_table(sessions: Sequence[Played]) -> Iterator[str]:
@@ -111,7 +117,7 @@ def _session_row(played: Played, policies: int) -> tuple[str, ...]:
     if played.error:
         return (name, f"{played.messages:,}", *[_NOTHING] * (2 + 2 * policies), badge(False, "not played"))
     total = sum(played.without)
-    saved = [_percent(1 - sum(run.sent) / total if total else 0.0) for run in played.runs]
+    saved = [f"{1 - sum(run.sent) / total if total else 0.0:.1%}" for run in played.runs]
     steps = [f"{len(run.steps):,}" for run in played.runs]
     good = all(run.passed for run in played.runs)
     verdict = badge(good, "fine" if good else "failed")
@@ -140,9 +146,9 @@ def _panel(played: Played) -> Iterator[str]:
     if played.error:
         yield items([played.error]) + "</section>"
         return
-    lines = [Line("without compaction", "s0", played.without, area=True)]
+    lines = [Series("without compaction", "s0", played.without, area=True)]
     for place, run in enumerate(played.runs):
-        lines.append(Line(run.policy, style_of(place), run.sent, [step.call for step in run.steps]))
+        lines.append(Series(run.policy, _style(place), run.sent, [step.call for step in run.steps]))
     window = min(run.window for run in played.runs)
     shown = window if window <= 3 * max(played.without) else None
     yield f"<figure>{line_chart(lines, shown, f'Tokens of each request of {played.session}')}</figure>"
@@ -153,11 +159,8 @@ def _panel(played: Played) -> Iterator[str]:
 
 
 def _run(run: Run) -> Iterator[str]:
-    problems = [*run.illegal, *run.control, *(f"call {call}: over the budget" for call in run.over_budget)]
-    if run.error:
-        problems.append(run.error)
-    if problems:
-        yield f"<p>{badge(False, run.policy)}</p>{items(problems)}"
+    if run.problems:
+        yield f"<p>{badge(False, run.policy)}</p>{items(run.problems)}"
     if run.steps:
         head = ("step", "call", "why", "tokens before", "after", "messages", "saved by", "needed later, kept")
         rows = [
@@ -168,26 +171,18 @@ def _run(run: Run) -> Iterator[str]:
                 f"{step.tokens_before:,}",
                 f"{step.tokens_after:,}",
                 f"{step.messages_before:,} \N{RIGHTWARDS ARROW} {step.messages_after:,}",
-                escape(", ".join(f"{stage} {tokens:,}" for stage, tokens in step.saved.items())),
+                escape(step.saved_by),
                 f"{step.kept:,} of {step.needed:,}",
             )
             for step in run.steps
         ]
         steps = f"{len(run.steps)} step{'' if len(run.steps) == 1 else 's'}"
-        yield folded(f"{run.policy}: {steps}", table(head, rows, numbers=(0, 1, 3, 4, 5, 7)))
+        yield fold(f"{run.policy}: {steps}", table(head, rows, numbers=(0, 1, 3, 4, 5, 7)))
     if run.outline:
         last = [
             (escape(one.role), f"{one.tokens:,}", escape(one.begins)) for one in run.outline[:MESSAGES_SHOWN]
         ]
         outline = table(("role", "tokens", "begins"), last, numbers=(1,))
-        yield folded(f"{run.policy}: the last request, {len(run.outline):,} messages", outline)
+        yield fold(f"{run.policy}: the last request, {len(run.outline):,} messages", outline)
     if run.summary:
-        yield folded(f"{run.policy}: the newest summary", f"<pre>{escape(run.summary)}</pre>")
-
-
-def _percent(share: float | None) -> str:
-    return _NOTHING if share is None else f"{share:.1%}"
-
-
-def _money(dollars: float | None) -> str:
-    return _NOTHING if dollars is None else f"${dollars:,.2f}"
+        yield fold(f"{run.policy}: the newest summary", f"<pre>{escape(run.summary)}</pre>")

@@ -1,14 +1,14 @@
-"""Plays a recorded session turn by turn through the engine, as the host would have lived it.
+"""Plays a recorded session through the engine, call by call, as a host would.
 
-The host calls the model before every recorded reply. It keeps the list that `preflight` gave it, appends the reply and what
-followed, and calls again. Nothing is asked of a model: the replies are the recorded ones.
+The host calls the model before every recorded reply. It keeps the list that `preflight` returned, appends the reply and what
+followed, and calls again. No model is asked: the replies are the recorded ones.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -28,18 +28,18 @@ from compact.tokens.prices import Price, Prices
 from compact.tokens.windows import window_of
 from compact.tools.harness.control import Fingerprint, differences
 from compact.tools.replay.results import Cost, Outlined, Played, Run, Step
-from compact.tools.replay.retention import Index, is_kept, spoken
-from compact.tools.transcripts import Session
+from compact.tools.replay.retention import IdentifierIndex, is_kept, spoken
+from compact.tools.transcripts import RecordedSession
 
 _AUTHORITY = ("system", "developer")
 _MOST_REASONS = 20
 _LOOKED_AT, _SHOWN = 2_000, 90
-"""Characters of a message that are masked, and that are shown of it."""
+"""How many characters of a message are masked, and how many of them are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A configuration and what it is called. Its archive is only used when one is given to `play`."""
+    """A named configuration. Its archive is only used if `play` is given one."""
 
     name: str
     config: CompactConfig
@@ -47,10 +47,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One session to be played under each policy. Can be sent to another process."""
+    """One session to play under each policy. Can be sent to another process."""
 
     file: str
-    session: Session
+    session: RecordedSession
     policies: Sequence[Policy]
     prices: Prices
     model: str | None = None
@@ -58,89 +58,99 @@ class Job:
 
 
 def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
-    """Plays a session under each policy.
+    """Play a session under each policy.
 
-    Never raises for what is in the session: a list that is no session, or a pass that fails, is said in `error`.
+    Never raises for what is in the session: `error` says if it cannot be read, or if a pass failed.
 
     Args:
         job: The session and the policies.
-        archive: Makes the archive of a run; in memory when left out.
+        archive: Makes the archive of each run. Default: in memory.
     """
-    model = job.model or job.session.model or job.policies[0].config.model
-    try:
-        recording = Recording(job.session, model)
-    except CompactError as error:
-        return _unplayable(job, model, str(error))
-    price = job.prices.of(model)
-    without = [recording.tokens_before(place) for place in recording.calls]
-    return Played(
+    session = job.session
+    model = job.model or session.model or job.policies[0].config.model
+    played = Played(
         file=job.file,
-        session=job.session.id,
-        dialect=recording.dialect.NAME,
+        session=session.id,
+        dialect=session.dialect or "",
         model=model,
-        messages=len(job.session.messages),
+        messages=len(session.messages),
+    )
+    try:
+        recording = Recording(session, model, job.prices.of(model))
+    except CompactError as error:
+        return replace(played, error=str(error))
+    without = [recording.tokens_before(place) for place in recording.calls]
+    return replace(
+        played,
+        dialect=recording.dialect.NAME,
         calls=recording.calls,
         without=without,
         reused_without=recording.reused_before,
         output_tokens=recording.output_tokens,
-        cost_without=_cost(price, without, recording.reused_before, recording.output_tokens),
-        runs=[
-            _Player(recording, policy, price, job.keep_requests, archive).play() for policy in job.policies
-        ],
+        cost_without=recording.cost(without, recording.reused_before),
+        runs=[_Player(recording, policy, job.keep_requests, archive).play() for policy in job.policies],
     )
 
 
 class Recording:
-    """A session that was read and counted once, for every policy.
+    """A session, read and counted once for all policies.
 
     Raises:
         MessageError: an entry is not a message.
     """
 
-    def __init__(self, session: Session, model: str) -> None:
-        self.session = session
+    def __init__(self, session: RecordedSession, model: str, price: Price | None) -> None:
         self.model = model
         self.dialect, self.neutral = dialects.read(session.messages, session.dialect)
+        self.session = replace(session, dialect=self.dialect.NAME)
+        self._price = price
         self.meter = _meter(model)
         self.fixed = self.meter.estimate([], session.tools, system=session.system).total
         self._raw = [0]
         for item in session.messages:
-            self._raw.append(self._raw[-1] + self.meter.count_item(item, self.dialect))
-        self.calls = _calls(self.neutral)
+            self._raw.append(self._raw[-1] + self.count([item]))
+        self.calls = model_calls(self.neutral)
         self.authority = [
             (place, _fingerprint(message, place))
             for place, message in enumerate(self.neutral)
             if message.role in _AUTHORITY
         ]
-        self.index = Index(map(spoken, self.neutral))
+        self.index = IdentifierIndex(map(spoken, self.neutral))
+
+    def count(self, items: Iterable[Any]) -> int:
+        """Count the raw tokens of messages."""
+        return sum(self.meter.count_item(item, self.dialect) for item in items)
+
+    def cost(self, tokens: Sequence[int], reused: Sequence[int]) -> Cost | None:
+        """Price the requests and replies; None if the model has no price."""
+        if self._price is None:
+            return None
+        plain = self._price.plain(sum(tokens), self.output_tokens)
+        cached = self._price.cached(sum(tokens), sum(reused), self.output_tokens)
+        return Cost(plain=round(plain, 6), cached=round(cached, 6))
 
     def tokens_before(self, place: int) -> int:
-        """What a request with all messages before a place costs."""
+        """Count a request with all messages before a place."""
         return self.tokens_of(self._raw[place])
 
     def tokens_of(self, raw: int) -> int:
-        """What a request costs whose messages have so many raw tokens."""
+        """Count a request whose messages have this many raw tokens."""
         return self.meter.scale(raw + REPLY_TOKENS) + self.fixed
 
     @property
     def reused_before(self) -> list[int]:
-        """Of each request without compaction: what the one before had already."""
-        return [0, *(self.meter.scale(self._raw[place]) + self.fixed for place in self.calls[:-1])][
-            : len(self.calls)
-        ]
+        """For each request without compaction, the tokens that it shares with the one before."""
+        shared = [self.meter.scale(self._raw[place]) + self.fixed for place in self.calls[:-1]]
+        return [0, *shared] if self.calls else []
 
     @property
     def output_tokens(self) -> int:
-        """What the model wrote, reply by reply."""
-        own = (
-            self._raw[place + 1] - self._raw[place]
-            for place, message in enumerate(self.neutral)
-            if message.role == "assistant"
-        )
-        return self.meter.scale(sum(own))
+        """Count what the model wrote."""
+        own = (message.origin for message in self.neutral if message.role == "assistant")
+        return self.meter.scale(self.count(own))
 
     def newest_names(self, place: int, tokens: int) -> set[str]:
-        """The identifiers of the newest messages before a place that would fit so many tokens."""
+        """Collect the identifiers of the newest messages before a place that fit this many tokens."""
         found: set[str] = set()
         while place and self._raw[place] - self._raw[place - 1] <= tokens:
             place -= 1
@@ -156,13 +166,11 @@ class _Player:
         self,
         recording: Recording,
         policy: Policy,
-        price: Price | None,
         keep_requests: bool,
         archive: Callable[[], Archive] | None,
     ) -> None:
         self._recording = recording
         self._policy = policy
-        self._price = price
         self._keep_requests = keep_requests
         config = policy.config.model_copy(update={"model": recording.model})
         if archive is None:
@@ -172,7 +180,7 @@ class _Player:
         self._manager = CompactManager(config, archive=None if archive is None else archive())
         self._before: list[Any] = []
         self._raw = 0
-        self._authority: list[tuple[Any, Fingerprint]] = []
+        self._authority: list[tuple[Any, int]] = []
         self._intake = Intake()
         self._outcome: Any = None
         self._events = 0
@@ -184,35 +192,29 @@ class _Player:
         self.requests: list[dict[str, Any]] = []
 
     def play(self) -> Run:
-        recording, error = self._recording, None
-        messages, done = recording.session.messages, 0
+        recording, error, done = self._recording, None, 0
+        session = recording.session
         with self._manager:
             for call, place in enumerate(recording.calls):
-                given = [*self._before, *messages[done:place]]
+                given = [*self._before, *session.messages[done:place]]
                 try:
-                    sent = self._preflight(given)
+                    sent = list(self._manager.preflight(session.id, given, **session.request))
                 except CompactError as problem:
                     error = f"call {call}: {problem.code}: {problem}"
                     break
                 self._measure(call, place, given, sent)
                 done = place
-            if self._keep_requests and self.sent and not self._is_kept(len(self.sent) - 1):
-                self._keep(len(self.sent) - 1)
+            last = len(self.sent) - 1
+            if self._keep_requests and self.sent and (not self.requests or self.requests[-1]["call"] != last):
+                self._keep(last)
         return self._run(error)
-
-    def _preflight(self, given: list[Any]) -> list[Any]:
-        session = self._recording.session
-        sent = self._manager.preflight(
-            session.id, given, session.tools, system=session.system, dialect=self._recording.dialect.NAME
-        )
-        return list(sent)
 
     def _measure(self, call: int, place: int, given: list[Any], sent: list[Any]) -> None:
         recording = self._recording
         same = _shared_start(self._before, sent)
         extends = same == len(self._before)
-        prefix = self._raw if extends else sum(self._count(item) for item in sent[:same])
-        self._raw = prefix + sum(self._count(item) for item in sent[same:])
+        prefix = self._raw if extends else recording.count(sent[:same])
+        self._raw = prefix + recording.count(sent[same:])
         self.sent.append(recording.tokens_of(self._raw))
         self.reused.append(recording.meter.scale(prefix) + recording.fixed if call else 0)
         self._check_legal(call, sent)
@@ -225,9 +227,6 @@ class _Player:
         if self._keep_requests and not extends:
             self._keep(call)
 
-    def _count(self, item: Any) -> int:
-        return self._recording.meter.count_item(item, self._recording.dialect)
-
     def _check_legal(self, call: int, sent: list[Any]) -> None:
         dialect = self._recording.dialect
         if dialect.NAME == "harness" or self._intake.is_legal(sent, dialect):
@@ -237,21 +236,18 @@ class _Player:
                 self.illegal.append(f"call {call}: message {one.index}: {one.rule}: {one.message}")
 
     def _check_control(self, call: int, place: int, sent: list[Any], known: int) -> None:
-        """The system prompt and its like: the same ones, unaltered, in their order; those in front still in front."""
+        """Check that system messages are complete, unaltered, in order, and in front if they were in front."""
         if not known:
             self._authority = []
-        for index in range(known, len(sent)):
-            message = self._recording.dialect.read(sent[index])
-            if message.role in _AUTHORITY:
-                self._authority.append((sent[index], _fingerprint(message, index)))
-        found = [
-            _fingerprint(self._recording.dialect.read(item), int(one.id[1:])) for item, one in self._authority
-        ]
+        read = self._recording.dialect.read
+        new = enumerate(sent[known:], known)
+        self._authority += [(item, index) for index, item in new if read(item).role in _AUTHORITY]
+        found = [_fingerprint(read(item), index) for item, index in self._authority]
         expected = [one for at, one in self._recording.authority if at < place]
-        told = differences(expected, found)
-        if not told and _leading(found) < _leading(expected):
-            told = [f"{found[_leading(found)].id} no longer stands in front"]
-        self.control += [f"call {call}: {what}" for what in told]
+        problems = differences(expected, found)
+        if not problems and _leading(found) < _leading(expected):
+            problems = [f"{found[_leading(found)].id} no longer stands in front"]
+        self.control += [f"call {call}: {what}" for what in problems]
 
     def _step(self, call: int, place: int, given: list[Any], sent: list[Any], outcome: Any) -> Step:
         recording = self._recording
@@ -262,7 +258,7 @@ class _Player:
             call=call,
             number=outcome.step,
             reason=self._reason(),
-            tokens_before=recording.tokens_of(sum(self._count(item) for item in given)),
+            tokens_before=recording.tokens_of(recording.count(given)),
             tokens_after=self.sent[-1],
             messages_before=len(given),
             messages_after=len(sent),
@@ -272,7 +268,7 @@ class _Player:
         )
 
     def _reason(self) -> str:
-        """Why the newest pass was made, as its event says."""
+        """Read from its event why the newest pass was made."""
         self._manager.flush()
         events = self._manager.archive.events(self._recording.session.id, self._events)
         self._events += len(events)
@@ -280,9 +276,6 @@ class _Player:
 
     def _keep(self, call: int) -> None:
         self.requests.append({"call": call, "tokens": self.sent[call], "messages": self._before})
-
-    def _is_kept(self, call: int) -> bool:
-        return bool(self.requests) and self.requests[-1]["call"] == call
 
     def _run(self, error: str | None) -> Run:
         recording = self._recording
@@ -299,19 +292,19 @@ class _Player:
             over_budget=over,
             control=self.control,
             over_window_without=sum(recording.tokens_before(at) > self._window for at in recording.calls),
-            cost=_cost(self._price, self.sent, self.reused, recording.output_tokens),
+            cost=recording.cost(self.sent, self.reused),
             error=error,
             summary=next((m.text for m in last if m.text.startswith(SUMMARY_OPENS)), None),
             outline=[
-                Outlined(message.role, recording.meter.scale(self._count(item)), _beginning(message))
-                for message, item in zip(last, self._before, strict=True)
+                Outlined(each.role, recording.meter.scale(recording.count([each.origin])), _beginning(each))
+                for each in last
             ],
             requests=self.requests,
         )
 
 
-def _calls(messages: Sequence[Message]) -> list[int]:
-    """Where the model was called: before each reply, and at the end if the last word is not its own."""
+def model_calls(messages: Sequence[Message]) -> list[int]:
+    """Find where the model was called: before each reply, and at the end if the last message is not a reply."""
     found = [
         place
         for place in range(1, len(messages))
@@ -323,13 +316,10 @@ def _calls(messages: Sequence[Message]) -> list[int]:
 
 
 def _shared_start(before: Sequence[Any], after: Sequence[Any]) -> int:
-    """How many messages two requests have in common from the beginning on."""
-    count = 0
-    for one, other in zip(before, after, strict=False):
-        if one is not other and one != other:
-            break
-        count += 1
-    return count
+    """Count the messages that two requests share at the start."""
+    pairs = zip(before, after, strict=False)
+    differ = (n for n, (one, other) in enumerate(pairs) if one is not other and one != other)
+    return next(differ, min(len(before), len(after)))
 
 
 def _fingerprint(message: Message, place: int) -> Fingerprint:
@@ -339,43 +329,16 @@ def _fingerprint(message: Message, place: int) -> Fingerprint:
 
 
 def _leading(found: Sequence[Fingerprint]) -> int:
-    """How many of them stand in front of everything else."""
-    count = 0
-    while count < len(found) and found[count].id == f"m{count}":
-        count += 1
-    return count
+    """Count those in front of everything else."""
+    return next((n for n, one in enumerate(found) if one.id != f"m{n}"), len(found))
 
 
 def _beginning(message: Message) -> str:
-    """The first words of a message. A page is an exit like any other: masked before they are cut."""
+    """Take the first words of a message, masked before they are cut."""
     words = message.text or "; ".join(f"{call.name} {call.arguments_text}" for call in message.calls)
     words = words or "; ".join(result.text for result in message.results)
     flat = " ".join(_redactor().redact(words[:_LOOKED_AT]).split())
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _cost(price: Price | None, tokens: Sequence[int], reused: Sequence[int], output: int) -> Cost | None:
-    if price is None:
-        return None
-    plain, cached = price.plain(sum(tokens), output), price.cached(sum(tokens), sum(reused), output)
-    return Cost(plain=round(plain, 6), cached=round(cached, 6))
-
-
-def _unplayable(job: Job, model: str, why: str) -> Played:
-    return Played(
-        file=job.file,
-        session=job.session.id,
-        dialect=job.session.dialect or "",
-        model=model,
-        messages=len(job.session.messages),
-        calls=[],
-        without=[],
-        reused_without=[],
-        output_tokens=0,
-        cost_without=None,
-        runs=[],
-        error=why,
-    )
 
 
 @lru_cache(maxsize=1)

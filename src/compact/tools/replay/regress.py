@@ -1,23 +1,37 @@
-"""What got worse between two runs: the reports of `compact replay`, or of `compact harness`, held side by side."""
+"""Compare two runs: what got worse between two reports of `compact replay`, or of `compact harness`?"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product, takewhile
+from pathlib import PurePath
+from typing import TypeVar
 
 from compact.errors import TranscriptError
-from compact.tools.replay.pairing import Session, named, same_artifacts
-from compact.tools.replay.reports import FAULTS, is_replay, read_report
+from compact.tools.replay.reports import (
+    AnyReport,
+    HarnessReport,
+    NamedStability,
+    PolicyNumbers,
+    ReplayedSession,
+    ReplayReport,
+    Stability,
+    read_report,
+)
 
-__all__ = ["Change", "Thresholds", "changes", "read_report"]
+__all__ = ["Allowance", "Change", "changes", "read_report"]
 
+_FAULTS = ("failed", "illegal", "over_budget", "control")
 _VERDICTS = {True: "passed", False: "failed", None: "missing"}
-_BARE = "session"
+_UNNAMED = "session"
+
+_S = TypeVar("_S", ReplayedSession, NamedStability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
+class Allowance:
     """How much worse a run may be."""
 
     tokens: float = 0.02
@@ -42,96 +56,83 @@ class Change:
     """Whether it got worse by more than is allowed."""
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thresholds) -> list[Change]:
-    """Everything that differs, the worst first.
+def changes(before: AnyReport, after: AnyReport, allowed: Allowance) -> list[Change]:
+    """List everything that differs, changes for the worse first.
 
     Raises:
-        TranscriptError: one is a report of replay, the other of the harness.
+        TranscriptError: one report is of replay, the other of the harness.
     """
-    if is_replay(before) != is_replay(after):
+    if isinstance(before, ReplayReport) and isinstance(after, ReplayReport):
+        found = _compare_replays(before, after, allowed)
+    elif isinstance(before, ReplayReport) or isinstance(after, ReplayReport):
         raise TranscriptError(
             "one report is of `compact replay`, the other of `compact harness`",
             hint="Compare two of the same kind",
         )
-    compare = _replays if is_replay(before) else _harness
-    return sorted(compare(before, after, allowed), key=lambda change: not change.worse)
+    else:
+        found = _compare_stability(*_by_name(before, after), allowed)
+    return sorted(found, key=lambda change: not change.worse)
 
 
-def _replays(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thresholds) -> Iterator[Change]:
-    old = {summary["policy"]: summary for summary in before["summary"]}
-    new = {summary["policy"]: summary for summary in after["summary"]}
-    if len(old) == len(new) == 1:  # a policy that was renamed is still the same policy
+def _compare_replays(before: ReplayReport, after: ReplayReport, allowed: Allowance) -> Iterator[Change]:
+    old = {summary.policy: summary for summary in before.summary}
+    new = {summary.policy: summary for summary in after.summary}
+    if len(old) == len(new) == 1:  # a renamed policy is still the same policy
         new = dict(zip(old, new.values(), strict=True))
     for policy in old.keys() - new.keys():
         yield Change(policy, "policy", "present", "missing", worse=True)
     for policy, was in old.items():
         if policy in new:
-            yield from _summaries(policy, was, new[policy], allowed)
-    yield from _sessions(before, after)
-
-
-def _summaries(
-    policy: str, was: Mapping[str, Any], now: Mapping[str, Any], allowed: Thresholds
-) -> Iterator[Change]:
-    for fault in FAULTS:
-        if was[fault] != now[fault]:
-            yield Change(
-                policy, fault.replace("_", " "), was[fault], now[fault], worse=now[fault] > was[fault]
-            )
-    limits = (
-        ("input_tokens", allowed.tokens),
-        ("cost", allowed.cost),
-        ("cost_cached", allowed.cost),
-        ("steps", allowed.steps),
-    )
-    for name, limit in limits:
-        a, b = was[name], now[name]
-        if a is not None and b is not None and a != b:
-            yield Change(policy, name.replace("_", " "), a, b, worse=b > a * (1 + limit))
-    a, b = was["retention"], now["retention"]
-    if a is not None and b is not None and a != b:
-        yield Change(policy, "retention", a, b, worse=a - b > allowed.retention)
-
-
-def _sessions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    """Sessions that are not fine and were, or were not there."""
-    old, new = named(before["sessions"], after["sessions"])
-    for name, now in new.items():
-        was = old.get(name)
-        if not _is_fine(now) and (was is None or _is_fine(was)):
-            yield Change(name, "session", "missing" if was is None else "fine", "failed", worse=True)
-    for name in sorted(old.keys() - new.keys()):
+            yield from _compare_numbers(policy, was, new[policy], allowed)
+    was_sessions, now_sessions = pair_sessions(before.sessions, after.sessions)
+    for name, now in now_sessions.items():
+        earlier = was_sessions.get(name)
+        if not now.is_fine and (earlier is None or earlier.is_fine):
+            yield Change(name, "session", "missing" if earlier is None else "fine", "failed", worse=True)
+    for name in sorted(was_sessions.keys() - now_sessions.keys()):
         yield Change(name, "session", "present", "missing", worse=True)
 
 
-def _is_fine(session: Session) -> bool:
-    runs: Sequence[Mapping[str, Any]] = session["runs"]
-    return not session["error"] and not any(
-        run["illegal"] or run["over_budget"] or run["control"] or run["error"] for run in runs
-    )
+def _compare_numbers(
+    policy: str, was: PolicyNumbers, now: PolicyNumbers, allowed: Allowance
+) -> Iterator[Change]:
+    growth = {
+        **dict.fromkeys(_FAULTS, 0.0),
+        "input_tokens": allowed.tokens,
+        "cost": allowed.cost,
+        "cost_cached": allowed.cost,
+        "steps": allowed.steps,
+    }
+    for name in (*growth, "retention"):
+        a, b = getattr(was, name), getattr(now, name)
+        if a is None or b is None or a == b:
+            continue
+        worse = a - b > allowed.retention if name == "retention" else b > a * (1 + growth[name])
+        yield Change(policy, name.replace("_", " "), a, b, worse=worse)
 
 
-def _harness(before: Mapping[str, Any], after: Mapping[str, Any], allowed: Thresholds) -> Iterator[Change]:
-    old, new = _stability(before, after)
+def _compare_stability(
+    old: Mapping[str, Stability], new: Mapping[str, Stability], allowed: Allowance
+) -> Iterator[Change]:
     for name, was in old.items():
         now = new.get(name)
         if now is None:
             yield Change(name, "session", "present", "missing", worse=True)
             continue
-        yield from _checks(name, was, now)
-        if was["tokens"] != now["tokens"]:
-            worse = now["tokens"] > was["tokens"] * (1 + allowed.tokens)
-            yield Change(name, "tokens", was["tokens"], now["tokens"], worse=worse)
+        yield from _compare_checks(name, was, now)
+        if was.tokens != now.tokens:
+            worse = now.tokens > was.tokens * (1 + allowed.tokens)
+            yield Change(name, "tokens", was.tokens, now.tokens, worse=worse)
     for name, now in new.items():
         if name not in old:
-            passed = all(check["passed"] for check in now["checks"])
+            passed = all(check.passed for check in now.checks)
             yield Change(name, "session", "missing", _VERDICTS[passed], worse=not passed)
 
 
-def _checks(name: str, was: Session, now: Session) -> Iterator[Change]:
-    """The checks whose result differs; one that is missing now is worse if it passed, a new one if it failed."""
-    old = {check["name"]: check["passed"] for check in was["checks"]}
-    new = {check["name"]: check["passed"] for check in now["checks"]}
+def _compare_checks(name: str, was: Stability, now: Stability) -> Iterator[Change]:
+    """Compare checks. A missing check is worse if it passed before, a new one if it fails."""
+    old = {check.name: check.passed for check in was.checks}
+    new = {check.name: check.passed for check in now.checks}
     for check in {**old, **new}:
         before, after = old.get(check), new.get(check)
         if before is not after:
@@ -139,21 +140,52 @@ def _checks(name: str, was: Session, now: Session) -> Iterator[Change]:
             yield Change(name, f"check {check}", _VERDICTS[before], _VERDICTS[after], worse=worse)
 
 
-def _stability(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[dict[str, Session], dict[str, Session]]:
-    """The sessions of two reports of the harness by name. The report of a single session does not say which it is."""
-    if "sessions" in before and "sessions" in after:
-        return named(before["sessions"], after["sessions"])
-    if "sessions" in before:
-        new, old = _bare_beside(after, before["sessions"])
+def _by_name(
+    before: HarnessReport | Stability, after: HarnessReport | Stability
+) -> tuple[Mapping[str, Stability], Mapping[str, Stability]]:
+    """Name the sessions of two reports of the harness. The report on a single session does not say which it is."""
+    if isinstance(before, Stability) and isinstance(after, Stability):
+        return {_UNNAMED: before}, {_UNNAMED: after}
+    if isinstance(before, Stability):
+        new, old = _by_name(after, before)
         return old, new
-    if "sessions" in after:
-        return _bare_beside(before, after["sessions"])
-    return {_BARE: before}, {_BARE: after}
+    many, others = pair_sessions(before.sessions, getattr(after, "sessions", before.sessions))
+    return many, {_find(after, many): after} if isinstance(after, Stability) else others
 
 
-def _bare_beside(bare: Session, many: Sequence[Session]) -> tuple[dict[str, Session], dict[str, Session]]:
-    by_name, _ = named(many, many)
-    place = same_artifacts(bare, many)
-    return {_BARE if place is None else list(by_name)[place]: bare}, by_name
+def _find(wanted: Stability, sessions: Mapping[str, Stability]) -> str:
+    """Name the only session, or the only one with the same artifacts."""
+    same = [name for name, one in sessions.items() if one.artifacts == wanted.artifacts]
+    found = list(sessions) if len(sessions) == 1 else same
+    return found[0] if len(found) == 1 else _UNNAMED
+
+
+def pair_sessions(before: Sequence[_S], after: Sequence[_S]) -> tuple[dict[str, _S], dict[str, _S]]:
+    """Name the sessions of two reports by file and session, so that the same session has the same name in both.
+
+    The reports' files may lie in different folders: leading folders that all paths of a report share are dropped, as few as
+    let the most files agree.
+    """
+    old, new = ({PurePath(one.file).parts for one in sessions} for sessions in (before, after))
+    cuts = product(range(_shared_folders(old) + 1), range(_shared_folders(new) + 1))
+
+    def agreement(cut: tuple[int, int]) -> int:
+        return len({file[cut[0] :] for file in old} & {file[cut[1] :] for file in new})
+
+    best = max(sorted(cuts, key=lambda cut: (sum(cut), cut)), key=agreement)
+    return _name_all(before, best[0]), _name_all(after, best[1])
+
+
+def _shared_folders(files: set[tuple[str, ...]]) -> int:
+    levels = zip(*(file[:-1] for file in files), strict=False)
+    return sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, levels))
+
+
+def _name_all(sessions: Sequence[_S], cut: int) -> dict[str, _S]:
+    found: dict[str, _S] = {}
+    times: Counter[str] = Counter()
+    for session in sessions:
+        name = f"{PurePath(*PurePath(session.file).parts[cut:])}: {session.session}"
+        times[name] += 1
+        found[name if times[name] == 1 else f"{name} ({times[name]})"] = session
+    return found

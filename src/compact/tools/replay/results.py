@@ -1,4 +1,4 @@
-"""What a replay found out, as plain data: a session, and one run of it under each policy."""
+"""What a replay found, as plain data: a session, and one run of it under each policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Dollars: without a prompt cache, and with one that serves every unchanged beginning."""
+    """Dollars: without a prompt cache, and with one that serves every unchanged prefix."""
 
     plain: float
     cached: float
@@ -20,7 +20,7 @@ class Step:
     """One compaction."""
 
     call: int
-    """The model call it was made for, from 0 on."""
+    """The model call that it was made for, counted from 0."""
     number: int
     reason: str
     tokens_before: int
@@ -30,14 +30,19 @@ class Step:
     saved: Mapping[str, int]
     """Tokens, by stage."""
     needed: int
-    """Identifiers that the agent writes later, and that the newest messages alone would not have kept."""
+    """Identifiers that the agent writes later and that the newest messages alone would not have kept."""
     kept: int
-    """How many of them stand in what is sent, with their meaning."""
+    """How many of them are in what is sent, with their meaning."""
+
+    @property
+    def saved_by(self) -> str:
+        """What each stage saved, in words."""
+        return ", ".join(f"{stage} {tokens:,}" for stage, tokens in self.saved.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Outlined:
-    """One message of a request: who, how much, and its first words, masked."""
+    """One message of a request: its role, its size, and its first words, masked."""
 
     role: str
     tokens: int
@@ -46,7 +51,7 @@ class Outlined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A session under one policy, as the host would have lived it."""
+    """A session played under one policy."""
 
     policy: str
     window: int
@@ -54,30 +59,36 @@ class Run:
     sent: Sequence[int]
     """Tokens of each request."""
     reused: Sequence[int]
-    """Of them, those at the beginning that are unchanged since the request before: what a prompt cache can serve."""
+    """Of these, the prefix that is unchanged since the request before: what a prompt cache can serve."""
     steps: Sequence[Step]
     illegal: Sequence[str]
-    """Every reason why a provider would have refused a request; with the number of the call."""
+    """Every reason for a provider to refuse a request, with the number of the call."""
     over_budget: Sequence[int]
     """Calls whose request costs more than the budget."""
     control: Sequence[str]
-    """Every change of the system prompt in what is sent, call by call."""
+    """Every change of the system prompt in what is sent, with the number of the call."""
     over_window_without: int
-    """Requests that would not have fitted the window without compaction."""
+    """Requests that would not have fit the window without compaction."""
     cost: Cost | None
     error: str | None = None
-    """Why the replay ended early, and at which call."""
+    """Why the replay stopped early, and at which call."""
     summary: str | None = None
     """The newest summary in the context."""
     outline: Sequence[Outlined] = field(default_factory=list)
     """The last request, message by message."""
     requests: Sequence[Mapping[str, Any]] = field(default_factory=list)
-    """The requests after a change of the context and the last one, if they were asked for."""
+    """The request after each change of the context, and the last one, if they were asked for."""
 
     @property
     def passed(self) -> bool:
         """Whether nothing went wrong."""
-        return not (self.illegal or self.over_budget or self.control or self.error)
+        return not self.problems
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that went wrong, a sentence each."""
+        over = [f"call {call}: over the budget of {self.budget:,}" for call in self.over_budget]
+        return [*self.illegal, *self.control, *over, *([self.error] if self.error else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +100,19 @@ class Played:
     dialect: str
     model: str
     messages: int
-    calls: Sequence[int]
+    calls: Sequence[int] = ()
     """Where the model was called: the number of messages before each reply."""
-    without: Sequence[int]
+    without: Sequence[int] = ()
     """Tokens of each request without compaction."""
-    reused_without: Sequence[int]
-    output_tokens: int
-    cost_without: Cost | None
-    runs: Sequence[Run]
+    reused_without: Sequence[int] = ()
+    output_tokens: int = 0
+    cost_without: Cost | None = None
+    runs: Sequence[Run] = ()
     error: str | None = None
-    """Why it could not be played at all."""
+    """Why the session could not be played at all."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that went wrong under any policy, a sentence each."""
+        found = [f"{run.policy}: {problem}" for run in self.runs for problem in run.problems]
+        return [self.error, *found] if self.error else found

@@ -1,15 +1,15 @@
-"""What a session needed later: the measure, without any I/O.
+"""Retention: how much of what a session needed later is still in its context.
 
-*Needed* at a cut are the identifiers (paths, names, ids, numbers with a unit or a label) that the agent itself writes behind
-the cut before anything shows them again, that stood before the cut, and that the newest messages alone would not keep. One is
-*kept* when it stands in a context with at least half of the words of its original line around it, and a third of their
-neighbouring pairs in order: a bare list of names keeps nothing.
+*Needed* at a cut are identifiers (paths, names, ids, numbers with a unit or a label) that appear before the cut, that the agent
+itself writes after it before anything shows them again, and that the newest messages alone would not keep. An identifier is
+*kept* if it is in a context with at least half of the words of its original line around it, and a third of their neighbouring
+pairs in order. A bare list of names therefore keeps nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,19 +30,17 @@ IDENTIFIER = re.compile(
 )
 
 _FEWEST_WORDS = 4
-"""A line with fewer words beside the identifier gives it no meaning: a bare list would keep it."""
+"""A line with fewer words besides the identifier gives it no meaning."""
 _LINE_REACH = 100
-"""Characters of a line on either side of an identifier that count as its line."""
+"""How far the line of an identifier reaches on either side, in characters."""
 _NEAR = 150
-"""Characters on either side of an identifier in which the words of its line are looked for."""
-_AROUND = 120
-_WORDS_AROUND = 12
+"""How far from an identifier the words of its line are searched, in characters."""
 _WORD = re.compile(r"\w+")
 _SELF = "\x00"
 
 
 class Spoken(NamedTuple):
-    """A message as text: who said it, and all of it."""
+    """A message as text, with its role."""
 
     role: str
     text: str
@@ -50,15 +48,14 @@ class Spoken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """An identifier that the agent writes behind the cut, the lines that it stood in, and what is written around it."""
+    """An identifier that the agent writes after the cut, and its lines before the cut."""
 
     name: str
     lines: tuple[str, ...]
-    around: str
 
 
 def spoken(message: Message) -> Spoken:
-    """A message's words, the results in it, and the arguments of its calls, each with its name."""
+    """Write a message as text: its words, its results, and the named arguments of its calls."""
     lines = [message.text, *(result.text for result in message.results)]
     lines += [
         line
@@ -68,8 +65,8 @@ def spoken(message: Message) -> Spoken:
     return Spoken(message.role, "\n".join(filter(None, lines)))
 
 
-class Index:
-    """The identifiers of a session, found once, for any number of cuts."""
+class IdentifierIndex:
+    """The identifiers of a session, found once for any number of cuts."""
 
     def __init__(self, messages: Iterable[Spoken]) -> None:
         self._messages = list(messages)
@@ -78,7 +75,7 @@ class Index:
         self._clipped = 0
 
     def names_in(self, index: int) -> list[tuple[str, int, int]]:
-        """The identifiers of a message with their places, as often as they stand there."""
+        """Find the identifiers of a message, every occurrence with its place."""
         found = self._places[index]
         if found is None:
             text = self._messages[index].text
@@ -87,21 +84,22 @@ class Index:
         return found
 
     def needed(self, cut: int, recent: Iterable[str] = ()) -> tuple[Needed, ...]:
-        """What the session needs behind a cut, leaving out the names in `recent`. Cuts are asked for in order."""
+        """Find what the session needs after a cut, except the names in `recent`. Fastest if cuts come in order."""
         self._clip_up_to(cut)
         left_out = set(recent)
         shown: set[str] = set()
         found = []
         for index in range(cut, len(self._messages)):
             said = self._messages[index]
-            places = {name: (start, stop) for name, start, stop in reversed(self.names_in(index))}
-            for name, (start, stop) in sorted(places.items(), key=lambda pair: pair[1]):
+            names = dict.fromkeys(name for name, _, _ in self.names_in(index))
+            for name in names:
                 if said.role != "assistant" or name in shown or name in left_out or name not in self._clips:
                     continue
-                lines = _telling(self._clips[name], name)
+                clips = self._clips[name]
+                lines = tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
                 if lines:
-                    found.append(Needed(name, lines, _around(said.text, name, start, stop)))
-            shown |= places.keys()
+                    found.append(Needed(name, lines))
+            shown |= names.keys()
         return tuple(found)
 
     def _clip_up_to(self, cut: int) -> None:
@@ -114,15 +112,8 @@ class Index:
         self._clipped = max(self._clipped, cut)
 
 
-def needed(
-    before: Sequence[Spoken], after: Sequence[Spoken], recent: Iterable[str] = ()
-) -> tuple[Needed, ...]:
-    """What `after` needs of `before`; names in `recent` do not count."""
-    return Index([*before, *after]).needed(len(before), recent)
-
-
 def is_kept(one: Needed, text: str) -> bool:
-    """Whether an identifier stands in a text with its meaning."""
+    """Whether an identifier is in a text with its meaning."""
     wanted: list[list[str]] | None = None
     start = text.find(one.name)
     while start >= 0:
@@ -143,21 +134,11 @@ def _arguments(name: str, arguments: Any) -> Iterator[str]:
 
 
 def _clip(text: str, start: int, stop: int) -> str:
-    """The line around an identifier, as far as it counts."""
+    """Cut out the line around an identifier."""
     head = text.rfind("\n", 0, start) + 1
     tail = text.find("\n", stop)
     end = len(text) if tail < 0 else tail
     return text[max(head, start - _LINE_REACH) : min(end, stop + _LINE_REACH)].strip()
-
-
-def _telling(clips: Iterable[str], name: str) -> tuple[str, ...]:
-    return tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
-
-
-def _around(text: str, name: str, start: int, stop: int) -> str:
-    near = text[max(0, start - _AROUND) : start] + " " + text[stop : stop + _AROUND]
-    words = [word for word in _WORD.findall(near.replace(name, " ")) if len(word) > 1]
-    return " ".join(words[:_WORDS_AROUND])
 
 
 def _agree(line: list[str], words: list[str]) -> bool:

@@ -1,20 +1,23 @@
-"""Many sessions: read as they are needed, played by an engine, summed up."""
+"""Replay many sessions: read as needed, played by an engine, summed up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from compact.errors import TranscriptError
 from compact.tokens.prices import Prices, built_in
 from compact.tools.replay.engines import Engine, local
 from compact.tools.replay.playing import Job, Policy, play
 from compact.tools.replay.results import Played, Run
-from compact.tools.transcripts import Skipped, read_sessions
+from compact.tools.transcripts import RecordedSession, Skipped, read_sessions
 
-FORMAT = "compact.tools.replay/1"
+FORMAT = "compact.replay/1"
+
+OnSkipped: TypeAlias = Callable[[str, Sequence[Skipped]], None]
+"""Called with a session or file, and what was skipped of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +29,15 @@ class Summary:
     compacted: int
     """Sessions with at least one step."""
     failed: int
-    """Sessions that ended early, or had a request that is illegal, over the budget, or without its system prompt."""
+    """Sessions that stopped early, or had a request that was illegal, over the budget, or without its system prompt."""
     calls: int
     steps: int
     input_tokens_without: int
     input_tokens: int
     saved: float
-    """The share of input tokens that was not sent."""
+    """The share of input tokens that was saved."""
     saved_where_compacted: float | None
-    """The same over the sessions that were compacted; None when none was."""
+    """The same for compacted sessions only; None if there are none."""
     over_window_without: int
     """Requests that a provider would have refused as too long without compaction."""
     over_budget: int
@@ -43,13 +46,57 @@ class Summary:
     needed: int
     kept: int
     retention: float | None
-    """The share of what was needed later and stood in the context; None when nothing was."""
+    """The share of what was needed later that was still in the context; None if nothing was needed."""
     reused: float
     """The share of the sent tokens that a prompt cache can serve."""
     cost_without: float | None
     cost: float | None
     cost_without_cached: float | None
     cost_cached: float | None
+
+
+def summary_cells(summaries: Sequence[Summary], columns: Sequence[str], unknown: str = "") -> list[list[str]]:
+    """Write the rows of a table: one without compaction, one for each policy.
+
+    Args:
+        summaries: At least one.
+        columns: The headings, of those below, in any order. A `>` in front or a `:60` behind is ignored.
+        unknown: What to write where there is nothing to say.
+    """
+    first = summaries[0]
+    without = {
+        "policy": "without compaction",
+        "input tokens": f"{first.input_tokens_without:,}",
+        "over window": f"{first.over_window_without:,}",
+        "cost": _money(first.cost_without, unknown),
+        "with cache": _money(first.cost_without_cached, unknown),
+        "requests": "refused" if first.over_window_without else "",
+    }
+    rows = [without, *(_policy_cells(summary, unknown) for summary in summaries)]
+    names = [column.removeprefix(">").partition(":")[0] for column in columns]
+    return [[row.get(name, unknown) for name in names] for row in rows]
+
+
+def _policy_cells(summary: Summary, unknown: str) -> dict[str, str]:
+    where, kept = summary.saved_where_compacted, summary.retention
+    return {
+        "policy": summary.policy,
+        "input tokens": f"{summary.input_tokens:,}",
+        "saved": f"{summary.saved:.1%}",
+        "where compacted": unknown if where is None else f"{where:.1%}",
+        "over window": f"{summary.over_budget:,}",
+        "steps": f"{summary.steps:,}",
+        "failed": f"{summary.failed:,}",
+        "needed, kept": unknown if kept is None else f"{summary.kept:,} of {summary.needed:,} ({kept:.0%})",
+        "cost": _money(summary.cost, unknown),
+        "with cache": _money(summary.cost_cached, unknown),
+        "reused": f"{summary.reused:.0%}",
+        "requests": f"{summary.failed} failed" if summary.failed else "all legal",
+    }
+
+
+def _money(dollars: float | None, unknown: str) -> str:
+    return unknown if dollars is None else f"${dollars:,.2f}"
 
 
 def replay(
@@ -62,68 +109,64 @@ def replay(
     workers: int | None = None,
     lenient: bool = False,
     keep_requests: bool = False,
-    on_skipped: Callable[[str, Sequence[Skipped]], None] | None = None,
+    on_skipped: OnSkipped | None = None,
     on_played: Callable[[Played], None] | None = None,
 ) -> list[Played]:
-    """Plays every session of the files under each policy, in their order, on all cores.
+    """Play every session of the files under each policy, in their order, on all cores.
 
-    With more than one worker, a script that calls it needs `if __name__ == "__main__":`, as for any pool of processes.
+    With more than one worker, a calling script needs `if __name__ == "__main__":`, as for any process pool.
 
     Args:
-        files: Transcripts of any known format, each of one or many sessions.
-        policies: At least one; the first gives the model where neither `model` nor a session names it.
-        prices: What tokens cost; the built-in list when left out.
+        files: Transcripts of any supported format, each of one or many sessions.
+        policies: At least one. The first gives the model if neither `model` nor the session names one.
+        prices: What tokens cost. Default: the built-in list.
         model: The model of every session, whatever the transcripts say.
-        engine: Who does the work.
-        workers: How many processes; None: one for each core.
-        lenient: Leave out files and lines that cannot be read.
+        engine: Runs the work.
+        workers: Number of processes. Default: one per core.
+        lenient: Skip files and lines that cannot be read.
         keep_requests: Keep what would have been sent, in `Run.requests`.
-        on_skipped: Told what was left out.
-        on_played: Told of each session when it is done.
+        on_skipped: Called with what was skipped.
+        on_played: Called with each session when it is done.
 
     Raises:
         TranscriptError: a file cannot be read; says which line.
     """
+
+    def jobs() -> Iterator[Job]:
+        for file in files:
+            for session in _read(file, lenient, on_skipped):
+                yield Job(
+                    file=str(file),
+                    session=session,
+                    policies=policies,
+                    prices=prices or built_in(),
+                    model=model,
+                    keep_requests=keep_requests,
+                )
+
     found = []
-    jobs = _jobs(files, policies, prices or built_in(), model, lenient, keep_requests, on_skipped)
-    for played in engine(play, jobs, workers):
+    for played in engine(play, jobs(), workers):
         found.append(played)
         if on_played is not None:
             on_played(played)
     return found
 
 
-def _jobs(
-    files: Iterable[Path],
-    policies: Sequence[Policy],
-    prices: Prices,
-    model: str | None,
-    lenient: bool,
-    keep_requests: bool,
-    on_skipped: Callable[[str, Sequence[Skipped]], None] | None,
-) -> Iterator[Job]:
-    for file in files:
-        try:
-            for session in read_sessions(file, lenient):
-                if session.skipped and on_skipped is not None:
-                    on_skipped(session.id, session.skipped)
-                yield Job(
-                    file=str(file),
-                    session=session,
-                    policies=policies,
-                    prices=prices,
-                    model=model,
-                    keep_requests=keep_requests,
-                )
-        except TranscriptError as error:
-            if not lenient:
-                raise
-            if on_skipped is not None:
-                on_skipped(str(file), [Skipped(error.details.get("line") or 0, error.message)])
+def _read(file: Path, lenient: bool, on_skipped: OnSkipped | None) -> Iterator[RecordedSession]:
+    try:
+        for session in read_sessions(file, lenient):
+            if session.skipped and on_skipped is not None:
+                on_skipped(session.id, session.skipped)
+            yield session
+    except TranscriptError as error:
+        if not lenient:
+            raise
+        if on_skipped is not None:
+            on_skipped(str(file), [Skipped(error.details.get("line") or 0, error.message)])
 
 
 def summarize(sessions: Sequence[Played]) -> list[Summary]:
-    """One line per policy, in the order of the policies."""
+    """Sum up the sessions, policy by policy."""
     names = list(dict.fromkeys(run.policy for played in sessions for run in played.runs))
     return [
         _summary(name, [(played, run) for played in sessions for run in played.runs if run.policy == name])
@@ -132,46 +175,44 @@ def summarize(sessions: Sequence[Played]) -> list[Summary]:
 
 
 def as_data(sessions: Sequence[Played], policies: Sequence[Policy]) -> dict[str, Any]:
-    """Everything for programs, without the requests."""
+    """The report for programs, without the requests."""
+    data = [asdict(played) for played in sessions]
+    for session in data:
+        for run in session["runs"]:
+            del run["requests"]
+    chosen = [
+        {one.path: one.value for one in policy.config.explain() if one.source != "default"}
+        for policy in policies
+    ]
     return {
         "format": FORMAT,
-        "policies": [{"name": policy.name, "settings": _chosen_settings(policy)} for policy in policies],
+        "policies": [
+            {"name": policy.name, "settings": settings}
+            for policy, settings in zip(policies, chosen, strict=True)
+        ],
         "summary": [asdict(summary) for summary in summarize(sessions)],
-        "sessions": [_session_data(played) for played in sessions],
+        "sessions": data,
     }
 
 
-def _session_data(played: Played) -> dict[str, Any]:
-    data = asdict(played)
-    for run in data["runs"]:
-        del run["requests"]
-    return data
-
-
-def _chosen_settings(policy: Policy) -> dict[str, Any]:
-    """The settings that are not the defaults."""
-    return {one.path: one.value for one in policy.config.explain() if one.source != "default"}
-
-
 def _summary(name: str, runs: Sequence[tuple[Played, Run]]) -> Summary:
-    sent = sum(sum(run.sent) for _, run in runs)
-    without = sum(_played_part(played.without, run) for played, run in runs)
+    without, sent = _tokens(runs)
     compacted = [(played, run) for played, run in runs if run.steps]
-    needed = sum(step.needed for _, run in runs for step in run.steps)
-    kept = sum(step.kept for _, run in runs for step in run.steps)
-    priced = [(played.cost_without, run.cost) for played, run in runs]
-    costs = [(a, b) for a, b in priced if a is not None and b is not None]
+    without_there, sent_there = _tokens(compacted)
+    steps = [step for _, run in runs for step in run.steps]
+    needed, kept = sum(step.needed for step in steps), sum(step.kept for step in steps)
+    costs = [(played.cost_without, run.cost) for played, run in runs if played.cost_without and run.cost]
     return Summary(
         policy=name,
         sessions=len(runs),
         compacted=len(compacted),
         failed=sum(not run.passed for _, run in runs),
         calls=sum(len(run.sent) for _, run in runs),
-        steps=sum(len(run.steps) for _, run in runs),
+        steps=len(steps),
         input_tokens_without=without,
         input_tokens=sent,
         saved=_share(without - sent, without) or 0.0,
-        saved_where_compacted=_saved_in(compacted),
+        saved_where_compacted=_share(without_there - sent_there, without_there),
         over_window_without=sum(run.over_window_without for _, run in runs),
         over_budget=sum(len(run.over_budget) for _, run in runs),
         illegal=sum(len(run.illegal) for _, run in runs),
@@ -187,14 +228,10 @@ def _summary(name: str, runs: Sequence[tuple[Played, Run]]) -> Summary:
     )
 
 
-def _played_part(tokens: Sequence[int], run: Run) -> int:
-    """A run that ended early is compared with the same calls without compaction."""
-    return sum(tokens[: len(run.sent)])
-
-
-def _saved_in(runs: Sequence[tuple[Played, Run]]) -> float | None:
-    without = sum(_played_part(played.without, run) for played, run in runs)
-    return _share(without - sum(sum(run.sent) for _, run in runs), without)
+def _tokens(runs: Sequence[tuple[Played, Run]]) -> tuple[int, int]:
+    """Count tokens without and with compaction. A run that stopped early is compared over the same calls."""
+    without = sum(sum(played.without[: len(run.sent)]) for played, run in runs)
+    return without, sum(sum(run.sent) for _, run in runs)
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -1,4 +1,4 @@
-"""Transcript files: recognised by what is in them, read session by session, plain or gzip."""
+"""Transcript files: formats are auto-detected; sessions are read one by one, plain or gzip."""
 
 from __future__ import annotations
 
@@ -10,59 +10,61 @@ from typing import Any
 
 from compact.errors import TranscriptError
 from compact.tools.transcripts import claude_code, openhands, pi, plain, swe_agent
-from compact.tools.transcripts.records import FORMATS, FORMATS_HINT, Record, Records, fail
-from compact.tools.transcripts.session import Marker, Session, Skipped
+from compact.tools.transcripts.recorded_session import Marker, RecordedSession, Skipped
+from compact.tools.transcripts.transcript_file import FORMATS, FORMATS_HINT, JsonLine, TranscriptFile, fail
 
-__all__ = ["FORMATS", "Marker", "Session", "Skipped", "TranscriptError", "read_sessions"]
+__all__ = ["FORMATS", "Marker", "RecordedSession", "Skipped", "TranscriptError", "fail", "read_sessions"]
 
 
 def read_sessions(
     path: str | os.PathLike[str],
     lenient: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
-) -> Iterator[Session]:
-    """The sessions of a file, one at a time: a file of many sessions is never in memory as a whole.
+) -> Iterator[RecordedSession]:
+    """Read the sessions of a file one at a time, so that a large file is never in memory as a whole.
 
     Args:
-        path: The file. Its format is recognised by its content, gzip by its first bytes.
-        lenient: Go on behind a line that cannot be read; `Session.skipped` says which lines are missing and why.
-        on_progress: Told now and then how many bytes of the file are read, of how many.
+        path: The file. Its format and gzip compression are auto-detected from the content.
+        lenient: Skip lines that cannot be read; `RecordedSession.skipped` says which and why.
+        on_progress: Called now and then with the bytes read so far and the size of the file.
 
     Raises:
         TranscriptError: the file is missing, a directory, empty, binary, of an unknown format, or, unless lenient, has
             a line that cannot be read. Carries `path` and `line`.
     """
-    with Records(path, lenient, on_progress) as records:
-        waiting: Session | None = None
-        for session in _sessions(records):
-            # A bad line is reported with the session behind it; one session is held back for those at the end.
+    with TranscriptFile(path, lenient, on_progress) as file:
+        waiting: RecordedSession | None = None
+        for session in _sessions(file):
+            # A bad line is reported with the session that follows it. One session is held back for bad lines at the end.
             if waiting is not None:
                 yield waiting
-            waiting = replace(session, skipped=records.take_skipped())
-        left_out = records.take_skipped()
+            waiting = replace(session, skipped=file.take_skipped())
+        left_out = file.take_skipped()
         if waiting is not None:
             yield replace(waiting, skipped=[*waiting.skipped, *left_out])
         elif left_out:
             fail(
-                records.path,
+                file.path,
                 f"all of its {len(left_out)} lines are bad; line {left_out[0].line}: {left_out[0].reason}",
             )
 
 
-def _sessions(records: Records) -> Iterator[Session]:
-    lines = iter(records)
+def _sessions(file: TranscriptFile) -> Iterator[RecordedSession]:
+    lines = iter(file)
     for place, line in enumerate(lines, 1):
         read_file, read_record = _readers(line.value)
         if read_file is not None:
-            yield read_file(chain((line,), lines), records)
+            yield read_file(chain((line,), lines), file)
         elif read_record is not None:
-            yield read_record(line.value, records.name if place == 1 else f"{records.name}-{place}")
+            yield read_record(line.value, file.name if place == 1 else f"{file.name}-{place}")
         else:
-            _refuse(line, records)
+            _refuse(line, file)
 
 
-def _readers(value: Any) -> tuple[Callable[..., Session] | None, Callable[..., Session] | None]:
-    """Who reads a file that begins with such a record as one session, or else such a record alone."""
+def _readers(
+    value: Any,
+) -> tuple[Callable[..., RecordedSession] | None, Callable[..., RecordedSession] | None]:
+    """Find the reader of a whole file that starts with this value, or else the reader of this value alone."""
     for form in (claude_code, pi):
         if form.recognises(value):
             return form.read, None
@@ -74,13 +76,13 @@ def _readers(value: Any) -> tuple[Callable[..., Session] | None, Callable[..., S
     return (plain.read_messages if plain.recognises_message(value) else None), None
 
 
-def _refuse(line: Record, records: Records) -> None:
+def _refuse(line: JsonLine, file: TranscriptFile) -> None:
     value = line.value
     if isinstance(value, dict):
         keys = ", ".join(sorted(map(str, value))[:8]) or "none"
-        what = f"it is no message and no session (keys: {keys})"
+        what = f"it is neither a message nor a session (keys: {keys})"
     else:
-        what = f"it is a single {type(value).__name__}, no message and no session"
-    if not records.lenient:
-        fail(records.path, what, line=line.line, hint=FORMATS_HINT)
-    records.note(line.line, what)
+        what = f"it is a single {type(value).__name__}, neither a message nor a session"
+    if not file.lenient:
+        fail(file.path, what, line=line.line, hint=FORMATS_HINT)
+    file.note(line.line, what)

@@ -1,21 +1,19 @@
-"""Claude Code session files: one JSON line per content block, with side conversations and bookkeeping between them."""
+"""Claude Code session files: one JSON line per content block, mixed with side conversations and bookkeeping."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from compact.tools.transcripts.conversation import Conversation
-from compact.tools.transcripts.records import Record, Records
-from compact.tools.transcripts.session import Marker, Session
-
-NAME = "claude_code"
+from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
+from compact.tools.transcripts.recorded_session import Marker, RecordedSession
+from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
 _OWN_KEYS = ("sessionId", "leafUuid", "isSidechain", "isSnapshotUpdate")
 
 
 def recognises(value: Any) -> bool:
-    """Whether a record is a line of such a file."""
+    """Whether a value is a line of such a file."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("type"), str)
@@ -23,12 +21,12 @@ def recognises(value: Any) -> bool:
     )
 
 
-def read(lines: Iterable[Record], records: Records) -> Session:
-    """The main conversation of a file, as Anthropic messages.
+def read(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
+    """Read the main conversation of a file as Anthropic messages.
 
-    Side conversations are left out; the lines of one reply become one message, so do the results of one batch. Text
-    that Claude Code wrote in the user's role is marked as injected. A line that should hold a message and does not is
-    noted, whether lenient or not: these files are written by a running program.
+    Side conversations are left out. The lines of one reply become one message, and so do the results of one batch. Text
+    that Claude Code wrote in the user's role is marked as injected. A line without the message that it should have is
+    skipped even if not lenient, because a running program may still be writing the file.
     """
     talk = Conversation()
     markers: list[Marker] = []
@@ -37,19 +35,21 @@ def read(lines: Iterable[Record], records: Records) -> Session:
     for line in lines:
         value = line.value
         if not recognises(value):
-            records.note(line.line, "it is not a Claude Code record")
+            file.note(line.line, "it is not a Claude Code record")
             continue
         session_id = session_id or value.get("sessionId")
-        uuid = _text(value.get("uuid"))
+        uuid = text_or_empty(value.get("uuid"))
         if value.get("isSidechain") or uuid in seen:
             continue
         if value["type"] == "system" and value.get("subtype") == "compact_boundary":
-            markers.append(Marker(len(talk.messages), "boundary", _text(value.get("content"))))
+            markers.append(Marker(len(talk.messages), "boundary", text_or_empty(value.get("content"))))
         if value["type"] not in ("user", "assistant"):
             continue
-        problem = _message_problem(value.get("message"))
+        problem = message_problem(value.get("message"))
+        if problem is None and value["message"]["content"] == []:
+            problem = "its message's content is empty"
         if problem:
-            records.note(line.line, problem)
+            file.note(line.line, problem)
             continue
         if value.get("isCompactSummary"):
             markers.append(Marker(len(talk.messages), "summary"))
@@ -58,12 +58,12 @@ def read(lines: Iterable[Record], records: Records) -> Session:
         _add(talk, value)
         if uuid:
             seen.add(uuid)
-    return Session(
-        id=_text(session_id) or records.name,
+    return RecordedSession(
+        id=text_or_empty(session_id) or file.name,
         messages=talk.messages,
-        format=NAME,
+        format="claude_code",
         dialect="anthropic",
-        model=_text(model) or None,
+        model=text_or_empty(model) or None,
         markers=markers,
     )
 
@@ -72,26 +72,8 @@ def _add(talk: Conversation, value: dict[str, Any]) -> None:
     message = value["message"]
     content = message["content"]
     if value["type"] == "assistant":
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        talk.reply(blocks, message.get("id"))
+        talk.reply(as_blocks(content), message.get("id"))
     elif isinstance(content, list) and any(block.get("type") == "tool_result" for block in content):
         talk.results(content)
     else:
         talk.user(content, injected=bool(value.get("isMeta") or value.get("isCompactSummary")))
-
-
-def _message_problem(message: Any) -> str | None:
-    if not isinstance(message, dict):
-        return f"its message is a {type(message).__name__}, not an object"
-    content = message.get("content")
-    if isinstance(content, str):
-        return None
-    if not isinstance(content, list):
-        return "its message has no content"
-    if not all(isinstance(block, dict) for block in content):
-        return "its message's content is not made of blocks"
-    return None if content else "its message's content is empty"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

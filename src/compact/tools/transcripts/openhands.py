@@ -1,16 +1,15 @@
-"""OpenHands outputs: one JSON line per run, its history a list of actions and observations."""
+"""OpenHands outputs: one JSON line per run, with its history as a list of actions and observations."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compact.tools.transcripts.session import Session
-
-NAME = "openhands"
+from compact.tools.transcripts.conversation import chat_message
+from compact.tools.transcripts.recorded_session import RecordedSession
 
 
 def recognises(value: Any) -> bool:
-    """Whether a record is such a run."""
+    """Whether a value is such a run."""
     if not isinstance(value, dict) or not isinstance(value.get("history"), list):
         return False
     return any(
@@ -19,8 +18,8 @@ def recognises(value: Any) -> bool:
     )
 
 
-def read(value: dict[str, Any], name: str) -> Session:
-    """The run as OpenAI chat messages: an action with a call is a reply, its observation the result."""
+def read(value: dict[str, Any], name: str) -> RecordedSession:
+    """Read a run as OpenAI chat messages: an action with a call is a reply, its observation the result."""
     messages: list[dict[str, Any]] = []
     tools = None
     last_reply = None
@@ -33,34 +32,25 @@ def read(value: dict[str, Any], name: str) -> Session:
             messages.append({"role": "system", "content": args.get("content") or event.get("message") or ""})
             tools = args["tools"] if isinstance(args.get("tools"), list) else tools
         elif isinstance(call, dict) and "observation" in event:
-            result = {
-                "role": "tool",
-                "tool_call_id": call.get("tool_call_id"),
-                "content": str(event.get("content") or ""),
-            }
-            messages.append(result)
+            content = str(event.get("content") or "")
+            messages.append({"role": "tool", "tool_call_id": call.get("tool_call_id"), "content": content})
         elif isinstance(call, dict) and "action" in event:
             response = _object(call.get("model_response"))
-            # Each call of a batch is an event of its own, with the same reply in it.
+            # Each call of a batch is an event of its own that repeats the reply.
             if response.get("id") is None or response.get("id") != last_reply:
                 messages.append(_reply(response))
             last_reply = response.get("id")
         elif event.get("action") == "message":
             role = "user" if event.get("source") == "user" else "assistant"
             messages.append({"role": role, "content": args.get("content") or event.get("message") or ""})
-    return Session(
-        id=str(value.get("instance_id") or name), messages=messages, format=NAME, dialect="chat", tools=tools
-    )
+    session_id = str(value.get("instance_id") or name)
+    return RecordedSession(id=session_id, messages=messages, format="openhands", dialect="chat", tools=tools)
 
 
 def _reply(response: dict[str, Any]) -> dict[str, Any]:
     choices = response.get("choices")
     choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
-    said = _object(choice.get("message"))
-    reply: dict[str, Any] = {"role": "assistant", "content": said.get("content")}
-    if said.get("tool_calls"):
-        reply["tool_calls"] = said["tool_calls"]
-    return reply
+    return chat_message("assistant", _object(choice.get("message")))
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -1,35 +1,33 @@
-"""pi session files: a header line, then a line per message; newer ones are trees of which the last line's branch counts."""
+"""pi session files: a header line, then one line per message. Newer files are trees; the last line's branch counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from compact.tools.transcripts.conversation import Conversation
-from compact.tools.transcripts.records import Record, Records
-from compact.tools.transcripts.session import Marker, Session
-
-NAME = "pi"
+from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
+from compact.tools.transcripts.recorded_session import Marker, RecordedSession
+from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
 _FAILED = ("aborted", "error")
 
 
 def recognises(value: Any) -> bool:
-    """Whether a record is the header, or a message, of such a file."""
+    """Whether a value is the header, or a message, of such a file."""
     if not isinstance(value, dict):
         return False
     header = value.get("type") == "session" and "id" in value and "timestamp" in value
     return header or (value.get("type") == "message" and isinstance(value.get("message"), dict))
 
 
-def read(lines: Iterable[Record], records: Records) -> Session:
-    """The conversation, as Anthropic messages; replies that were aborted before they said anything are noted."""
-    found: list[Record] = []
+def read(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
+    """Read the conversation as Anthropic messages. Replies that were aborted before they said anything are skipped."""
+    found: list[JsonLine] = []
     for line in lines:
         if isinstance(line.value, dict) and isinstance(line.value.get("type"), str):
             found.append(line)
         else:
-            records.reject(line.line, "it is not a pi record")
+            file.reject(line.line, "it is not a pi record")
     talk = Conversation()
     markers: list[Marker] = []
     session_id = model = None
@@ -44,45 +42,37 @@ def read(lines: Iterable[Record], records: Records) -> Session:
         elif value["type"] == "message":
             problem = _add(talk, value.get("message"))
             if problem:
-                records.note(line.line, problem)
-    return Session(
-        id=str(session_id or records.name),
+                file.note(line.line, problem)
+    return RecordedSession(
+        id=str(session_id or file.name),
         messages=talk.messages,
-        format=NAME,
+        format="pi",
         dialect="anthropic",
         model=model if isinstance(model, str) else None,
         markers=markers,
     )
 
 
-def _branch(found: list[Record]) -> list[Record]:
-    """The lines from the root to the last one. Older files have no parents: all lines, in order."""
-    by_id = {_text(line, "id"): line for line in found if "parentId" in line.value}
+def _branch(found: list[JsonLine]) -> list[JsonLine]:
+    """Follow the last line up to the root. Older files have no parents: all lines count, in order."""
+    by_id = {text_or_empty(line.value.get("id")): line for line in found if "parentId" in line.value}
     by_id.pop("", None)
     if not by_id:
         return found
-    branch: list[Record] = []
-    here = _text(found[-1], "id")
+    branch: list[JsonLine] = []
+    here = text_or_empty(found[-1].value.get("id"))
     while here in by_id:
         line = by_id.pop(here)
         branch.append(line)
-        here = _text(line, "parentId")
+        here = text_or_empty(line.value.get("parentId"))
     return [line for line in found if "parentId" not in line.value] + branch[::-1]
 
 
-def _text(line: Record, key: str) -> str:
-    value = line.value.get(key)
-    return value if isinstance(value, str) else ""
-
-
 def _add(talk: Conversation, message: Any) -> str | None:
-    """Add one message; the reason when there is nothing to add."""
-    if not isinstance(message, dict):
-        return f"its message is a {type(message).__name__}, not an object"
-    role, content = message.get("role"), message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        return f"the {role} message has no content"
+    """Add one message. Returns the reason if there is nothing to add."""
+    if problem := message_problem(message):
+        return problem
+    role, blocks = message.get("role"), as_blocks(message["content"])
     blocks = list(map(_block, blocks))
     if role == "user":
         talk.user(blocks)

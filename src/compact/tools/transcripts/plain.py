@@ -1,18 +1,18 @@
-"""Our own shapes: a list of messages, a request body, a list of artifacts, one message per line."""
+"""Plain formats: a list of messages, a request body, a list of artifacts, one message per line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from compact.tools.transcripts.records import Record, Records
-from compact.tools.transcripts.session import Session
+from compact.tools.transcripts.recorded_session import RecordedSession
+from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
 _LISTS = ("messages", "artifacts", "input")
 
 
 def recognises_session(value: Any) -> bool:
-    """Whether a record is a whole session: a list, or an object with a list of messages, artifacts or input items."""
+    """Whether a value is a whole session: a list, or an object with a list of messages, artifacts or input items."""
     if isinstance(value, list):
         return True
     if not isinstance(value, dict) or "role" in value:
@@ -22,19 +22,21 @@ def recognises_session(value: Any) -> bool:
     )
 
 
-def read_session(value: Any, name: str) -> Session:
-    """The session of such a record."""
+def read_session(value: Any, name: str) -> RecordedSession:
+    """Read a value that is a whole session."""
     if isinstance(value, list):
-        return Session(id=name, messages=value, format="messages")
+        return RecordedSession(id=name, messages=value, format="messages")
     session_id = str(value.get("id") or value.get("session_id") or name)
     if isinstance(value.get("artifacts"), list):
-        return Session(id=session_id, messages=value["artifacts"], format="artifacts", dialect="harness")
+        return RecordedSession(
+            id=session_id, messages=value["artifacts"], format="artifacts", dialect="harness"
+        )
     own = "messages" if isinstance(value.get("messages"), list) else "input"
     messages = value[own]
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     tools, model = value.get("tools"), value.get("model")
-    return Session(
+    return RecordedSession(
         id=session_id,
         messages=messages,
         format="session" if own == "messages" else "responses_request",
@@ -46,18 +48,18 @@ def read_session(value: Any, name: str) -> Session:
 
 
 def recognises_message(value: Any) -> bool:
-    """Whether a record can be a message of some dialect."""
+    """Whether a value can be a message of some dialect."""
     return isinstance(value, dict) and any(
         isinstance(value.get(key), str) for key in ("role", "type", "kind")
     )
 
 
-def read_messages(lines: Iterable[Record], records: Records) -> Session:
-    """The session of a file with one message per line."""
+def read_messages(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
+    """Read a file with one message per line."""
     messages = []
     for line in lines:
         if recognises_message(line.value):
             messages.append(line.value)
         else:
-            records.reject(line.line, "it is not a message: it has no role, type or kind")
-    return Session(id=records.name, messages=messages, format="message_lines")
+            file.reject(line.line, "it is not a message: it has no role, type or kind")
+    return RecordedSession(id=file.name, messages=messages, format="message_lines")

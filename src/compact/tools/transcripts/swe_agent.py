@@ -1,30 +1,27 @@
-"""SWE-agent trajectories: a history of chat messages with notes of the agent between their keys."""
+"""SWE-agent trajectories: a history of chat messages with the agent's own keys among theirs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from compact.tools.transcripts.session import Session
-
-NAME = "swe_agent"
+from compact.tools.transcripts.conversation import chat_message
+from compact.tools.transcripts.recorded_session import RecordedSession
 
 
 def recognises(value: Any) -> bool:
-    """Whether a record is such a trajectory."""
+    """Whether a value is such a trajectory."""
     return isinstance(value, dict) and isinstance(value.get("history"), list) and "trajectory" in value
 
 
-def read(value: dict[str, Any], name: str) -> Session:
-    """The history as OpenAI chat messages; a result that names several calls answers the first."""
+def read(value: dict[str, Any], name: str) -> RecordedSession:
+    """Read the history as OpenAI chat messages. A result that names several calls answers the first."""
     messages = [_message(entry) if isinstance(entry, dict) else entry for entry in value["history"]]
     session_id = value.get("instance_id") or name
-    return Session(id=str(session_id), messages=messages, format=NAME, dialect="chat")
+    return RecordedSession(id=str(session_id), messages=messages, format="swe_agent", dialect="chat")
 
 
 def _message(entry: dict[str, Any]) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": entry.get("role"), "content": entry.get("content")}
-    if entry.get("tool_calls"):
-        message["tool_calls"] = entry["tool_calls"]
+    message = chat_message(entry.get("role"), entry)
     answered = entry.get("tool_call_ids")
     if message["role"] == "tool" and isinstance(answered, list) and answered:
         message["tool_call_id"] = answered[0]

@@ -1,56 +1,59 @@
-"""The viewer's application: the page, what it asks for, and Ariadne's three endpoints."""
+"""The viewer's application: the page, its API, and Ariadne's three endpoints."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse as PlainJSONResponse
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from compact.archive import Archive
-from compact.errors import ArchiveError, CompactError
+from compact.errors import CompactError
 from compact.events import timestamp
-from compact.tools.viewer.digests import Digest
+from compact.tools.viewer.addresses import check_address
 from compact.tools.viewer.guarding import BodyTooLarge, Guard
-from compact.tools.viewer.ingest import MAX_BODY_BYTES, Refused, accepted
+from compact.tools.viewer.ingest import MAX_BODY_BYTES, BodyRefused, accept
 from compact.tools.viewer.live import ChangeStream, EventStream, Stream, Streams, Watch
-from compact.tools.viewer.sessions import MAX_INGESTED_EVENTS, Sessions, light
-from compact.tools.viewer.steps import Steps
+from compact.tools.viewer.sessions import MAX_INGESTED_EVENTS, Digest, EventPage, Sessions, light
+from compact.tools.viewer.steps import Side, StepReader
 
 MAX_EVENTS_PER_ANSWER = 2_000
+_NO_SESSION = "there is no such session, or it has no archive"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class JSONResponse(PlainJSONResponse):
-    """JSON in ASCII: half a character, which archives of other hands may hold, cannot be written as UTF-8."""
+    """JSON in ASCII: archives may contain lone surrogates, which UTF-8 cannot encode."""
 
     def render(self, content: Any) -> bytes:
-        """The body."""
+        """Encode the body."""
         return json.dumps(content, separators=(",", ":")).encode("ascii")
 
 
 class Viewer:
-    """The viewer's parts, and its endpoints. `guarded` is the application to serve."""
+    """The parts of the viewer, and its endpoints. `guarded` is the application to serve."""
 
     def __init__(self, archive: Archive | None, *, host: str = "127.0.0.1", token: str | None = None) -> None:
+        check_address(host, token)
         self.streams = Streams()
         self.sessions = Sessions(archive, self.streams.changed)
         self.watch = Watch(self.sessions)
-        self._steps = None if archive is None else Steps(archive)
+        self._steps = None if archive is None else StepReader(archive)
         self._page = _page_files()
-        self.guarded = Guard(self._app(), host=host, token=token)  # type: ignore[arg-type]
+        self.guarded = Guard(self._app(), host=host, token=token)
 
     def _app(self) -> Starlette:
         routes = [
-            Route("/", self._index),
+            Route("/", self._static),
             Route("/page/{name}", self._static),
             Route("/api/sessions", self._list),
             Route("/api/sessions/{key}/events", self._events),
@@ -65,7 +68,11 @@ class Viewer:
             Route("/events", self._ariadne_events),
             Route("/healthz", self._health),
         ]
-        handlers = {ArchiveError: _archive_problem, CompactError: _archive_problem, BodyTooLarge: _too_large}
+        handlers = {
+            CompactError: _explain_archive_error,
+            BodyTooLarge: _explain_size,
+            HTTPException: _explain,
+        }
         return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
 
     @asynccontextmanager
@@ -75,22 +82,15 @@ class Viewer:
         yield
         self.watch.stop()
 
-    # --- the page. Plain functions run on a thread of their own, so reading an archive holds nobody up.
-
-    async def _index(self, _: Request) -> Response:
-        return self._file_of_page("index.html")
+    # --- the page. Endpoints that read the archive are plain functions: starlette runs those on a thread.
 
     async def _static(self, request: Request) -> Response:
-        return self._file_of_page(request.path_params["name"])
+        name = request.path_params.get("name", "index.html")
+        if name not in self._page:
+            raise HTTPException(404, f"the page has no file {name!r:.60}")
+        return Response(self._page[name], media_type=_TYPES[name.rpartition(".")[2]])
 
-    def _file_of_page(self, name: str) -> Response:
-        data = self._page.get(name)
-        if data is None:
-            return _missing(f"the page has no file {name!r:.60}")
-        kind = _TYPES[name.rpartition(".")[2]]
-        return Response(data, media_type=kind)
-
-    # --- what the page asks for
+    # --- the page's API
 
     def _list(self, _: Request) -> Response:
         archive = self.sessions.archive
@@ -105,65 +105,64 @@ class Viewer:
         )
 
     def _events(self, request: Request) -> Response:
-        first = _whole_number(request.query_params.get("from", "0"))
-        page = self.sessions.events(request.path_params["key"], first, MAX_EVENTS_PER_ANSWER)
-        if page is None:
-            return _no_session()
+        page = self._page_of_events(request, _whole_number(request.query_params.get("from", "0")))
         events = [light(event, page.first + n) for n, event in enumerate(page.events)]
         return JSONResponse({"from": page.first, "total": page.total, "events": events})
 
     def _event(self, request: Request) -> Response:
         number = request.path_params["number"]
-        page = self.sessions.events(request.path_params["key"], number, 1)
-        if page is None:
-            return _no_session()
+        page = self._page_of_events(request, number, 1)
         if page.first != number or not page.events:
-            return _missing(f"the session has no event {number} any more")
+            raise HTTPException(404, f"the session has no event {number} any more")
         return JSONResponse(page.events[0])
+
+    def _page_of_events(self, request: Request, first: int, limit: int = MAX_EVENTS_PER_ANSWER) -> EventPage:
+        page = self.sessions.events(request.path_params["key"], first, limit)
+        if page is None:
+            raise HTTPException(404, _NO_SESSION)
+        return page
 
     def _list_steps(self, request: Request) -> Response:
         digest = self._digest(request)
-        if digest is None:
-            return _no_session()
-        if self._steps is None or digest.source != "archive":
-            return JSONResponse({"steps": [], "archived": False})
-        return JSONResponse({"steps": self._steps.listed(digest.key), "archived": True})
+        archived = self._steps is not None and digest.source == "archive"
+        steps = self._steps.rows(digest.key) if self._steps is not None and archived else []
+        return JSONResponse({"steps": steps, "archived": archived})
 
     def _step(self, request: Request) -> Response:
-        return self._of_step(
-            request, lambda steps, key, step, model: steps.compared(key, step, model).to_json()
-        )
+        steps, where = self._step_of(request)
+        return JSONResponse(steps.compare(*where).to_json())
 
     def _summary(self, request: Request) -> Response:
-        return self._of_step(
-            request, lambda steps, key, step, model: {"summaries": steps.summaries(key, step, model)}
-        )
+        steps, where = self._step_of(request)
+        return JSONResponse({"summaries": steps.summaries(*where)})
 
     def _message(self, request: Request) -> Response:
-        side, place = request.path_params["side"], request.path_params["place"]
+        side: Side = request.path_params["side"]
         if side not in ("before", "after"):
-            return _missing("a message stands before or after a step")
-        return self._of_step(
-            request, lambda steps, key, step, model: steps.message(key, step, model, side, place)
-        )
+            raise HTTPException(404, "a message stands before or after a step")
+        steps, where = self._step_of(request)
+        return JSONResponse(steps.message(*where, side, request.path_params["place"]))
 
     def _file(self, request: Request) -> Response:
-        digest = self._digest(request)
-        if digest is None or self._steps is None or digest.source != "archive":
-            return _no_session()
-        return JSONResponse(self._steps.file(digest.key, request.query_params.get("path", "")))
+        steps, digest = self._archived(request)
+        return JSONResponse(steps.file(digest.key, request.query_params.get("path", "")))
 
-    def _digest(self, request: Request) -> Digest | None:
-        """The session of a request. Only keys that the archive itself listed lead anywhere."""
-        return self.sessions.digest(request.path_params["key"])
+    def _digest(self, request: Request) -> Digest:
+        """Find the session of a request. Only keys that the archive itself listed lead anywhere."""
+        digest = self.sessions.digest(request.path_params["key"])
+        if digest is None:
+            raise HTTPException(404, _NO_SESSION)
+        return digest
 
-    def _of_step(
-        self, request: Request, answer: Callable[[Steps, str, int, str | None], Mapping[str, Any]]
-    ) -> Response:
+    def _archived(self, request: Request) -> tuple[StepReader, Digest]:
         digest = self._digest(request)
-        if digest is None or self._steps is None or digest.source != "archive":
-            return _no_session()
-        return JSONResponse(answer(self._steps, digest.key, request.path_params["step"], digest.model))
+        if self._steps is None or digest.source != "archive":
+            raise HTTPException(404, _NO_SESSION)
+        return self._steps, digest
+
+    def _step_of(self, request: Request) -> tuple[StepReader, tuple[str, int, str | None]]:
+        steps, digest = self._archived(request)
+        return steps, (digest.key, request.path_params["step"], digest.model)
 
     # --- streams
 
@@ -193,8 +192,8 @@ class Viewer:
 
     async def _ingest(self, request: Request) -> Response:
         try:
-            events = accepted(await request.body())
-        except Refused as refused:
+            events = accept(await request.body())
+        except BodyRefused as refused:
             details = [{"path": fault.path, "message": fault.message} for fault in refused.faults]
             return JSONResponse({"error": "Validation failed", "details": details}, 400)
         self.sessions.add_ingested(events)
@@ -202,21 +201,16 @@ class Viewer:
         return JSONResponse({"success": True, "count": len(events)})
 
     async def _health(self, _: Request) -> Response:
-        return JSONResponse(
-            {
-                "status": "ok",
-                "timestamp": timestamp(datetime.now(UTC)),
-                "events": {
-                    "count": self.sessions.ingested,
-                    "capacity": MAX_INGESTED_EVENTS,
-                    "dropped": self.sessions.dropped,
-                },
-            }
-        )
+        held = {
+            "count": self.sessions.ingested,
+            "capacity": MAX_INGESTED_EVENTS,
+            "dropped": self.sessions.dropped,
+        }
+        return JSONResponse({"status": "ok", "timestamp": timestamp(datetime.now(UTC)), "events": held})
 
 
 def _page_files() -> dict[str, bytes]:
-    """The files of the page by name: what is not in here cannot be asked for."""
+    """Read the files of the page. Nothing else can be requested."""
     folder = files("compact.tools.viewer") / "page"
     return {
         item.name: item.read_bytes() for item in folder.iterdir() if item.name.rpartition(".")[2] in _TYPES
@@ -227,22 +221,15 @@ def _whole_number(text: str) -> int:
     return min(int(text), 1 << 53) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
-def _no_session() -> Response:
-    return _missing("there is no such session, or it has no archive")
+def _explain(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code)
 
 
-def _missing(why: str) -> Response:
-    return JSONResponse({"error": why}, 404)
-
-
-def _archive_problem(_: Request, error: Exception) -> Response:
+def _explain_archive_error(_: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error), "reason": getattr(error, "details", {}).get("reason")}, 404)
 
 
-def _too_large(_: Request, __: Exception) -> Response:
-    return Response(
-        json.dumps({"error": f"a body may have {MAX_BODY_BYTES:,} bytes"}),
-        413,
-        {"connection": "close"},
-        "application/json",
-    )
+def _explain_size(_: Request, __: Exception) -> Response:
+    error = {"error": f"a body may have {MAX_BODY_BYTES:,} bytes"}
+    return JSONResponse(error, 413, {"connection": "close"})

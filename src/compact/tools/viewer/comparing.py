@@ -1,45 +1,36 @@
-"""A step, message by message: what stood before, what stands after, and at which level of detail.
+"""Compare the messages before and after a step: which is which, and at which level of detail.
 
-Pure. A step's state says how its context is made: a number for each message that was kept as it was (its place in the
-host's list), the message itself where compact wrote it. The transcript before the step lies in the archive. What is
-not said there (which message a pointer stands for) is found by the ids of tool calls, then by the order.
+Pure functions. A step's state says how its context is made: a number for each message that was kept (its place in the
+host's list), or the message itself if compact wrote it. The transcript before the step is in the archive. Which message a
+pointer replaces is found by the ids of tool calls, then by the order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from compact.messages import Message
 from compact.messages.markers import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
 
 Level: TypeAlias = Literal[
-    "kept",  # as it was
-    "offloaded",  # a preview, and where the whole is
-    "shrunk",  # where the output or the written text is
+    "kept",  # unchanged
+    "offloaded",  # a preview, and a pointer to the whole
+    "shrunk",  # a pointer to the output or the written text
     "cut",  # head and tail
-    "summarized",  # in the words of a summary
+    "summarized",  # part of a summary
     "pruned",  # gone; the archive has it
-    "mended",  # no provider would have taken it as it was
-    "marker",  # so that roles alternate
+    "mended",  # repaired, because no provider would have accepted it
+    "marker",  # added so that roles alternate
 ]
-LEVELS: tuple[Level, ...] = (
-    "kept",
-    "offloaded",
-    "shrunk",
-    "cut",
-    "summarized",
-    "pruned",
-    "mended",
-    "marker",
-)
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A line of the comparison: the places of a message before and after; None where it did not stand, or no longer."""
+    """A line of the comparison: the places of a message before and after; None if it is missing there."""
 
     before: int | None
     after: int | None
@@ -47,12 +38,12 @@ class Pair:
 
 
 def places(
-    recipe: Sequence[Any], replaced: int, count: int, previous: Mapping[str, Any] | None
+    recipe: Sequence[object], replaced: int, count: int, previous: Mapping[str, Any] | None
 ) -> dict[int, int]:
-    """Where the messages of the host's list stand in the transcript of a step, which has `count` messages.
+    """Map the places in the host's list to places in the transcript of a step, which has `count` messages.
 
-    A host that keeps what it was given passes the transcript itself. One that passes its full history is seen through
-    the step before (`previous`, its state), whose messages come first.
+    A host that keeps what it was given passes the transcript itself. For one that passes its full history, the messages
+    of the step before (`previous`, its state) come first.
     """
     if replaced == count:
         return {n: n for n in range(count)}
@@ -61,7 +52,7 @@ def places(
         sources += range(previous["replaced"], replaced)
         if len(sources) == count:
             return {source: n for n, source in enumerate(sources) if source is not None}
-    shift = replaced - count  # something was repaired on the way: the newest messages are the same
+    shift = replaced - count  # messages were repaired on the way: only the newest ones correspond
     return {source: source - shift for source in recipe if isinstance(source, int) and source >= shift}
 
 
@@ -72,13 +63,16 @@ def compare(
     offloaded: frozenset[str] = frozenset(),
     summaries: Sequence[tuple[int, int]] = (),
 ) -> list[Pair]:
-    """The lines of the comparison, in the order of the transcript.
+    """Compare message by message, in the order of the transcript.
 
-    In `after` a number is the place, in `before`, of a message that was kept as it was. `offloaded` are the ids of calls
-    whose results became pointers with a preview since the step before this one: that happens when a result is first
-    seen, so the transcript has the pointer already. `summaries` are the first and the last place that each one covers.
+    Args:
+        before: The transcript before the step.
+        after: The context after it. A number is the place, in `before`, of a message that was kept.
+        offloaded: Ids of calls whose results were offloaded since the step before this one. That happens when a result is
+            first seen, so the transcript already has the pointer.
+        summaries: The first and the last place that each summary covers.
     """
-    matched = _matched(before, after)
+    matched = _match(before, after)
     by_before = {place: n for n, place in matched.items()}
     heads = _summary_places(after, matched, before, summaries)
     pairs: list[Pair] = []
@@ -98,8 +92,8 @@ def compare(
     return pairs + [Pair(None, n, "marker") for n in waiting]
 
 
-def _matched(before: Sequence[Message], after: Sequence[Message | int]) -> dict[int, int]:
-    """The place before of every message after that is the same one, whole or reduced."""
+def _match(before: Sequence[Message], after: Sequence[Message | int]) -> dict[int, int]:
+    """Find the place before of every message after that is the same one, whole or reduced."""
     found = {n: each for n, each in enumerate(after) if isinstance(each, int) and each < len(before)}
     free = set(range(len(before))) - set(found.values())
     by_id: dict[str, list[int]] = {}
@@ -118,8 +112,7 @@ def _matched(before: Sequence[Message], after: Sequence[Message | int]) -> dict[
             continue
         low = max((found[m] for m in found if m < n), default=-1)
         high = min((found[m] for m in found if m > n and found[m] > low), default=len(before))
-        same = _same_words if _is_ours(each) else _same_role
-        known = _first(free, (p for p in range(low + 1, high) if same(before[p], each)))
+        known = _first(free, (p for p in range(low + 1, high) if _may_be_same(before[p], each)))
         if known is not None:
             found[n] = known
             free.discard(known)
@@ -132,7 +125,7 @@ def _summary_places(
     before: Sequence[Message],
     summaries: Sequence[tuple[int, int]],
 ) -> dict[int, int]:
-    """Beside which message before a new summary is shown: the first one that it covers and that is gone."""
+    """Choose the message beside which a new summary is shown: the first one that it covers and that is gone."""
     new = [
         n
         for n, each in enumerate(after)
@@ -150,15 +143,19 @@ def _summary_places(
 
 def _level(before: Message, after: Message | int, offloaded: frozenset[str]) -> Level:
     stands = before if isinstance(after, int) else after
-    results = [result for result in stands.results if is_pointer(result.text)]
-    if any(result.call_id in offloaded for result in results):
+    level = reduced_level(stands, offloaded)
+    return "kept" if stands.parts == before.parts and level != "offloaded" else level
+
+
+def reduced_level(message: Message, offloaded: Set[str]) -> Level:
+    """Tell the level of a message that was changed. `offloaded` are the ids of calls with offloaded results."""
+    pointers = [result for result in message.results if is_pointer(result.text)]
+    if any(result.call_id in offloaded for result in pointers):
         return "offloaded"
-    if stands.parts == before.parts:
-        return "kept"
-    arguments = [str(value) for call in stands.calls for value in (call.parsed_arguments() or {}).values()]
-    if results or any(map(is_pointer, arguments)):
+    arguments = [str(value) for call in message.calls for value in (call.parsed_arguments() or {}).values()]
+    if pointers or any(map(is_pointer, arguments)):
         return "shrunk"
-    texts = [stands.text, *(result.text for result in stands.results)]
+    texts = [message.text, *(result.text for result in message.results)]
     return "cut" if any(POINTER_OPENS in text for text in texts) else "mended"
 
 
@@ -170,30 +167,26 @@ def _ids(message: Message) -> list[str]:
     return [f"r:{result.call_id}" for result in message.results] + [f"c:{call.id}" for call in message.calls]
 
 
-def _same_role(one: Message, other: Message) -> bool:
-    return one.role == other.role
+def _may_be_same(before: Message, after: Message) -> bool:
+    return before.text == after.text if _is_ours(after) else before.role == after.role
 
 
-def _same_words(one: Message, other: Message) -> bool:
-    return one.text == other.text
-
-
-def _first(free: set[int], candidates: Any) -> int | None:
+def _first(free: set[int], candidates: Iterable[int]) -> int | None:
     return next((place for place in candidates if place in free), None)
 
 
-def cited(text: str, before: Sequence[Message], covered: Sequence[int]) -> list[int | None]:
-    """For each line of a summary the place of the message that it is about; None where none can be told.
+def find_cited(text: str, before: Sequence[Message], covered: Sequence[int]) -> list[int | None]:
+    """Find the place of the message that each line of a summary is about; None if unknown.
 
-    A number in brackets names a message, counted from 1. A line that code took from a message is found by its words,
-    among the places that the summary covers, the newest first.
+    A number in brackets names a message, counted from 1. Other lines are found by their words, among the places that the
+    summary covers, the newest first.
     """
-    pool = [(n, flattened(before[n])) for n in sorted(covered, reverse=True)]
+    pool = [(n, flatten(before[n])) for n in sorted(covered, reverse=True)]
     return [_cited_line(line, pool, len(before)) for line in text.split("\n")]
 
 
-def flattened(message: Message) -> str:
-    """A message's words and calls on one line, as a summary quotes them."""
+def flatten(message: Message) -> str:
+    """Write a message's text and calls on one line, as a summary quotes them."""
     calls = [
         f"{call.name}({', '.join(f'{key}={value}' for key, value in (call.parsed_arguments() or {}).items())}"
         for call in message.calls

@@ -1,29 +1,22 @@
-"""Who may talk to the viewer. A page on another site, or a name that was pointed at this machine, may not.
+"""Guard the viewer against pages of other sites and against DNS rebinding.
 
-Checked for every request, before anything is read: the token, where there is one; the name in `Host`, against DNS
-rebinding; `Origin` and `Sec-Fetch-Site`, against requests that another page makes; for a body its type and its size.
+Every request is checked before anything is read: the token, if there is one; the name in `Host`, against DNS rebinding;
+`Origin` and `Sec-Fetch-Site`, against requests of other pages; the type and size of a body.
 """
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
-import json
-from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeAlias
-from urllib.parse import parse_qs
 
-from compact.errors import ConfigError
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from compact.tools.viewer.addresses import is_loopback
 from compact.tools.viewer.ingest import MAX_BODY_BYTES
 
-Scope: TypeAlias = dict[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 COOKIE = "compact_viewer"
-MIN_TOKEN_CHARS = 16
 
 SAFE_HEADERS = {
     "content-security-policy": (
@@ -41,106 +34,60 @@ SAFE_HEADERS = {
 }
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_address(host: str, token: str | None) -> None:
-    """Lets an address pass that is safe to listen on.
-
-    Raises:
-        ConfigError: others could reach it and there is no token, or the token can be guessed.
-    """
-    if token is not None and (len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable()):
-        raise ConfigError(
-            f"the token has {len(token)} characters; it needs {MIN_TOKEN_CHARS} or more, printable ASCII",
-            hint="Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe())'",
-        )
-    if token is None and not is_loopback(host):
-        raise ConfigError(
-            f"{host} can be reached from other machines, and transcripts are private",
-            hint="Leave --host out to listen on 127.0.0.1, or set a token in COMPACT_VIEW_TOKEN",
-        )
+class BodyTooLarge(Exception):
+    """A body is longer than allowed."""
 
 
 class Guard:
-    """The application behind the checks. Adds the headers that keep a browser strict."""
+    """Wraps the application in the checks, and adds headers that keep a browser strict."""
 
-    def __init__(self, app: App, *, host: str, token: str | None = None) -> None:
-        check_address(host, token)
+    def __init__(self, app: ASGIApp, *, host: str, token: str | None = None) -> None:
         self._app = app
         self._token = token
-        self._any_host = not is_loopback(host)  # then the token is what counts: no foreign page has it
+        self._any_host = not is_loopback(host)  # then the token protects: no other page has it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await _refuse(send, *refusal)
-        elif self._token is not None and not self._knows_token(headers):
-            await self._ask_for_token(scope, send)
-        else:
-            await self._app(scope, _limited(receive), _with_headers(send))
+        """Serve one request."""
+        if scope["type"] == "http":
+            app = self._refusal(Request(scope)) or self._app
+            await app(scope, _limit(receive), _with_headers(send))
+        elif scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        host = headers.get("host", "")
+    def _refusal(self, request: Request) -> Response | None:
+        headers, method = request.headers, request.method
+        host, origin = headers.get("host", ""), headers.get("origin")
         if not self._any_host and not _is_local_name(host):
-            return 403, f"the name {host!r:.100} is not this machine's"
-        origin = headers.get("origin")
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            return 403, "requests of other pages are refused"
-        is_visit = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_visit:
-            return 403, "requests of other pages are refused"
-        if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, "only GET and POST are served"
-        if scope["method"] == "POST":
+            return _refuse(403, f"the name {host!r:.100} is not this machine's")
+        is_visit = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        is_foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_visit
+        if is_foreign or (origin is not None and origin not in (f"http://{host}", f"https://{host}")):
+            return _refuse(403, "requests of other pages are refused")
+        if method not in ("GET", "HEAD", "POST"):
+            return _refuse(405, "only GET and POST are served")
+        if method == "POST":
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
-                return 415, "the content type must be application/json"
+                return _refuse(415, "the content type must be application/json")
             length = headers.get("content-length", "0")
             if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-                return 413, f"a body may have {MAX_BODY_BYTES:,} bytes"
-        return None
+                return _refuse(413, f"a body may have {MAX_BODY_BYTES:,} bytes")
+        return None if self._token is None else self._ask_for_token(request)
 
-    def _knows_token(self, headers: dict[str, str]) -> bool:
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            cookie = None
-        return self._is_token(given) or (cookie is not None and self._is_token(cookie.value))
+    def _ask_for_token(self, request: Request) -> Response | None:
+        """Exchange the token in the printed address for a cookie that scripts cannot read."""
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self._is_token(bearer) or self._is_token(request.cookies.get(COOKIE, "")):
+            return None
+        given = request.query_params.get("token", "")
+        if request.method == "GET" and request.url.path == "/" and self._is_token(given):
+            entered = RedirectResponse("/", 303)
+            entered.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+            return entered
+        return _refuse(401, "open the address that `compact view` printed, or send the token as a Bearer")
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "replace"), (self._token or "").encode())
-
-    async def _ask_for_token(self, scope: Scope, send: Send) -> None:
-        """The address that was printed carries the token once; then a cookie does, which scripts cannot read."""
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        if scope["method"] == "GET" and scope["path"] == "/" and self._is_token(given):
-            cookie = f"{COOKIE}={given}; HttpOnly; SameSite=Strict; Path=/"
-            headers = [
-                (b"location", b"/"),
-                (b"set-cookie", cookie.encode("latin-1")),
-                (b"content-length", b"0"),
-            ]
-            await _with_headers(send)({"type": "http.response.start", "status": 303, "headers": headers})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await _refuse(
-            send, 401, "open the address that `compact view` printed, or send the token as a Bearer"
-        )
 
 
 def _is_local_name(host: str) -> bool:
@@ -148,11 +95,11 @@ def _is_local_name(host: str) -> bool:
     return is_loopback(name.strip("[]"))
 
 
-def _limited(receive: Receive) -> Receive:
-    """A body without a length, or with a false one, is cut off where it becomes too long."""
+def _limit(receive: Receive) -> Receive:
+    """Stop reading a body that is longer than allowed, whatever its length header says."""
     taken = 0
 
-    async def limited() -> dict[str, Any]:
+    async def limited() -> Message:
         nonlocal taken
         message = await receive()
         if message["type"] == "http.request":
@@ -164,26 +111,17 @@ def _limited(receive: Receive) -> Receive:
     return limited
 
 
-class BodyTooLarge(Exception):
-    """More bytes came than a body may have."""
-
-
 def _with_headers(send: Send) -> Send:
-    async def sending(message: dict[str, Any]) -> None:
+    async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            held = list(message.get("headers", []))
-            names = {name.lower() for name, _ in held}
-            held += [(k.encode(), v.encode()) for k, v in SAFE_HEADERS.items() if k.encode() not in names]
-            message = {**message, "headers": held}
+            headers = MutableHeaders(scope=message)
+            for name, value in SAFE_HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return sending
 
 
-async def _refuse(send: Send, status: int, why: str) -> None:
-    body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    # The rest of a refused body is not read, so the connection cannot be used again.
-    headers.append((b"connection", b"close"))
-    await _with_headers(send)({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _refuse(status: int, why: str) -> Response:
+    # The rest of a refused body stays unread, so the connection cannot be reused.
+    return JSONResponse({"error": why}, status, {"connection": "close"})

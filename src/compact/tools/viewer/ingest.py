@@ -1,7 +1,7 @@
-"""Ariadne's `/ingest` contract: what is accepted, and the form in which the page shows it.
+"""Ariadne's `/ingest` contract: what is accepted, and how the page shows it.
 
-A body is one event or `{"batch": [...]}`; one bad event refuses the whole body. Keys that the contract does not know are
-dropped, so everything that compact has to say lies in a span's `data`.
+A body is one event or `{"batch": [...]}`. One bad event refuses the whole body. Unknown keys are dropped, so compact puts
+everything into a span's `data`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 MAX_BODY_BYTES = 256 * 1024
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-_COMMON = frozenset({"type", "trace_id", "name", "started_at", "ended_at"})
-_KEYS = {
-    "trace": _COMMON | {"group_id", "metadata"},
-    "span": _COMMON | {"span_id", "parent_id", "kind", "data", "status"},
-}
-_TEXTS = ("name", "group_id", "parent_id", "kind")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,132 +39,115 @@ class Fault:
     message: str
 
 
-class Refused(Exception):
+class BodyRefused(Exception):
     """A body that is not accepted. Nothing of it was taken."""
 
-    def __init__(self, faults: list[Fault]) -> None:
+    def __init__(self, *faults: Fault) -> None:
         super().__init__("; ".join(f"{fault.path}: {fault.message}" for fault in faults))
         self.faults = faults
 
 
-def accepted(body: bytes) -> list[dict[str, Any]]:
-    """The events of a body, without the keys that the contract does not know.
+def _check_moment(text: str) -> str:
+    if not _MOMENT.fullmatch(text):
+        raise ValueError("expected a time in UTC that ends in Z")
+    datetime.fromisoformat(text)
+    return text
+
+
+Id: TypeAlias = Annotated[str, Field(min_length=1)]
+Moment: TypeAlias = Annotated[str, AfterValidator(_check_moment)]
+
+
+class _Event(BaseModel):
+    """What traces and spans share. Optional keys are left out, never null; the defaults are not sent on."""
+
+    model_config = ConfigDict(strict=True)
+
+    trace_id: Id
+    name: str = ""
+    started_at: Moment = ""
+    ended_at: Moment = ""
+
+    @field_validator("ended_at")
+    @classmethod
+    def _is_not_before_start(cls, ended: str, info: ValidationInfo) -> str:
+        started = info.data.get("started_at")
+        if started and datetime.fromisoformat(ended) < datetime.fromisoformat(started):
+            raise ValueError("must not be before started_at")
+        return ended
+
+
+class _Trace(_Event):
+    type: Literal["trace"]
+    group_id: str = ""
+    metadata: dict[str, str] = {}
+
+
+class _Span(_Event):
+    type: Literal["span"]
+    span_id: Id
+    parent_id: str = ""
+    kind: str = ""
+    data: dict[str, Any] = {}
+    status: Literal["ok", "error"] = "ok"
+
+
+_BATCH = TypeAdapter(list[Annotated[_Trace | _Span, Field(discriminator="type")]])
+
+
+def accept(body: bytes) -> list[dict[str, Any]]:
+    """Parse the events of a body, without unknown keys.
 
     Raises:
-        Refused: one of them breaks the contract; says which and how.
+        BodyRefused: an event breaks the contract; says which and how.
     """
     try:
-        data = _whole(json.loads(body, parse_constant=_no_number, parse_float=_finite))
+        data = _without_surrogates(json.loads(body, parse_constant=_refuse_number, parse_float=_finite))
     except (ValueError, RecursionError):
-        raise Refused([Fault([], "the body is not JSON")]) from None
+        raise BodyRefused(Fault([], "the body is not JSON")) from None
     if not isinstance(data, Mapping):
-        raise Refused([Fault([], "expected one event or {'batch': [...]}")])
+        raise BodyRefused(Fault([], "expected one event or {'batch': [...]}"))
     batch = data.get("batch") if "batch" in data else [data]
     if not isinstance(batch, list):
-        raise Refused([Fault(["batch"], "expected a list of events")])
-    prefixes: list[list[str | int]] = [["batch", n] if "batch" in data else [] for n in range(len(batch))]
-    faults = [
-        Fault([*prefix, *fault.path], fault.message)
-        for prefix, event in zip(prefixes, batch, strict=True)
-        for fault in _faults(event)
-    ]
-    if faults:
-        raise Refused(faults)
-    return [{key: value for key, value in event.items() if key in _KEYS[event["type"]]} for event in batch]
+        raise BodyRefused(Fault(["batch"], "expected a list of events"))
+    try:
+        return [event.model_dump(exclude_unset=True) for event in _BATCH.validate_python(batch)]
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False)
+        raise BodyRefused(*(_fault(each, "batch" in data) for each in faults)) from None
 
 
-def _no_number(word: str) -> NoReturn:
+def _fault(error: Any, in_batch: bool) -> Fault:
+    # The location is the index, the type of the event, and the path in it; without a known type only the index.
+    index, *path = error["loc"]
+    path = ["type"] if error["type"].startswith("union_tag") else path[1:]
+    return Fault(["batch", index, *path] if in_batch else path, error["msg"])
+
+
+def _refuse_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
 def _finite(digits: str) -> float:
     found = float(digits)
     if not isfinite(found):
-        _no_number(digits)
+        _refuse_number(digits)
     return found
 
 
-def _whole(value: Any) -> Any:
-    """The value, with a replacement for half characters, which can be neither shown nor sent on."""
+def _without_surrogates(value: Any) -> Any:
+    """Replace lone surrogates, which can be neither shown nor sent on."""
     if isinstance(value, str):
-        return value if value.isascii() else _HALF_CHARACTER.sub("\ufffd", value)
+        return value if value.isascii() else _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {_whole(key): _whole(entry) for key, entry in value.items()}
+        return {_without_surrogates(key): _without_surrogates(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_whole(entry) for entry in value]
+        return [_without_surrogates(entry) for entry in value]
     return value
 
 
-def _faults(event: Any) -> list[Fault]:
-    if not isinstance(event, Mapping):
-        return [Fault([], "expected an object")]
-    kind = event.get("type")
-    if kind not in ("trace", "span"):
-        return [Fault(["type"], "must be 'trace' or 'span'")]
-    found = [Fault([key], "must be a non-empty text") for key in _ids(kind) if not _is_id(event.get(key))]
-    found += [
-        Fault([key], "must be a text; leave it out where there is none")
-        for key in _TEXTS
-        if key in _KEYS[kind] and key in event and not isinstance(event[key], str)
-    ]
-    found += _time_faults(event)
-    if kind == "span":
-        found += _span_faults(event)
-    elif "metadata" in event:
-        found += _metadata_faults(event["metadata"])
-    return found
-
-
-def _ids(kind: str) -> tuple[str, ...]:
-    return ("trace_id",) if kind == "trace" else ("trace_id", "span_id")
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _span_faults(event: Mapping[str, Any]) -> list[Fault]:
-    found = []
-    if "data" in event and not isinstance(event["data"], Mapping):
-        found.append(Fault(["data"], "must be an object"))
-    if "status" in event and event["status"] not in ("ok", "error"):
-        found.append(Fault(["status"], "must be 'ok' or 'error'"))
-    return found
-
-
-def _metadata_faults(metadata: Any) -> list[Fault]:
-    if not isinstance(metadata, Mapping):
-        return [Fault(["metadata"], "must be an object")]
-    return [
-        Fault(["metadata", str(key)], "must be a text")
-        for key, value in metadata.items()
-        if not isinstance(value, str)
-    ]
-
-
-def _time_faults(event: Mapping[str, Any]) -> list[Fault]:
-    found = [
-        Fault([key], "must be a time in UTC that ends in Z")
-        for key in ("started_at", "ended_at")
-        if key in event and _moment(event[key]) is None
-    ]
-    started, ended = (_moment(event.get(key)) for key in ("started_at", "ended_at"))
-    if started is not None and ended is not None and ended < started:
-        found.append(Fault(["ended_at"], "must not be before started_at"))
-    return found
-
-
-def _moment(value: Any) -> datetime | None:
-    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
-        return None
-    try:
-        return datetime.fromisoformat(value)
-    except ValueError:
-        return None
-
-
 def as_event(span: Mapping[str, Any]) -> dict[str, Any]:
-    """A span as a line of `events.jsonl` would say it, as far as its `data` tells; for the page."""
+    """Convert a span to the form of a line of `events.jsonl`, as far as its `data` allows."""
     data = dict(span.get("data") or {})
     payload: dict[str, Any] = {}
     if isinstance(data.get("payload"), Mapping):

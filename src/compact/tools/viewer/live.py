@@ -1,4 +1,4 @@
-"""How the page learns that something is new: a thread that looks at the archive, and streams of small notices."""
+"""How the page learns of news: a thread that polls the archive, and streams of small notices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from compact.archive import Archive, LogWatcher
@@ -16,42 +17,42 @@ from compact.tools.viewer.sessions import Sessions
 
 _LOCAL_PAUSE_S = 0.15
 _REMOTE_PAUSE_S = 3.0
-"""Between two looks at an object store: each costs a listing for every session."""
+"""Pause between two scans of an object store: each scan costs a listing per session."""
 _REST = 9
-"""For each second of looking so many of rest."""
+"""Idle for `_REST` times as long as the last scan took, so that watching stays under 10% of a core."""
 HEARTBEAT_S = 15.0
 MAX_STREAMS = 32
 MAX_WAITING = 5_000
-"""Events that wait for a slow reader of `/events`; then the oldest are skipped, and the reader is told."""
+"""Events that wait for a slow reader of `/events`. Beyond that the oldest are skipped, and the reader is told."""
 
 
 def pause_between_looks(archive: Archive) -> float:
-    """How long to wait before looking again for what is new in an archive, in seconds."""
+    """Seconds to wait between two scans of an archive."""
     return _LOCAL_PAUSE_S if archive.adapter in ("fs", "memory") else _REMOTE_PAUSE_S
 
 
 class Watch:
-    """Looks for news in the archive from a thread of its own. `problem` says why it cannot, when it cannot."""
+    """Scans the archive for news on its own thread. `problem` says why the last scan failed, if it did."""
 
-    def __init__(self, sessions: Sessions, pause_s: float | None = None) -> None:
+    def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         archive = sessions.archive
-        self._pause_s = pause_s or (_LOCAL_PAUSE_S if archive is None else pause_between_looks(archive))
+        self._pause_s = _LOCAL_PAUSE_S if archive is None else pause_between_looks(archive)
         self._logs = None if archive is None else LogWatcher(archive)
         self.problem: str | None = None
         self.ready = archive is None
-        """Whether everything that was there at the start has been read."""
+        """Whether the first scan is done."""
 
     def start(self) -> None:
-        """Begins to look."""
+        """Start the thread."""
         if self._logs is not None:
             self._thread = threading.Thread(target=self._work, name="compact-viewer-watch", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends it; returns when the thread is gone or busy for too long."""
+        """Stop the thread; wait up to five seconds for it."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
@@ -60,11 +61,10 @@ class Watch:
         while not self._stop.is_set():
             started = time.monotonic()
             self.look()
-            # However many sessions there are, most of the time is left to others.
             self._stop.wait(max(self._pause_s, _REST * (time.monotonic() - started)))
 
     def look(self) -> None:
-        """One look."""
+        """Scan once."""
         assert self._logs is not None
         try:
             for news in self._logs.look():
@@ -76,7 +76,7 @@ class Watch:
 
 
 class Streams:
-    """Open streams of server-sent events. May be told things from any thread."""
+    """The open streams of server-sent events. Thread-safe."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -84,20 +84,20 @@ class Streams:
         self.closing = False
 
     def attach(self) -> None:
-        """The event loop that serves the streams is the one that runs now."""
+        """Use the running event loop to serve the streams."""
         self._loop = asyncio.get_running_loop()
 
     def close(self) -> None:
-        """Ends all streams."""
+        """End all streams."""
         self.closing = True
         self._tell(lambda _: None)
 
     def is_full(self) -> bool:
-        """Whether no further stream may be opened."""
+        """Whether no more streams may be opened."""
         return len(self._open) >= MAX_STREAMS
 
     def changed(self, key: str) -> None:
-        """A session has something new."""
+        """A session has news."""
         self._tell(lambda stream: stream.changed(key))
 
     def arrived(self, events: list[dict[str, Any]]) -> None:
@@ -105,10 +105,10 @@ class Streams:
         self._tell(lambda stream: stream.arrived(events))
 
     async def read(self, stream: Stream) -> AsyncIterator[bytes]:
-        """What a stream sends, until its reader leaves or the server stops."""
+        """Yield what a stream sends, until its reader leaves or the server stops."""
         self._open.add(stream)
         try:
-            yield stream.opening()
+            yield stream.opening
             while not self.closing:
                 yield await stream.next_piece()
         finally:
@@ -124,34 +124,31 @@ class Streams:
                 what(stream)
                 stream.wake.set()
 
-        try:
+        with suppress(RuntimeError):  # the loop may have been closed just now
             loop.call_soon_threadsafe(tell)
-        except RuntimeError:  # it was closed just now
-            return
 
 
 class Stream:
-    """One reader. What it has not been told yet is bounded, however slow it is."""
+    """One reader. What waits for it is bounded, however slow it is."""
+
+    opening = b"retry: 1000\n\n"
+    """What to send first."""
 
     def __init__(self) -> None:
         self.wake = asyncio.Event()
 
-    def opening(self) -> bytes:
-        """What is sent first."""
-        return b"retry: 1000\n\n"
-
     def changed(self, key: str) -> None:
-        """A session has something new."""
+        """A session has news."""
 
     def arrived(self, events: list[dict[str, Any]]) -> None:
         """Events were accepted at `/ingest`."""
 
     def pending(self) -> bytes:
-        """What the reader has not been told yet."""
+        """Take what waits for the reader."""
         raise NotImplementedError
 
     async def next_piece(self) -> bytes:
-        """Waits for something to tell; after a while without anything, a sign of life."""
+        """Wait for news; send a heartbeat if there is none for a while."""
         try:
             await asyncio.wait_for(self.wake.wait(), HEARTBEAT_S)
         except TimeoutError:
@@ -161,7 +158,7 @@ class Stream:
 
 
 class ChangeStream(Stream):
-    """For the page: the keys of sessions that have something new. A key that waits is not added twice."""
+    """The keys of sessions with news, for the page. A waiting key is not added twice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,18 +175,14 @@ class ChangeStream(Stream):
 
 
 class EventStream(Stream):
-    """Ariadne's `/events`: everything that `/ingest` accepts, as it was accepted, of those that `wanted` lets pass."""
+    """Ariadne's `/events`: every event that `/ingest` accepts and `wanted` selects."""
 
     def __init__(self, opened_at: str, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
         super().__init__()
-        self._opened_at = opened_at
+        self.opening = message({"type": "connected", "timestamp": opened_at})
         self._wanted = wanted
         self._waiting: deque[dict[str, Any]] = deque()
         self._skipped = 0
-
-    def opening(self) -> bytes:
-        """See `Stream.opening`."""
-        return message({"type": "connected", "timestamp": self._opened_at})
 
     def arrived(self, events: list[dict[str, Any]]) -> None:
         """See `Stream.arrived`."""
@@ -202,12 +195,12 @@ class EventStream(Stream):
     def pending(self) -> bytes:
         """See `Stream.pending`."""
         skipped = f": warning: {self._skipped} events skipped\n\n".encode() if self._skipped else b""
-        pieces = [message(event) for event in self._waiting]
+        pieces = b"".join(map(message, self._waiting))
         self._waiting.clear()
         self._skipped = 0
-        return skipped + b"".join(pieces)
+        return skipped + pieces
 
 
 def message(value: Any) -> bytes:
-    """One server-sent event."""
+    """Encode one server-sent event."""
     return f"data: {json.dumps(value)}\n\n".encode()

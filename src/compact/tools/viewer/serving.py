@@ -1,27 +1,26 @@
-"""The viewer on a socket."""
+"""Serve the viewer on a socket."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
-from types import TracebackType
 
 from compact.archive import Archive
 from compact.errors import CompactError, MissingExtra
-from compact.tools.viewer.guarding import check_address
+from compact.tools.viewer.addresses import check_address
 
 PREFERRED_PORT = 5176
-"""Beside Ariadne's own 5175; where it is taken, any free one."""
+"""Next to Ariadne's own 5175. If it is taken, any free port is used."""
 _START_S = 10.0
 
 
 class ViewerServer:
-    """Serves the viewer: `run` until a signal ends it, or as a context manager in the background.
+    """Serves the viewer: with `run` until interrupted, or in the background as a context manager.
 
     Raises:
-        ConfigError: the address can be reached from other machines and there is no token.
-        CompactError: the address or the port cannot be had.
+        ConfigError: other machines can reach the address and there is no token.
+        CompactError: the address or the port is not available.
         MissingExtra: starlette or uvicorn is not installed.
     """
 
@@ -41,7 +40,7 @@ class ViewerServer:
         except ModuleNotFoundError as error:
             raise MissingExtra.named("viewer", "the viewer") from error
         self.viewer = Viewer(archive, host=host, token=token)
-        self._socket = _bound(host, port)
+        self._socket = _bind(host, port)
         self._token = token
         self._thread: threading.Thread | None = None
         config = uvicorn.Config(
@@ -60,24 +59,24 @@ class ViewerServer:
 
     @property
     def url(self) -> str:
-        """The page's address."""
+        """The address of the page."""
         host, port = self._socket.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{port}"
 
     @property
     def opening_url(self) -> str:
-        """The address to open first: with the token, where there is one."""
+        """The address to open first, with the token if there is one."""
         return f"{self.url}/?token={self._token}" if self._token else self.url
 
     def run(self) -> None:
-        """Serves until the process is interrupted; then ends it and raises the KeyboardInterrupt on."""
+        """Serve until the process is interrupted; then stop and re-raise the KeyboardInterrupt."""
         with self:
             while self._thread is not None and self._thread.is_alive():
                 self._thread.join(timeout=0.5)
 
     def stop(self) -> None:
-        """Ends it. Open streams are closed, so nobody waits for them."""
+        """Stop serving, and close open streams."""
         self.viewer.streams.close()
         self._server.should_exit = True
         if self._thread is not None:
@@ -93,9 +92,7 @@ class ViewerServer:
             time.sleep(0.01)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _serve(self) -> None:
@@ -105,8 +102,8 @@ class ViewerServer:
             self._socket.close()
 
 
-def _bound(host: str, port: int | None) -> socket.socket:
-    """A socket on the port, or on the preferred one, or, where that is taken, on any."""
+def _bind(host: str, port: int | None) -> socket.socket:
+    """Bind the given port, or the preferred one, or any free one if that is taken."""
     wanted = [PREFERRED_PORT, 0] if port is None else [port]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in wanted:
@@ -122,5 +119,5 @@ def _bound(host: str, port: int | None) -> socket.socket:
         return found
     raise CompactError(
         f"cannot listen on {host}:{wanted[-1]}: {problem.strerror or problem}",
-        hint="Name another port with --port, or leave it out: then a free one is taken",
+        hint="Name another port with --port, or omit it to use any free port",
     )

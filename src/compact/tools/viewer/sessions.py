@@ -1,4 +1,4 @@
-"""Every session that the page can show: those of an archive, and those that arrive at `/ingest`."""
+"""All sessions that the page can show: those of an archive, and those that arrive at `/ingest`."""
 
 from __future__ import annotations
 
@@ -7,31 +7,107 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from compact.archive import Archive, News
-from compact.tools.viewer.digests import Digest
 from compact.tools.viewer.ingest import as_event
 
 MAX_INGESTED_EVENTS = 20_000
 MAX_INGESTED_BYTES = 64 * 1024 * 1024
+_CURVE_POINTS = 48
+
+
+Origin: TypeAlias = Literal["archive", "ingest"]
+
+
+@dataclass(slots=True)
+class Digest:
+    """A row in the list of sessions. Events may come from anywhere: malformed parts are ignored."""
+
+    key: str
+    """The key by which the page asks for it."""
+    session_id: str
+    source: Origin
+    events: int = 0
+    first_at: str | None = None
+    last_at: str | None = None
+    model: str | None = None
+    window: int = 0
+    tokens: int = 0
+    """The latest size of the context."""
+    calls: int = 0
+    """How often the context was counted: once per model call."""
+    steps: int = 0
+    saved: int = 0
+    errors: int = 0
+    warnings: int = 0
+    trace_id: str | None = None
+    curve: deque[int] = field(default_factory=lambda: deque(maxlen=_CURVE_POINTS))
+    """The latest sizes, for a sparkline."""
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add one event."""
+        self.events += 1
+        properties = event.get("properties")
+        facts: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+        self._extend_time(event.get("started_at"), event.get("ended_at"))
+        match event.get("name"):
+            case "compact.token_estimate":
+                self._add_estimate(facts)
+                self.trace_id = _text(event.get("trace_id")) or self.trace_id
+            case "compact.finished":
+                self._add_pass(facts)
+            case "compact.error":
+                self.errors += 1
+            case "compact.warning":
+                self.warnings += 1
+        self.trace_id = self.trace_id or _text(event.get("trace_id"))
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as the page expects it."""
+        row = asdict(self) | {"id": self.session_id, "curve": list(self.curve)}
+        return {key: value for key, value in row.items() if key not in ("session_id", "trace_id")}
+
+    def _extend_time(self, started: Any, ended: Any) -> None:
+        if isinstance(started, str):
+            self.first_at = min(self.first_at or started, started)
+        if isinstance(ended, str):
+            self.last_at = max(self.last_at or ended, ended)
+
+    def _add_estimate(self, facts: Mapping[str, Any]) -> None:
+        self.calls += 1
+        self.model = _text(facts.get("model")) or self.model
+        self.window = _number(facts.get("max_tokens")) or self.window
+        self._set_size(_number(facts.get("t_est")))
+
+    def _add_pass(self, facts: Mapping[str, Any]) -> None:
+        if facts.get("outcome") != "compacted":
+            return
+        before, after = _number(facts.get("tokens_before")), _number(facts.get("tokens_after"))
+        self.steps += 1
+        self.saved += max(0, before - after)
+        self._set_size(after)
+
+    def _set_size(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.curve.append(tokens)
 
 
 @dataclass(slots=True)
 class _Trace:
-    """A trace that arrived at `/ingest`. The oldest events go when there are too many; numbers stay."""
+    """A trace that arrived at `/ingest`. If there are too many events, the oldest go; the others keep their numbers."""
 
     digest: Digest
     events: deque[dict[str, Any]] = field(default_factory=deque)
     first: int = 0
     known: set[tuple[str, Any]] = field(default_factory=set)
-    """Spans that are here: whoever is not sure that one arrived sends it again."""
+    """Known spans. A client that is unsure whether one arrived sends it again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some events of a session, from number `first` on, and how many it has in all."""
+class EventPage:
+    """Events of a session, starting at number `first`, and how many it has in all."""
 
     first: int
     total: int
@@ -39,7 +115,7 @@ class Page:
 
 
 class Sessions:
-    """The sessions by key. Safe to share between threads; `changed` is called with the key of what is new."""
+    """The sessions by key. Thread-safe. `changed` is called with the key of a session that has news."""
 
     def __init__(
         self,
@@ -59,25 +135,25 @@ class Sessions:
         self._bytes = 0
         self.dropped = 0
 
-    # --- what is there
+    # --- reading
 
     def rows(self) -> list[dict[str, Any]]:
-        """The list of sessions, the one with the newest event first."""
+        """List the sessions, the one with the newest event first."""
         with self._lock:
             known = {digest.trace_id for digest in self._archived.values()}
-            # A session that also sends its events here is shown once, from its archive, which has more.
+            # A session that also sends its events here is shown once, from its archive, which knows more.
             arrived = [trace.digest for trace in self._traces.values() if trace.digest.trace_id not in known]
             digests = [digest.to_json() for digest in (*self._archived.values(), *arrived)]
         return sorted(digests, key=lambda row: (row["last_at"] or "", row["id"]), reverse=True)
 
     def digest(self, key: str) -> Digest | None:
-        """The row of one session; None when there is no such session."""
+        """Find the row of a session; None if there is none."""
         with self._lock:
             trace = self._traces.get(key)
             return trace.digest if trace else self._archived.get(key)
 
-    def events(self, key: str, first: int, limit: int) -> Page | None:
-        """Events of a session in the order of its log; None when there is no such session.
+    def events(self, key: str, first: int, limit: int) -> EventPage | None:
+        """Read events of a session in the order of its log; None if there is no such session.
 
         Raises:
             ArchiveError: the log cannot be read.
@@ -87,22 +163,22 @@ class Sessions:
             if trace is not None:
                 start = max(first, trace.first)
                 chosen = list(trace.events)[start - trace.first :][:limit]
-                return Page(start, trace.first + len(trace.events), chosen)
+                return EventPage(start, trace.first + len(trace.events), chosen)
             is_known = key in self._archived
         if not is_known or self.archive is None:
             return None
         lines = self.archive.event_lines(key)
-        return Page(first, len(lines), [read_line(line) for line in lines[first : first + limit]])
+        return EventPage(first, len(lines), [read_line(line) for line in lines[first : first + limit]])
 
     @property
     def ingested(self) -> int:
-        """How many events of `/ingest` are held."""
+        """Number of events from `/ingest` in memory."""
         return len(self._order)
 
-    # --- what arrives
+    # --- adding
 
     def add_news(self, news: News) -> None:
-        """Takes in what is new in an archive's log."""
+        """Add what is new in an archive's log."""
         with self._lock:
             digest = self._archived.get(news.folder)
             if digest is None or news.first == 0:
@@ -112,7 +188,7 @@ class Sessions:
         self._changed(news.folder)
 
     def add_ingested(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Takes in what `/ingest` accepted."""
+        """Add what `/ingest` accepted."""
         touched: dict[str, None] = {}
         with self._lock:
             for event in events:
@@ -163,7 +239,7 @@ class Sessions:
             trace.first += 1
             self._bytes -= size
             self.dropped += 1
-        # Traces that only ever sent their name must not pile up either.
+        # Traces that only ever sent their name must not accumulate either.
         while len(self._traces) > self._max_events:
             del self._traces[next(key for key, trace in self._traces.items() if not trace.events)]
 
@@ -173,12 +249,12 @@ def _span_of(event: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def trace_key(trace_id: str) -> str:
-    """The key of an ingested trace. No folder of an archive has a colon in its name, so the two never meet."""
+    """Make the key of an ingested trace. Folders of an archive have no colon, so the two never collide."""
     return f"trace:{hashlib.sha256(trace_id.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
 def read_line(line: bytes) -> dict[str, Any]:
-    """A line of a log; one that is no event is shown as what it is."""
+    """Parse a line of a log. A line that is not an event is shown as it is."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -193,7 +269,15 @@ def read_line(line: bytes) -> dict[str, Any]:
 
 
 def light(event: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """An event for the page: all but the payload, which is content and is shown only when somebody asks for it."""
+    """Strip the payload from an event: it is content, which the page requests only on demand."""
     payload = event.get("payload")
     held = json.dumps(payload, ensure_ascii=False) if payload else ""
     return {**{k: v for k, v in event.items() if k != "payload"}, "n": number, "payload_chars": len(held)}
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,12 +1,11 @@
-"""The steps of an archived session, for the page. Content is given only where it is asked for by its place."""
+"""The steps of an archived session, for the page. Content is only returned for one message at a time."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
 
 from compact.archive import Archive, Step
 from compact.errors import ArchiveError, CompactError
@@ -25,11 +24,47 @@ from compact.messages import (
     to_json,
 )
 from compact.tokens import Meter
-from compact.tools.viewer.comparing import LEVELS, Pair, cited, compare, places
+from compact.tools.viewer.comparing import LEVELS, Pair, compare, find_cited, places
+
+Side: TypeAlias = Literal["before", "after"]
 
 MAX_TEXT_CHARS = 400_000
-_REMEMBERED = 6
+_CACHED = 6
 _FALLBACK_MODEL = "gpt-4o"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A step in a list."""
+
+    step: int
+    committed_at: str | None = None
+    dialect: str | None = None
+    messages: int | None = None
+    bytes: int | None = None
+    """Size of the transcript."""
+    pruned_at: str | None = None
+    tokens_after: int | None = None
+    problem: str | None = None
+    """Why the step cannot be read."""
+
+
+def step_row(archive: Archive, folder: str, number: int) -> StepRow:
+    """Describe a step. If it cannot be read, `problem` says why."""
+    try:
+        step = archive.step_in(folder, number)
+    except ArchiveError as error:
+        return StepRow(number, problem=error.message)
+    transcript = step.files["transcript"]
+    return StepRow(
+        step=number,
+        committed_at=step.committed_at,
+        dialect=step.dialect,
+        messages=transcript.lines,
+        bytes=transcript.bytes,
+        pruned_at=step.pruned_at,
+        tokens_after=step.state.get("tokens_after"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +74,12 @@ class Standing:
     message: Message
     tokens: int
     tools: tuple[str, ...]
-    """The tools that it calls, or whose results it holds."""
+    """The tools that it calls, or whose results it contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A step with both its sides."""
+    """A step with both sides."""
 
     step: Step
     before: list[Standing]
@@ -53,15 +88,15 @@ class Comparison:
     summary: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the words."""
+        """Everything but the content."""
         return {
             "step": self.step.step,
             "committed_at": self.step.committed_at,
             "dialect": self.step.dialect,
             "tokens_before": sum(each.tokens for each in self.before),
             "tokens_after": sum(each.tokens for each in self.after),
-            "before": [_outlined(each) for each in self.before],
-            "after": [_outlined(each) for each in self.after],
+            "before": [_outline(each) for each in self.before],
+            "after": [_outline(each) for each in self.after],
             "pairs": [[pair.before, pair.after, pair.level] for pair in self.pairs],
             "levels": self._levels(),
             "summaries": [
@@ -80,65 +115,55 @@ class Comparison:
         return [row for row in found.values() if row["messages"]]
 
 
-class Steps:
-    """Reads steps; those looked at last are remembered, as they never change."""
+class StepReader:
+    """Reads the steps of an archive. Steps never change, so the latest comparisons are cached."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int], Comparison] = OrderedDict()
+        self._compare = lru_cache(maxsize=_CACHED)(self._make_comparison)
 
-    def listed(self, folder: str) -> list[dict[str, Any]]:
-        """The steps of a session; one that cannot be read says why."""
-        return [self._row(folder, number) for number in self._archive.steps_in(folder)]
+    def rows(self, folder: str) -> list[dict[str, Any]]:
+        """List the steps of a session. One that cannot be read says why."""
+        return [asdict(step_row(self._archive, folder, number)) for number in self._archive.steps_in(folder)]
 
-    def compared(self, folder: str, number: int, model: str | None) -> Comparison:
-        """A step with both its sides.
+    def compare(self, folder: str, number: int, model: str | None) -> Comparison:
+        """Compare both sides of a step.
 
         Raises:
             ArchiveError: there is no such step, it was pruned, or it is damaged.
         """
-        with self._lock:
-            known = self._known.get((folder, number))
-        if known is not None:
-            return known
-        made = self._compared(folder, number, model or _FALLBACK_MODEL)
-        with self._lock:
-            self._known[(folder, number)] = made
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        return made
+        return self._compare(folder, number, model or _FALLBACK_MODEL)
 
-    def message(self, folder: str, number: int, model: str | None, side: str, place: int) -> dict[str, Any]:
-        """The words of one message.
+    def message(self, folder: str, number: int, model: str | None, side: Side, place: int) -> dict[str, Any]:
+        """Return the content of one message.
 
         Raises:
-            ArchiveError: as `compared`; or there is no such message.
+            ArchiveError: as `compare`, or there is no such message.
         """
-        found = self.compared(folder, number, model)
+        found = self.compare(folder, number, model)
         standing = found.before if side == "before" else found.after
         if not 0 <= place < len(standing):
             raise ArchiveError(
                 f"step {number} has {len(standing)} messages {side}, none at {place}", reason="missing"
             )
         message = standing[place].message
-        return {**_outlined(standing[place]), "parts": [_shown(part) for part in message.parts]}
+        return {**_outline(standing[place]), "parts": [_show(part) for part in message.parts]}
 
     def summaries(self, folder: str, number: int, model: str | None) -> list[dict[str, Any]]:
-        """The summaries of a step, line by line, each with the place of the archived message that it is about."""
-        found = self.compared(folder, number, model)
+        """Return the summaries of a step, line by line, with the place of the message that each line is about."""
+        found = self.compare(folder, number, model)
         before = [each.message for each in found.before]
         gone = [pair.before for pair in found.pairs if pair.level == "summarized" and pair.before is not None]
         shown = []
         for each in found.summary.get("summaries", []):
             first, last = each["positions"]
             covered = [n for n in gone if first <= n <= last]
-            lines = zip(each["text"].split("\n"), cited(each["text"], before, covered), strict=True)
+            lines = zip(each["text"].split("\n"), find_cited(each["text"], before, covered), strict=True)
             shown.append({**each, "lines": [{"text": text, "message": place} for text, place in lines]})
         return shown
 
     def file(self, folder: str, path: str) -> dict[str, Any]:
-        """A file that the session's agent can read, by its virtual path; the beginning of a very long one.
+        """Return a file that the session's agent can read, by its virtual path; only the beginning if it is very long.
 
         Raises:
             ArchiveError: there is no such file.
@@ -146,24 +171,7 @@ class Steps:
         text = self._archive.read_text_in(folder, path)
         return {"path": path, "chars": len(text), "text": text[:MAX_TEXT_CHARS]}
 
-    def _row(self, folder: str, number: int) -> dict[str, Any]:
-        try:
-            step = self._archive.step_in(folder, number)
-        except ArchiveError as error:
-            return {"step": number, "problem": error.message}
-        transcript = step.files["transcript"]
-        return {
-            "step": number,
-            "committed_at": step.committed_at,
-            "dialect": step.dialect,
-            "messages": transcript.lines,
-            "bytes": transcript.bytes,
-            "pruned_at": step.pruned_at,
-            "tokens_after": step.state.get("tokens_after"),
-            "problem": None,
-        }
-
-    def _compared(self, folder: str, number: int, model: str) -> Comparison:
+    def _make_comparison(self, folder: str, number: int, model: str) -> Comparison:
         archive, step = self._archive, self._archive.step_in(folder, number)
         wire = archive.transcript_in(folder, step)
         summary = archive.summary_in(folder, step)
@@ -186,7 +194,6 @@ class Steps:
         )
         meter = Meter(model)
         dialect = dialects.get(step.dialect)
-
         names = {call.id: call.name for message in before for call in message.calls}
 
         def standing(message: Message) -> Standing:
@@ -211,7 +218,7 @@ class Steps:
         return state if "recipe" in state and "replaced" in state else None
 
     def _offloaded(self, folder: str, number: int) -> frozenset[str]:
-        """The calls whose results went to the archive after the step before this one."""
+        """Find the calls whose results were offloaded after the step before this one."""
         found: set[str] = set()
         for event in self._archive.events_in(folder):
             if isinstance(event.properties, Offload):
@@ -243,8 +250,8 @@ def _tokens(message: Message, meter: Meter, dialect: dialects.Dialect) -> int:
         return 0
 
 
-def _outlined(each: Standing) -> dict[str, Any]:
-    """A message without its words."""
+def _outline(each: Standing) -> dict[str, Any]:
+    """Describe a message without its content."""
     message = each.message
     return {
         "role": message.role,
@@ -256,26 +263,18 @@ def _outlined(each: Standing) -> dict[str, Any]:
     }
 
 
-def _shown(part: Part) -> dict[str, Any]:
+def _show(part: Part) -> dict[str, Any]:
     match part:
-        case Text(text=text) | Refusal(text=text):
+        case Text(text=text) | Refusal(text=text) | Reasoning(text=text):
             return {"kind": part.kind, "text": text[:MAX_TEXT_CHARS]}
         case ToolCall():
-            return {
-                "kind": "call",
-                "name": part.name,
-                "id": part.id,
-                "text": part.arguments_text[:MAX_TEXT_CHARS],
-            }
+            arguments = part.arguments_text[:MAX_TEXT_CHARS]
+            return {"kind": "call", "name": part.name, "id": part.id, "text": arguments}
         case ToolResult():
-            inner = [_shown(each) for each in part.content]
+            inner = [_show(each) for each in part.content]
             return {"kind": "result", "id": part.call_id, "error": part.is_error, "parts": inner}
-        case Reasoning(text=text):
-            return {"kind": "reasoning", "text": text[:MAX_TEXT_CHARS]}
         case Image(source=source):
-            return {
-                "kind": "image",
-                "text": source[:200] if source.startswith("http") else f"{len(source):,} characters inline",
-            }
+            inline = f"{len(source):,} characters inline"
+            return {"kind": "image", "text": source[:200] if source.startswith("http") else inline}
         case Opaque():
             return {"kind": part.type, "text": to_json(part.origin)[:MAX_TEXT_CHARS]}

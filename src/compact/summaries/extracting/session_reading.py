@@ -1,9 +1,9 @@
-"""A session read once: what the agent said sentence by sentence, what it called, and what came back."""
+"""Reads a session once: what the agent said, sentence by sentence, what it called, and what came back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,23 +14,12 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[。！？])|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LIST_MARK = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)(?!\[)")
 _ENVELOPE = re.compile(r"^(?:```.*|[-=*_#\s|]+)$")
-_PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filePath")
-_NEW_KEYS = (
-    "new_string",
-    "new_str",
-    "content",
-    "file_text",
-    "contents",
-    "newText",
-    "new_text",
-    "code",
-    "patch",
-    "insert_text",
-)
+_PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "filePath")
+_NEW_KEYS = ("new_string", "new_str", "content", "file_text", "contents", "newText", "new_text", "code", "patch", "insert_text")  # fmt: skip
 _OLD_KEYS = ("old_string", "old_str", "oldText", "old_text")
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command")
 _PASTED_CHARS = 600
-"""A user's message from this length on is material, not only an instruction: its lines may serve as details."""
+"""A longer message of the user is material, not only an instruction: its lines may serve as details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A call and its result."""
+    """A tool call and its result."""
 
     place: int
     name: str
@@ -51,34 +40,35 @@ class Done:
     raw: str
     """The arguments as text."""
     result: str | None
-    """None: no result in sight."""
+    """None if no result was found."""
     is_error: bool
     words: str
     """What the agent said just before."""
 
     @property
     def path(self) -> str:
-        """The file that it is about, or nothing."""
-        return self._text(_PATH_KEYS)
+        """The file that the call is about; empty if there is none."""
+        path = self._text(_PATH_KEYS)
+        return "" if "\n" in path else path.strip()
 
     @property
     def command(self) -> str:
-        """The command that it ran, or nothing. Editors call their verb a command too: those name a file."""
+        """The command that the call ran; empty if there is none. Editors have a `command` too, but also name a file."""
         return "" if self.path else self._text(_COMMAND_KEYS)
 
     @property
     def new_text(self) -> str:
-        """What it wrote into the file."""
+        """The text that the call wrote into the file."""
         return self._text(_NEW_KEYS)
 
     @property
     def old_text(self) -> str:
-        """What that replaced."""
+        """The text that it replaced."""
         return self._text(_OLD_KEYS)
 
     @property
     def writes(self) -> bool:
-        """Whether it changed a file."""
+        """Whether the call changed a file."""
         return bool(self.path and self.new_text)
 
     def _text(self, keys: Sequence[str]) -> str:
@@ -91,7 +81,7 @@ class Done:
 
 @dataclass(slots=True)
 class Reading:
-    """A session as the extractors see it."""
+    """What the extractors work on."""
 
     numbers: Sequence[int]
     """The number of each message in the archived transcript."""
@@ -99,21 +89,34 @@ class Reading:
     said: list[Said] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
     texts: list[tuple[int, str, float]] = field(default_factory=list)
-    """Every text that may give details: where it stands, the text, what it is worth."""
+    """Every text that may give details: its message, the text, and its weight."""
 
     def cite(self, place: int) -> str:
-        """Where a message lies in the archived transcript."""
+        """The citation of a message, by its number in the archived transcript."""
         return f"[m{self.numbers[place]}]"
+
+    def writes(self, write_tools: Collection[str] = ()) -> dict[str, list[Done]]:
+        """The files that were changed, each with the calls that changed it. A call of a `write_tools` always counts."""
+        found: dict[str, list[Done]] = {}
+        for done in self.done:
+            if done.writes or (done.path and done.name in write_tools):
+                found.setdefault(done.path, []).append(done)
+        return found
+
+    def reads(self, write_tools: Collection[str] = ()) -> dict[str, Done]:
+        """The files that were looked at and not changed, each with the newest call."""
+        changed = self.writes(write_tools)
+        return {done.path: done for done in self.done if done.path and done.path not in changed}
 
 
 def read(messages: Sequence[Message], numbers: Sequence[int]) -> Reading:
-    """Reads a session; `numbers` says where each message lies."""
+    """Read a session. `numbers` are the numbers of the messages in the archived transcript."""
     found = Reading(numbers, messages)
     results = {result.call_id: result for message in messages for result in message.results}
     words = ""
     for place, message in enumerate(messages):
         if message.starts_turn:
-            # The user's words are carried whole, apart from this.
+            # The user's words are carried over whole, elsewhere.
             if len(message.text) > _PASTED_CHARS:
                 found.texts.append((place, message.text, 1.5))
             words = ""
@@ -154,13 +157,13 @@ def _without_pointer(text: str) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences and list entries of a text, without ornament and without blocks of code."""
+    """The sentences and list entries of a text, without markup and code blocks."""
     pieces = (_LIST_MARK.sub("", flat(piece)) for piece in _SENTENCE.split(_FENCED.sub("\n", text)))
     return [piece for piece in pieces if len(piece) > 2 and not _ENVELOPE.match(piece)]
 
 
 def flat(text: str, limit: int = 320) -> str:
-    """A text on one line, cut to a number of characters between words."""
+    """Put a text on one line and cut it between words to at most `limit` characters."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

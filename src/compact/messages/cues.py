@@ -1,16 +1,27 @@
-"""Words that mark a decision, a constraint, a goal or a next step, in the languages that sessions are held in.
+"""Words that mark an error, a decision, a constraint, a goal or a next step, in the languages that people use.
 
-A cue is a hint, never the only way in: every section also has a source that needs no words (calls, results, questions,
-lists with boxes, the end of the session).
+A cue is only a hint: whatever looks for cues also has a source that needs no words, such as calls and results,
+questions, task lists, or the end of the session.
 """
 
 from __future__ import annotations
 
 import re
 
+_ERRORS = "error|exception|failed|failure|fatal|traceback|panic"
+_DEFINES = "def|class|func|function|fn|struct|interface|enum|type|trait|const"
+
+TELLING_WORDS = frozenset(f"{_ERRORS}|errors|fail|warning|denied|{_DEFINES}|export".split("|"))
+"""Words of lines that define something or report an error."""
+TELLING_END = re.compile(
+    rf"{_ERRORS}|fail|errno|exit code|total|summary|result|complete|finished|done|[}}\])]\s*$",
+    re.IGNORECASE,
+)
+"""What the end of an output contains if it says how things went: an error, a total, a closing brace."""
+
 
 def _cue(latin: str, others: str) -> re.Pattern[str]:
-    """Latin and Cyrillic cues begin at a word's start; scripts without spaces match anywhere."""
+    """Latin and Cyrillic cues match at the start of a word; those of scripts without spaces match anywhere."""
     return re.compile(rf"\b(?:{latin})|{others}", re.IGNORECASE)
 
 
@@ -44,8 +55,10 @@ NEXT = _cue(
     r"|далее|следующ|осталось|теперь|sonra|şimdi|następn|teraz",
     r"接下来|下一步|然后|待办|还需|接下來|次に|残り|これから|다음|이제|남은|التالي|अगला|अब ",
 )
+INTENT = re.compile(rf"\b(?:I need to|I should|I’ll)\b|{NEXT.pattern}", re.IGNORECASE)
+"""`NEXT`, and words that name a next step only if they are recent: earlier in a session they name a goal."""
 TROUBLE = re.compile(
-    r"\b(?:error|exception|failed|failure|fails|fatal|traceback|panic|denied|not found|cannot|can't|unable|undefined"
+    rf"\b(?:{_ERRORS}|fails|denied|not found|cannot|can't|unable|undefined"
     r"|refused|timed? ?out|conflict|fehler|erreur|échec|falló|erro\b|errore|ошибк|hata\b)|Error\b|Exception\b|FAIL|错误|失败|錯誤|エラー|失敗|오류|실패|خطأ",
     re.IGNORECASE,
 )
@@ -53,6 +66,6 @@ QUESTION = re.compile(r"[?？؟]\s*$")
 BOX = re.compile(r"^\s*(?:[-*]\s*)?\[(?P<done>[ xX~-])\]\s+(?P<text>\S.*)$")
 DEFINITION = re.compile(
     r"^\s*(?:\d+\s*[→|:]\s*)?(?:export\s+|pub(?:\(\w+\))?\s+|public\s+|private\s+|protected\s+|static\s+|default\s+|async\s+)*"
-    r"(?:def|class|func|function|fn|struct|interface|enum|type|impl|trait|module|const|var|let)\s+(?:\([^)]*\)\s*)?"
+    rf"(?:{_DEFINES}|impl|module|var|let)\s+(?:\([^)]*\)\s*)?"
     r"(?P<name>[\w.$]+)"
 )

@@ -1,33 +1,31 @@
-"""Sessions out of files. Artifacts are streamed: a file of any size is read twice and never held."""
+"""Read sessions from files. Artifacts are streamed: a file of any size is read twice and never in memory."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from compact.errors import MessageError, TranscriptError
 from compact.messages.dialects import harness as dialect
-from compact.tools.harness.artifacts import ArtifactStream, as_artifacts
-from compact.tools.harness.entries import checked
+from compact.tools.harness.artifacts import ArtifactStream, as_artifacts, check_artifact
 from compact.tools.harness.json_items import JsonItems
-from compact.tools.transcripts import claude_code, pi, read_sessions
-from compact.tools.transcripts.records import BROKEN_GZIP, Records, at_column, fail
-from compact.tools.transcripts.session import Skipped
+from compact.tools.transcripts import Skipped, claude_code, fail, pi, read_sessions
+from compact.tools.transcripts.transcript_file import BROKEN_GZIP, UNREADABLE, TranscriptFile, describe
 
 Shape = Literal["lines", "list"]
 
 _OTHER_KEYS = {"role", "messages", "input"}
-"""What has one of these is a message or a session."""
+"""A value with one of these keys is a message or a session."""
 
 _FIRST_LINE_BYTES = 8 << 20
-"""A line longer than this is not looked at as a whole: the file is taken for one long list."""
+"""A longer first line is not read whole: the file is taken for one long list."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SessionSource:
     """One session of a file, as artifacts."""
 
     file: str
@@ -36,66 +34,67 @@ class Source:
 
 
 def sources_of(
-    path: Path, lenient: bool = False, on_skipped: Callable[[str, list[Skipped]], None] | None = None
-) -> Iterator[Source]:
-    """The sessions of a file, one at a time, whatever its format.
+    path: Path, lenient: bool = False, on_skipped: Callable[[str, Sequence[Skipped]], None] | None = None
+) -> Iterator[SessionSource]:
+    """Read the sessions of a file of any supported format, one at a time.
 
     Args:
-        path: The file, plain or gzip. Artifacts one per line or in one list are streamed, and so read twice.
-        lenient: Go on behind a line that cannot be read.
-        on_skipped: Told which lines of a session were left out.
+        path: The file, plain or gzip. Artifacts, one per line or in one list, are streamed and therefore read twice.
+        lenient: Skip lines that cannot be read.
+        on_skipped: Called with the lines of a session that were skipped.
 
     Raises:
-        TranscriptError: the file cannot be read, or holds something that is neither an artifact nor a message; says
-            which line.
+        TranscriptError: the file cannot be read, or contains something that is neither an artifact nor a message;
+            says which line.
     """
     shape = _shape(path) if path.is_file() else None
     if shape is not None:
         stream = ArtifactFile(path, shape, lenient, on_skipped)
-        yield Source(str(path), stream.name, stream)
+        yield SessionSource(str(path), stream.name, stream)
         return
     for session in read_sessions(path, lenient):
         if session.skipped and on_skipped is not None:
-            on_skipped(session.id, list(session.skipped))
+            on_skipped(session.id, session.skipped)
         try:
             artifacts = list(as_artifacts(session.messages, system=session.system))
             for index, item in enumerate(artifacts):
-                checked(item, index)
+                check_artifact(item, index)
         except MessageError as error:
             raise TranscriptError(
                 f"cannot read {path}: session {session.id}: {error.message}", hint=error.hint, path=str(path)
             ) from error
         if not artifacts:
             fail(path, "it has no artifacts", hint="A context of nothing cannot be checked")
-        yield Source(str(path), session.id, artifacts)
+        yield SessionSource(str(path), session.id, artifacts)
 
 
 class ArtifactFile(ArtifactStream):
-    """The artifacts of a file, read from its start each time."""
+    """The artifacts of a file, read from its start on each iteration."""
 
     def __init__(
         self,
         path: Path,
         shape: Shape,
         lenient: bool = False,
-        on_skipped: Callable[[str, list[Skipped]], None] | None = None,
+        on_skipped: Callable[[str, Sequence[Skipped]], None] | None = None,
     ) -> None:
         self._path = path
         self._shape = shape
         self._lenient = lenient
         self._on_skipped = on_skipped
-        with Records(path, lenient, None) as records:
+        with TranscriptFile(path, lenient, None) as records:
             self.name = records.name
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """The artifacts.
+        """Iterate over the artifacts.
 
         Raises:
             TranscriptError: a line or an item is not an artifact; says which.
         """
-        with Records(self._path, self._lenient, None) as records:
+        with TranscriptFile(self._path, self._lenient, None) as records:
             index = 0
-            for line, value in self._lines(records) if self._shape == "lines" else self._list(records):
+            lines = ((record.line, record.value) for record in records)
+            for line, value in lines if self._shape == "lines" else self._list(records):
                 problem = _problem(value, index)
                 if problem is None:
                     yield value
@@ -105,40 +104,28 @@ class ArtifactFile(ArtifactStream):
             skipped = records.take_skipped()
         if skipped and self._on_skipped is not None:
             self._on_skipped(self.name, skipped)
-            self._on_skipped = None  # the second reading leaves the same lines out
+            self._on_skipped = None  # the second pass skips the same lines
 
-    def _lines(self, records: Records) -> Iterator[tuple[int, Any]]:
-        for record in records:
-            yield record.line, record.value
-
-    def _list(self, records: Records) -> Iterator[tuple[int, Any]]:
+    def _list(self, records: TranscriptFile) -> Iterator[tuple[int, Any]]:
         try:
             yield from JsonItems(records.stream.read, "artifacts")
-        except json.JSONDecodeError as error:
-            fail(
-                self._path,
-                at_column(error) if "cut off" in error.msg else f"it is not JSON: {at_column(error)}",
-                line=error.lineno,
-            )
-        except UnicodeDecodeError as error:
-            fail(self._path, f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x}")
-        except BROKEN_GZIP as error:
-            fail(self._path, f"its gzip data is broken: {error}")
+        except UNREADABLE as error:
+            fail(self._path, describe(error), line=getattr(error, "lineno", None))
 
 
 def _problem(value: Any, index: int) -> str | None:
     if not isinstance(value, Mapping):
         return f"it is a single {type(value).__name__}, not an artifact"
     try:
-        checked(value, index)
+        check_artifact(value, index)
     except MessageError as error:
         return f"it is not an artifact: {error.reason}"
     return None
 
 
 def _shape(path: Path) -> Shape | None:
-    """How a file holds artifacts; None when it holds something else, or several sessions."""
-    with Records(path, True, None) as records:
+    """Detect how a file contains artifacts; None if it contains something else, or several sessions."""
+    with TranscriptFile(path, True, None) as records:
         try:
             first = _first_line(records)
         except BROKEN_GZIP:
@@ -150,8 +137,8 @@ def _shape(path: Path) -> Shape | None:
     return "lines" if _is_artifact(value) else None
 
 
-def _first_line(records: Records) -> str:
-    """The first line that is not blank, or the beginning of a very long one."""
+def _first_line(records: TranscriptFile) -> str:
+    """Read the first line that is not blank, or the beginning of a very long one."""
     while line := records.stream.readline(_FIRST_LINE_BYTES):
         if text := line.decode("utf-8-sig", "replace").strip():
             return text
@@ -159,10 +146,10 @@ def _first_line(records: Records) -> str:
 
 
 def _begins_with_artifact(path: Path) -> bool:
-    with Records(path, True, None) as records:
+    with TranscriptFile(path, True, None) as records:
         try:
             _, first = next(iter(JsonItems(records.stream.read, "artifacts")), (0, None))
-        except (ValueError, RecursionError, *BROKEN_GZIP):
+        except UNREADABLE:
             return False
     return _is_artifact(first)
 
@@ -170,7 +157,7 @@ def _begins_with_artifact(path: Path) -> bool:
 def _is_artifact(value: Any) -> bool:
     if not isinstance(value, dict) or claude_code.recognises(value) or pi.recognises(value):
         return False
-    # A kind of a wrong type is read as an artifact too, so that the error is about the kind.
+    # A kind of the wrong type also counts, so that the error will be about the kind.
     if isinstance(value.get("kind"), str) or dialect.claim(value):
         return True
     return "kind" in value and not _OTHER_KEYS & value.keys()

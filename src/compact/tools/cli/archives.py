@@ -1,4 +1,4 @@
-"""The archive that a command is about."""
+"""Open the archive that a command works on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-import typer
+from typing import Any
 
 from compact.archive import Archive, open_archive
 from compact.config import CompactConfig
@@ -17,25 +15,14 @@ from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor, rules_from_config
 
-RootOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--root", "--archive", metavar="FOLDER", help="The archive's folder. Else: the configured archive."
-    ),
-]
-SessionArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
-MaybeSession: TypeAlias = Annotated[
-    str | None, typer.Argument(metavar="[SESSION]", help="Only this session; else all of them.")
-]
-
 _NEAR_NAMES = 5
 _HINT = "Name its folder with --root, or go to the folder where the agent runs"
-_VIEW_HINT = "Name a folder that is there; without one, the configured archive is waited for"
+_VIEW_HINT = "Name an existing folder, or none: then the viewer waits for the configured archive"
 
 
 @contextmanager
-def opened(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
-    """The archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
+def open_at(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
+    """Open the archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
 
     Raises:
         ArchiveError: there is no such folder.
@@ -59,14 +46,17 @@ def opened(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
         yield archive
 
 
-def check_known(archive: Archive, session_id: str) -> None:
-    """Lets the id of a session in the archive pass.
+def folders_of(archive: Archive, session_id: str | None) -> dict[str, str]:
+    """Map folders to session ids: all of them, or the one of a session.
 
     Raises:
-        ArchiveError: there is no such session; names some that are like it.
+        ArchiveError: there is no such session; suggests similar ids.
     """
-    if archive.session_in(archive.folder(session_id)) is not None:
-        return
+    if session_id is None:
+        return dict(archive.sessions_by_folder())
+    folder = archive.folder(session_id)
+    if archive.session_in(folder) is not None:
+        return {folder: session_id}
     known = archive.sessions()
     near = get_close_matches(session_id, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
     rest = f" and {len(known) - len(near)} more" if len(near) < len(known) else ""

@@ -1,4 +1,4 @@
-"""A file as numbered JSON records: one per line, or the whole file as one. Plain or gzip."""
+"""A transcript file as JSON values: one per line, or the whole file as one. Plain or gzip."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self, TypeAlias
 
 from compact.errors import TranscriptError
-from compact.tools.transcripts.session import Skipped
+from compact.tools.transcripts.recorded_session import Skipped
 
 FORMATS = (
     "a JSON list of messages",
@@ -27,12 +26,12 @@ FORMATS = (
     "OpenHands outputs",
     "SWE-agent trajectories",
 )
-"""What is read, in words."""
+"""The supported formats, in words."""
 
-FORMATS_HINT = "Read are: " + "; ".join(FORMATS) + ". Each may be gzipped"
+FORMATS_HINT = "Supported formats: " + "; ".join(FORMATS) + ". Each may be gzipped"
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many bytes of how many are read, on disk."""
+"""Called with the bytes read so far and the size of the file."""
 
 PROGRESS_STEP_BYTES = 1 << 18
 _SNIFFED_BYTES = 8192
@@ -40,21 +39,23 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 """What reading broken gzip data raises."""
+UNREADABLE = (ValueError, RecursionError, *BROKEN_GZIP)
+"""What reading and parsing a file raises."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One JSON value and the line that it starts on."""
+class JsonLine:
+    """A JSON value and the line on which it starts."""
 
     line: int
     value: Any
 
 
-class Records:
-    """The records of a file, in order, read as they are asked for.
+class TranscriptFile:
+    """The JSON values of a file, in order, read as needed.
 
-    A file whose first line is a whole JSON value is read line by line, any other as one value. A bad line raises; when
-    `lenient`, it is noted and the rest is read.
+    A file whose first line is a whole JSON value is read line by line, any other as one value. A bad line raises, or is
+    skipped if `lenient`.
 
     Raises:
         TranscriptError: the file cannot be opened, or a line is not JSON; says which.
@@ -66,11 +67,12 @@ class Records:
         self._reported = 0
         self._skipped: list[Skipped] = []
         self._line = 0
-        self._file = _opened(self.path)
+        self._file = _open(self.path)
         self._total = os.fstat(self._file.fileno()).st_size
         self._on_progress = on_progress if self._file.seekable() else None
         try:
-            self._text = self._decompressed()
+            self.stream = self._decompress()
+            """The decompressed bytes, for readers that do not go line by line."""
         except TranscriptError:
             self._file.close()
             raise
@@ -78,30 +80,23 @@ class Records:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @property
     def name(self) -> str:
-        """The file's name without what tells its format: a session's name where it has none of its own."""
+        """The file's name without its endings: the id of a session that has none of its own."""
         name = self.path.name
         for ending in (".gz", ".jsonl", ".ndjson", ".json", ".traj"):
             name = name.removesuffix(ending)
         return name or self.path.name
 
-    @property
-    def stream(self) -> io.BufferedReader | gzip.GzipFile:
-        """The file's bytes, unpacked, for who reads them in another way than line by line."""
-        return self._text
-
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[JsonLine]:
         lines = self._lines()
         first = next(lines, None)
         if first is None:
             if not self._skipped:
-                self._fail("it is empty")
+                fail(self.path, "it is empty")
             return
         try:
             json.loads(first[1])
@@ -114,45 +109,45 @@ class Records:
         for number, text in chain((first,), lines):
             try:
                 value = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                self.reject(number, _json_problem(error, text))
+            except UNREADABLE as error:
+                self.reject(number, describe(error))
                 continue
-            yield Record(number, value)
+            yield JsonLine(number, value)
 
     def reject(self, line: int, reason: str) -> None:
-        """A line that does not belong here: an error, or a note when lenient."""
+        """Refuse a line: raise an error, or skip it if lenient."""
         if not self.lenient:
-            self._fail(reason, line=line, hint="With lenient (--lenient) such lines are skipped")
+            fail(self.path, reason, line=line, hint="With lenient (--lenient) such lines are skipped")
         self.note(line, reason)
 
     def note(self, line: int, reason: str) -> None:
-        """A line that is left out, in any case."""
+        """Skip a line."""
         self._skipped.append(Skipped(line, reason))
 
     def take_skipped(self) -> list[Skipped]:
-        """What was left out since the last call."""
+        """Return what was skipped since the last call."""
         taken, self._skipped = self._skipped, []
         return taken
 
-    def _decompressed(self) -> io.BufferedReader | gzip.GzipFile:
-        # A buffer around GzipFile would lose the good lines in front of broken data.
+    def _decompress(self) -> io.BufferedReader | gzip.GzipFile:
+        # A buffer around GzipFile would lose the good lines before broken data.
         packed = self._file.peek(2)[:2] == _GZIP_MAGIC
         stream = gzip.GzipFile(fileobj=self._file) if packed else self._file
         try:
             start = stream.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
         except BROKEN_GZIP as error:
-            self._fail(f"its gzip data is broken: {error}")
+            fail(self.path, describe(error))
         if start[:2] in _UTF16_MARKS:
-            self._fail("it is UTF-16 text", hint="Save it as UTF-8")
+            fail(self.path, "it is UTF-16 text", hint="Save it as UTF-8")
         if b"\x00" in start:
-            self._fail("it is binary, not text")
+            fail(self.path, "it is binary, not text")
         return stream
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """The lines that are not blank, with their numbers."""
+        """Yield the lines that are not blank, with their numbers."""
         while True:
             try:
-                raw = self._text.readline()
+                raw = self.stream.readline()
             except BROKEN_GZIP as error:
                 self.reject(self._line + 1, f"its gzip data is broken from here on: {error}")
                 return
@@ -172,24 +167,16 @@ class Records:
             if text:
                 yield self._line, text
 
-    def _whole(self, first: tuple[int, str], second: tuple[int, str] | None) -> Record:
-        """The file as one JSON value, spread over several lines."""
+    def _whole(self, first: tuple[int, str], second: tuple[int, str] | None) -> JsonLine:
+        """Read the file as one JSON value, spread over several lines."""
         start = "\n" * (first[0] - 1) + first[1]
         if second is not None:
             start += "\n" * (second[0] - first[0]) + second[1] + "\n"
         try:
-            text = start + self._text.read().decode("utf-8")
-            return Record(first[0], json.loads(text))
-        except json.JSONDecodeError as error:
-            self._fail(_json_problem(error, error.doc), line=error.lineno, hint=FORMATS_HINT)
-        except UnicodeDecodeError as error:
-            self._fail(
-                f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x} behind line {self._line}"
-            )
-        except BROKEN_GZIP as error:
-            self._fail(f"its gzip data is broken: {error}")
-        except (ValueError, RecursionError) as error:
-            self._fail(f"its JSON cannot be read: {error}")
+            return JsonLine(first[0], json.loads(start + self.stream.read().decode("utf-8")))
+        except UNREADABLE as error:
+            line = getattr(error, "lineno", None)
+            fail(self.path, describe(error), line=line, hint=FORMATS_HINT if line else "")
 
     def _report(self, final: bool = False) -> None:
         if self._on_progress is None:
@@ -199,22 +186,29 @@ class Records:
             self._reported = read
             self._on_progress(read, self._total)
 
-    def _fail(self, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
-        fail(self.path, what, line=line, hint=hint)
-
 
 def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
-    """Raise the error about a file, or about a line of it."""
+    """Raise the error about a file, or about one of its lines."""
     where = f"{path}, line {line}" if line is not None else str(path)
     raise TranscriptError(f"cannot read {where}: {what}", hint=hint, path=str(path), line=line)
 
 
-def at_column(error: json.JSONDecodeError) -> str:
-    """What is wrong and where in its line; some messages of the parser end in "at" themselves."""
-    return f"{error.msg.removesuffix(' at')} at column {error.colno}"
+def describe(error: Exception) -> str:
+    """Say what is wrong with a file, from the error of reading or parsing it."""
+    if isinstance(error, json.JSONDecodeError):
+        cut_off = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
+        # Some messages of the parser end in "at" themselves.
+        words = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        return f"its JSON is cut off: {words}" if cut_off else f"it is not JSON: {words}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text: byte 0x{error.object[error.start]:02x}"
+    if isinstance(error, BROKEN_GZIP):
+        return f"its gzip data is broken: {error}"
+    deep = isinstance(error, RecursionError)
+    return "its JSON is nested too deeply" if deep else f"its JSON cannot be read: {error}"
 
 
-def _opened(path: Path) -> io.BufferedReader:
+def _open(path: Path) -> io.BufferedReader:
     try:
         return path.open("rb")
     except FileNotFoundError:
@@ -226,20 +220,10 @@ def _opened(path: Path) -> io.BufferedReader:
 
 
 def _is_structure(text: str) -> bool:
-    """Whether a line is a whole JSON object or list on its own: the second line of JSONL is, of indented JSON is not."""
+    """Whether a line is a whole JSON object or list. The second line of JSONL is; that of indented JSON is not."""
     if not text.startswith(("{", "[")):
         return False
     try:
         return isinstance(json.loads(text), dict | list)
     except (ValueError, RecursionError):
         return False
-
-
-def _json_problem(error: Exception, text: str) -> str:
-    if isinstance(error, RecursionError):
-        return "its JSON is nested too deeply"
-    if isinstance(error, json.JSONDecodeError):
-        cut_off = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-        words = at_column(error)
-        return f"its JSON is cut off: {words}" if cut_off else f"it is not JSON: {words}"
-    return f"its JSON cannot be read: {error}"

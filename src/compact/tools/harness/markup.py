@@ -1,4 +1,4 @@
-"""One HTML page that opens offline anywhere: no script, nothing loaded, light and dark."""
+"""Building blocks of reports: an HTML page without script that opens offline, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), 65533)
 
 
 def document(title: str, body: Iterable[str]) -> str:
-    """The whole page. Whatever stands in `body` must be escaped already."""
+    """Write the whole page. `body` must be escaped already."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -24,18 +24,18 @@ def document(title: str, body: Iterable[str]) -> str:
 
 
 def escape(text: object) -> str:
-    """Text for a page: nothing in it is markup, and no half character breaks the file."""
+    """Escape text for a page. Control characters and lone surrogates are replaced."""
     words = str(text).translate(_CONTROLS).encode("utf-8", "replace").decode()
     return _escape(words, quote=True)
 
 
 def badge(good: bool, words: str) -> str:
-    """A verdict in a word or two."""
+    """Show a verdict in a word or two."""
     return f'<span class="badge {"good" if good else "bad"}">{escape(words)}</span>'
 
 
 def cards(shown: Iterable[tuple[str, str]]) -> str:
-    """Big numbers with a line under each: (number, what it is)."""
+    """Show big numbers with a caption each: (number, caption)."""
     inner = "".join(
         f'<div class="card"><b>{escape(big)}</b><span>{escape(small)}</span></div>' for big, small in shown
     )
@@ -45,7 +45,7 @@ def cards(shown: Iterable[tuple[str, str]]) -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = (), style: str = ""
 ) -> str:
-    """A table of cells that are escaped already; the columns in `numbers` stand to the right."""
+    """Show a table of escaped cells. The columns in `numbers` are right-aligned."""
     right = set(numbers)
 
     def cell(tag: str, place: int, inner: str) -> str:
@@ -60,15 +60,28 @@ def table(
 
 
 def items(lines: Sequence[str]) -> str:
-    """A list of sentences."""
+    """Show a list of sentences."""
     return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
-def folded(summary: str, inner: str) -> str:
-    """Something that is shown when it is asked for."""
+def fold(summary: str, inner: str) -> str:
+    """Show something that is collapsed at first."""
     return f"<details><summary>{escape(summary)}</summary>{inner}</details>"
 
 
 @cache
 def _style() -> str:
     return (files("compact.tools.harness") / "page.css").read_text(encoding="utf-8")
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Write the lines of a Markdown table of escaped cells. `>` in front of a name right-aligns the column."""
+    head = [name.removeprefix(">") for name in columns]
+    rule = "|".join("--:" if name.startswith(">") else "---" for name in columns)
+    return [f"| {' | '.join(head)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def markdown_text(text: object) -> str:
+    """Escape text for a Markdown table or list item, on one line."""
+    words = " ".join(str(text).encode("utf-8", "replace").decode().split())
+    return "".join(f"\\{letter}" if letter in "|*_`<>[]\\" else letter for letter in words)

@@ -1,4 +1,4 @@
-"""One extractor for each kind of fact. Each gives facts in the order in which they should be kept, the best first."""
+"""One extractor for each kind of fact. Each returns its facts with the most important first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from compact.summaries.extracting.cues import (
+from compact.messages.cues import (
     BOX,
     CONSTRAINT,
     DECISION,
@@ -18,12 +18,12 @@ from compact.summaries.extracting.cues import (
     RATIONALE,
     TROUBLE,
 )
-from compact.summaries.extracting.reading import Done, Reading, flat
+from compact.summaries.extracting.session_reading import Done, Reading, flat
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One line of a summary, and where it stands in the session."""
+    """One line of a summary, and the message it comes from."""
 
     place: int
     text: str
@@ -31,20 +31,20 @@ class Fact:
 
 Extractor = Callable[[Reading], list[Fact]]
 _LAST_REPLIES = 2
-"""Replies from the end that can say what comes next: older intentions were carried out or dropped."""
+"""Only the newest replies can say what comes next; older intentions were carried out or dropped."""
 _TODO_KEYS = ("todos", "items", "tasks", "plan")
 _OUTCOME_CHARS = 160
 _LOOKING = re.compile(
     r"(?:cd \S+ *(?:&&|;) *)?(?:grep|rg|find|cat|head|tail|ls|tree|wc|sed -n|git (?:grep|log|show|diff|blame)) [^;&]*"
 )
 _SHELL_SAYS = re.compile(r"[\w./-]+: .{0,200}(?:No such file|Permission denied|Is a directory|not found)")
-"""How a command line tool complains: its name first."""
+"""How a command line tool reports an error: its name first."""
 _TELLING_CHARS = 24
 """A shorter first sentence is a greeting or a confirmation."""
 
 
 def next_steps(reading: Reading) -> list[Fact]:
-    """What comes next: open points of the newest list, the last call without a result, the agent's last words."""
+    """What comes next: the agent's last words, calls without a result, open points of the newest task list."""
     places = sorted({said.place for said in reading.said})[-_LAST_REPLIES:]
     last = [said for said in reversed(reading.said) if said.place in places]
     ahead = [
@@ -59,7 +59,7 @@ def next_steps(reading: Reading) -> list[Fact]:
 
 
 def goals(reading: Reading) -> list[Fact]:
-    """What is to be reached, as the agent understood it: the first such words, and the whole of the newest list."""
+    """The goals as the agent understood them: its first words about them, and the whole newest task list."""
     said = [said for said in reading.said if GOAL.search(said.text)]
     named = [Fact(entry.place, entry.text) for entry in said]
     plan = [Fact(fact.place, f"Plan: {fact.text}") for fact in _todos(reading, done=None)]
@@ -72,12 +72,12 @@ def goals(reading: Reading) -> list[Fact]:
 
 
 def constraints(reading: Reading) -> list[Fact]:
-    """What must and must not be, newest first. The user's own words are carried apart from the summary."""
+    """What must and must not be done, newest first. The user's own words are carried over elsewhere."""
     return [Fact(said.place, said.text) for said in reversed(reading.said) if CONSTRAINT.search(said.text)]
 
 
 def decisions(reading: Reading) -> list[Fact]:
-    """What was decided, with its reason where one was given: those with a reason first, then the newest."""
+    """What was decided, with the reason if one was given. Decisions with a reason come first, then the newest."""
     found: list[tuple[bool, Fact]] = []
     for said, after in zip_longest(reading.said, reading.said[1:]):
         if not DECISION.search(said.text) or QUESTION.search(said.text):
@@ -90,13 +90,9 @@ def decisions(reading: Reading) -> list[Fact]:
 
 
 def changes(reading: Reading) -> list[Fact]:
-    """Every file that was changed, with what was touched and why, the newest first."""
-    by_path: dict[str, list[Done]] = {}
-    for done in reading.done:
-        if done.writes:
-            by_path.setdefault(done.path, []).append(done)
+    """Every changed file, with what was touched and why, newest first."""
     found = []
-    for path, writes in by_path.items():
+    for path, writes in reading.writes().items():
         added = sum(len(write.new_text.splitlines()) for write in writes)
         removed = sum(len(write.old_text.splitlines()) for write in writes)
         touched = list(dict.fromkeys(name for write in writes for name in _defined(write)))
@@ -112,7 +108,7 @@ def changes(reading: Reading) -> list[Fact]:
 
 
 def edits(reading: Reading) -> list[Fact]:
-    """The lines that were put in and taken out, as in a diff, the newest first."""
+    """The lines that were added and removed, as in a diff, newest first."""
     found = []
     for done in reversed(reading.done):
         if not done.writes:
@@ -128,17 +124,13 @@ def edits(reading: Reading) -> list[Fact]:
 
 
 def reads(reading: Reading) -> list[Fact]:
-    """Files that were looked at and not changed, on few lines, the newest first."""
-    changed = {done.path for done in reading.done if done.writes}
-    newest = {done.path: done.place for done in reading.done if done.path and done.path not in changed}
-    return [
-        Fact(place, f"Read {path}")
-        for path, place in sorted(newest.items(), key=lambda pair: (-pair[1], pair[0]))
-    ]
+    """Files that were looked at and not changed, newest first."""
+    found = sorted(reading.reads().values(), key=lambda done: (-done.place, done.path))
+    return [Fact(done.place, f"Read {done.path}") for done in found]
 
 
 def commands(reading: Reading) -> list[Fact]:
-    """What was run and how it ended, the newest run of each command, the newest first."""
+    """What was run and how it ended: the newest run of each command, newest first."""
     newest: dict[str, Done] = {}
     for done in reading.done:
         if done.writes or _lists(done) or (done.path and not done.command):
@@ -149,7 +141,7 @@ def commands(reading: Reading) -> list[Fact]:
 
 
 def state(reading: Reading) -> list[Fact]:
-    """How things stand: the last outcome, what is done of the newest list, the agent's last account."""
+    """The current state: the last outcome, the agent's last account, what is done of the newest task list."""
     found = []
     last = next((done for done in reversed(reading.done) if not _lists(done)), None)
     if last is not None:
@@ -161,7 +153,7 @@ def state(reading: Reading) -> list[Fact]:
 
 
 def problems(reading: Reading) -> list[Fact]:
-    """Errors with their text, those without a later success first, then the newest."""
+    """Errors with their text. Those without a later success come first, then the newest."""
     passed = {_key(done): done.place for done in reading.done if not _failed(done)}
     found: list[tuple[bool, Fact]] = []
     for done in reversed(reading.done):
@@ -175,7 +167,7 @@ def problems(reading: Reading) -> list[Fact]:
 
 
 def ledger(reading: Reading) -> list[Fact]:
-    """`decision :: rationale :: inputs :: outputs` for every step of the agent, the weightiest first."""
+    """`decision :: rationale :: inputs :: outputs` for every reply of the agent, the most important first."""
     by_place: dict[int, list[Done]] = {}
     for done in reading.done:
         by_place.setdefault(done.place, []).append(done)
@@ -211,11 +203,11 @@ EXTRACTORS: dict[str, Extractor] = {
     "problems": problems,
     "ledger": ledger,
 }
-"""By the name that a strategy's section gives."""
+"""The extractors by the names that sections use."""
 
 
 def _todos(reading: Reading, *, done: bool | None) -> list[Fact]:
-    """Points of the newest list of things to do: a tool's, or lines with boxes."""
+    """Points of the newest task list: a tool's, or lines with checkboxes."""
     for call in reversed(reading.done):
         for key in _TODO_KEYS:
             points = call.arguments.get(key)
@@ -236,7 +228,7 @@ def _todos(reading: Reading, *, done: bool | None) -> list[Fact]:
 
 
 def _lists(done: Done) -> bool:
-    """Whether a call only keeps a list of things to do."""
+    """Whether a call only updates a task list."""
     return any(isinstance(done.arguments.get(key), list) for key in _TODO_KEYS)
 
 
@@ -257,7 +249,7 @@ def _defined(done: Done) -> Iterable[str]:
 
 
 def _call(done: Done, limit: int = 180) -> str:
-    """A call on one line: its tool, and the arguments that are short."""
+    """A call on one line: its tool, and its short arguments."""
     if done.command:
         return f"{done.name} `{flat(done.command, limit)}`"
     if not done.arguments:
@@ -269,7 +261,7 @@ def _call(done: Done, limit: int = 180) -> str:
 
 
 def _outcome(done: Done, limit: int = _OUTCOME_CHARS) -> str:
-    """What came of it: the line that tells of trouble, else the last line of a command, else the first."""
+    """What a call led to: the line that reports an error, else the last line of a command, else the first line."""
     lines = [line.strip() for line in (done.result or "").splitlines() if line.strip()]
     if not lines:
         return "no result" if done.result is None else "empty"
@@ -281,7 +273,7 @@ def _outcome(done: Done, limit: int = _OUTCOME_CHARS) -> str:
 
 
 def _failed(done: Done) -> bool:
-    """Whether a call went wrong. What a file says is no outcome: there only the answer's beginning counts."""
+    """Whether a call failed. If it shows a file, only the beginning counts: the file may speak of errors."""
     if done.is_error:
         return True
     head = (done.result or "")[:400]
@@ -291,7 +283,7 @@ def _failed(done: Done) -> bool:
 
 
 def _only_looks(done: Done) -> bool:
-    """Whether a command shows what is there: the words in it are not about how it went."""
+    """Whether a command only shows content, so that its output says nothing about its outcome."""
     return bool(done.command) and _LOOKING.fullmatch(done.command) is not None
 
 

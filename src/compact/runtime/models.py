@@ -1,0 +1,159 @@
+"""What a manager knows of models: how they count, how large their windows are, and the rules that follow."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from compact.config import CompactConfig, share_of
+from compact.engine.limits import Rules
+from compact.errors import WindowTooSmall
+from compact.events import PolicyInForce, Warned
+from compact.runtime.overflow.learning import LearnedWindows
+from compact.runtime.session_cache import Session
+from compact.summaries import strategies
+from compact.tokens import Meter
+from compact.tokens.windows import Window, check_window, window_of
+
+_LARGER = "Use a model, or a server, with a larger context window"
+_ORIGINS = {
+    "configured": "max_context_tokens",
+    "windows": "windows in the configuration",
+    "built-in": "the built-in table",
+    "default": "the default for unknown models",
+    "cap": "a cap",
+    "learned": "the provider's own error",
+}
+_LOWEST_TARGET = 0.9
+"""A target lies at least a tenth below the trigger. Otherwise every call would act again."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """What a call with one model works with."""
+
+    name: str
+    version: int
+    """Of what was learned about windows."""
+    meter: Meter
+    window: Window
+    rules: Rules
+    warnings: tuple[Warned, ...]
+
+
+class Models:
+    """Meters, windows and rules by model. Thread-safe.
+
+    Raises:
+        ConfigError: the configuration names a strategy that does not exist.
+    """
+
+    def __init__(self, config: CompactConfig) -> None:
+        self.config = config
+        self._meters: dict[str, Meter] = {}
+        self._lock = threading.Lock()
+        self.learned = LearnedWindows(
+            reserve=config.policy.reserve_output_tokens, buffer=config.policy.hard_cap_buffer
+        )
+        """What providers' errors taught."""
+        self.known: dict[str, KnownModel] = {}
+        """Models that were looked up. An entry holds until something is learned."""
+        strategies.get(config.policy.strategy)
+
+    def meter(self, model: str | None) -> Meter:
+        """The meter of a model; None: of the configured one."""
+        name = model or self.config.model
+        found = self._meters.get(name)
+        if found is None:
+            with self._lock:
+                found = self._meters.setdefault(name, Meter(name, memo_bytes=self.config.meter.memo_bytes))
+        return found
+
+    def window(self, model: str | None) -> Window:
+        """The window of a model, and never more than its provider said it takes.
+
+        `max_context_tokens` is the configured model's window. Another model brings its own.
+        """
+        name, config = model or self.config.model, self.config
+        configured = config.max_context_tokens if name == config.model else None
+        return self.learned.narrow(name, window_of(name, configured=configured, windows=config.windows))
+
+    def look_up(self, model: str | None) -> KnownModel:
+        """Make the rules of a model, and remember them.
+
+        Raises:
+            WindowTooSmall: its window cannot hold a working session.
+        """
+        name, version, window = model or self.config.model, self.learned.version, self.window(model)
+        warnings = tuple(_check_window(self.config, window, name))
+        rules = rules_for(self.config, window.tokens)
+        found = self.known[name] = KnownModel(name, version, self.meter(name), window, rules, warnings)
+        return found
+
+    def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
+        """The rules of a session: less where a request of its own was refused, or its provider counts more."""
+        tokens = self.learned.usable(known.name, session.id, known.window)
+        is_less = tokens != known.window.tokens
+        return (rules_for(self.config, tokens) if is_less else known.rules).correct(session.correction)
+
+
+def rules_for(config: CompactConfig, window: int) -> Rules:
+    """The rules of a call for a model with this window."""
+    policy = config.policy
+    budget = config.budget(window)
+    down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
+    return Rules(
+        window=window,
+        budget=budget,
+        trigger=min(share_of(window, policy.trigger_pct), budget),
+        target=round(config.trigger_tokens(window) * down_to),
+        summarize_above=config.summarize_tokens(window),
+        recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
+        has_thresholds=any((policy.token_threshold, policy.message_threshold, policy.turn_threshold)),
+        token_threshold=policy.token_threshold,
+        message_threshold=policy.message_threshold,
+        turn_threshold=policy.turn_threshold,
+        regrow=share_of(window, config.recovery.regrow_share),
+        least_room=share_of(window, config.guard.min_room_share),
+        keep_turns=policy.keep_recent_turns,
+        keep_pairs=policy.keep_tool_io_pairs,
+        never_prune=frozenset(policy.roles_never_prune),
+        layout=policy.layout,
+        retention_window=policy.retention_window,
+        max_turns=policy.max_turns,
+        strategy=policy.strategy,
+        summary_tokens=config.summary.max_tokens,
+        ineffective_passes=config.recovery.ineffective_passes,
+        in_force=PolicyInForce(
+            trigger_pct=policy.trigger_pct,
+            hard_cap_buffer=policy.hard_cap_buffer,
+            strategy=policy.strategy,
+        ),
+    )
+
+
+def _check_window(config: CompactConfig, window: Window, model: str) -> list[Warned]:
+    """Return the warnings about a model's window, before anything is spent on it.
+
+    Raises:
+        WindowTooSmall: it cannot hold a working session; says where the number comes from.
+    """
+    guard = config.guard
+    verdict = check_window(window.tokens, guard.min_context_tokens, guard.warn_context_tokens)
+    if verdict.block:
+        raise WindowTooSmall(
+            f"{verdict.reason} (model {model}, window from {_ORIGINS[window.source]})",
+            hint=_LARGER
+            if window.source == "learned"
+            else f"{_LARGER}, or correct the number: set max_context_tokens",
+            tokens=verdict.tokens,
+            minimum=verdict.min_tokens,
+            source=window.source,
+        )
+    found = []
+    if not window.known:
+        text = f"no context window is known for {model}: {window.tokens:,} tokens are assumed; set max_context_tokens"
+        found.append(Warned(code="unknown_model", severity="medium", message=text))
+    if verdict.warn:
+        found.append(Warned(code="small_window", severity="medium", message=verdict.reason))
+    return found

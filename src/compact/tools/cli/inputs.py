@@ -1,0 +1,120 @@
+"""What commands read: transcripts, folders of them, and tool schemas."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn
+
+from compact.errors import MessageError, TranscriptError
+from compact.tools.cli.printing import count_of, first_lines
+from compact.tools.transcripts import RecordedSession, Skipped, fail, read_sessions
+
+PROGRESS_FROM_BYTES = 4_000_000
+SKIPPED_SHOWN = 5
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
+
+
+def transcripts_in(paths: Iterable[Path]) -> list[Path]:
+    """List the files to read. A folder stands for every transcript below it, in the order of their names.
+
+    Raises:
+        TranscriptError: a folder has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(_real(path))
+            continue
+        inside = sorted(each for each in path.rglob("*") if each.is_file() and _is_transcript(each))
+        if not inside:
+            ending = ", ".join(_ENDINGS)
+            raise TranscriptError(
+                f"{path} has no transcripts: no file ends in {ending}, or one of these and .gz"
+            )
+        found += inside
+    return found
+
+
+def sessions_of(file: Path, lenient: bool) -> Iterator[RecordedSession]:
+    """Read the sessions of a file. Progress of a large file and skipped lines go to stderr."""
+    path = _real(file)
+    with progress_bar(path.name, DownloadColumn(), shown=_is_large(path)) as update:
+        on_progress = None if update is None else lambda read, size: update(completed=read, total=size)
+        for session in read_sessions(path, lenient, on_progress):
+            report_skipped(session.id, session.skipped)
+            yield session
+
+
+@contextmanager
+def errors_named(session: RecordedSession) -> Iterator[None]:
+    """Say in a `MessageError` which session of the file it is about."""
+    try:
+        yield
+    except MessageError as error:
+        if "index" not in error.details:
+            raise
+        what = f"session {session.id}: {error.message}"
+        raise MessageError(what, hint=error.hint, **error.details) from error
+
+
+def read_tools(file: Path) -> list[Any]:
+    """Read a JSON file with a list of tool schemas, or with an object that has one under "tools".
+
+    Raises:
+        TranscriptError: the file cannot be read, or has no such list.
+    """
+    try:
+        found = json.loads(file.read_bytes())
+    except OSError as error:
+        fail(file, error.strerror or str(error))
+    except (ValueError, RecursionError) as error:
+        fail(file, f"it is not JSON: {error}")
+    tools = found.get("tools") if isinstance(found, dict) else found
+    if not isinstance(tools, list):
+        fail(file, "expected a list of tool schemas, or an object with one under 'tools'")
+    return tools
+
+
+def report_skipped(session_id: str, skipped: Sequence[Skipped]) -> None:
+    """Say on stderr which lines of a session were skipped."""
+    if not skipped:
+        return
+    lines = first_lines([f"line {each.line}: {each.reason}" for each in skipped], SKIPPED_SHOWN)
+    count = count_of(len(skipped), "line")
+    sys.stderr.write(f"compact: session {session_id}: {count} left out: {'; '.join(lines)}\n")
+
+
+@contextmanager
+def progress_bar(
+    description: str, *columns: ProgressColumn, total: int | None = None, shown: bool = True
+) -> Iterator[Callable[..., None] | None]:
+    """Show a progress bar on stderr, and yield what updates it; None if it is not shown, or stderr is not a terminal."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    parts = (TextColumn("{task.description}"), BarColumn(), *columns)
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda **news: bar.update(task, **news)
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        return path.stat().st_size >= PROGRESS_FROM_BYTES
+    except OSError:
+        return False
+
+
+def _real(path: Path) -> Path:
+    return Path("/dev/stdin") if str(path) == "-" else path
+
+
+def _is_transcript(file: Path) -> bool:
+    return not file.name.startswith(".") and file.name.lower().removesuffix(".gz").endswith(_ENDINGS)

@@ -1,0 +1,94 @@
+"""How commands print: tables, JSON, numbers and short texts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.table import Column, Table
+
+Cell: TypeAlias = str | float | None
+
+PIPED_WIDTH = 240
+"""Columns when the output is not a terminal: a pipe has room for everything."""
+
+
+def console() -> Console:
+    """Make the console that a command prints to. Colours and line lengths follow the terminal; a pipe gets plain text."""
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value, or dataclasses in it, as JSON. ASCII only, so that a lone surrogate cannot break the output."""
+    sys.stdout.write(json.dumps(value, indent=2, default=asdict) + "\n")
+
+
+def print_table(
+    out: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    title: str = "",
+    total: Sequence[Cell] | None = None,
+) -> None:
+    """Print a table without a frame, and without trailing blanks.
+
+    Args:
+        out: Where to print.
+        columns: Their names. `>` in front aligns a column to the right; `~` lets it wrap on a narrow terminal. `:60` behind
+            shortens its texts to 60 characters. Without any names there is no header.
+        rows: Their cells. Numbers get thousands separators, fractions two decimals; None is empty.
+        title: A line above the table.
+        total: A last row in bold.
+    """
+    names, limits = zip(*(name.partition(":")[::2] for name in columns), strict=True)
+    made = Table(*map(_column, names), box=None, pad_edge=False, header_style="dim")
+    made.show_header = any(name.strip(">~") for name in names)
+    for row in rows:
+        made.add_row(*map(_cell, row, limits))
+    if total is not None:
+        made.add_row(*map(_cell, total, limits), style="bold")
+    if title:
+        out.print(f"\n{title}", style="bold")
+    with out.capture() as captured:
+        out.print(made)
+    out.file.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def _column(name: str) -> Column:
+    if name.startswith("~"):
+        return Column(name[1:], overflow="fold")
+    return Column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=True)
+
+
+def _cell(value: Cell, limit: str) -> str:
+    if isinstance(value, str):
+        return one_line(value, int(limit)) if limit else value
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def one_line(words: str, limit: int) -> str:
+    """Shorten a text to one line without control characters."""
+    flat = printable(" ".join(words[: limit * 4].split()))
+    return flat if len(flat) <= limit else flat[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def printable(line: str) -> str:
+    """Replace the characters of a line that could control a terminal. Tabs stay."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def count_of(number: int, noun: str) -> str:
+    """Name a number of things: "1 message", "2,000 messages"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def first_lines(lines: Sequence[str], most: int) -> list[str]:
+    """Take the first lines, and say how many more there are."""
+    return [*lines[:most], f"and {len(lines) - most:,} more"] if len(lines) > most else list(lines)

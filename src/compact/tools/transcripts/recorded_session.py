@@ -1,0 +1,61 @@
+"""What a transcript file contains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Format: TypeAlias = Literal[
+    "artifacts",
+    "claude_code",
+    "message_lines",
+    "messages",
+    "openhands",
+    "pi",
+    "responses_request",
+    "session",
+    "swe_agent",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A place where the host that wrote the file compacted its own context."""
+
+    index: int
+    """The first message after the boundary, or the summary message itself."""
+    kind: Literal["boundary", "summary"]
+    text: str = ""
+    """What the host noted, if anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A line that was left out of the session, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedSession:
+    """One session of a transcript file, as it was sent to the model."""
+
+    id: str
+    messages: list[Any]
+    format: Format
+    """The format of the file, see `compact.tools.transcripts.FORMATS`."""
+    dialect: str | None = None
+    """The dialect of the messages, if the format decides it; otherwise it is auto-detected."""
+    system: Any = None
+    """The system prompt, if it is separate from the messages."""
+    tools: list[Any] | None = None
+    model: str | None = None
+    markers: Sequence[Marker] = ()
+    skipped: Sequence[Skipped] = ()
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What goes with the messages, as keywords of `CompactManager.preflight`."""
+        return {"tools": self.tools, "system": self.system, "dialect": self.dialect}
