@@ -40,6 +40,7 @@ _PROMISES = (
     "tests/engine/test_hard_sessions.py",
 )
 TESTS: dict[str, tuple[str, ...]] = {
+    "engine/limits.py": ("tests/engine/test_limits.py",),
     "messages/units.py": ("tests/messages/test_units.py",),
     "messages/legality.py": ("tests/messages/test_legality.py",),
     "messages/hygiene/repair.py": ("tests/messages/hygiene",),

@@ -143,9 +143,9 @@ def test_a_number_below_the_least_is_refused(text: str) -> None:
         (
             mutation,
             "--files units,nonsense",
-            "no such file: nonsense; known: engine/triggers.py, messages/units.py",
+            f"no such file: nonsense; known: {', '.join(mutation.TESTS)}",
         ),
-        (mutation, "--files=", "no such file: ; known: engine/triggers.py"),
+        (mutation, "--files=", f"no such file: ; known: {', '.join(mutation.TESTS)}"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(

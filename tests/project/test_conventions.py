@@ -21,8 +21,8 @@ REACHES_ALLOWED = {
         "_importing",
         "_limited",
     },  # measurements name this source
-    "project/test_version.py": {"_version"},
-    "runtime/overflow/test_recognising.py": {"_make_status_error_from_response"},  # of the SDKs
+    "project/test_version.py": {"_version"},  # the module
+    "runtime/overflow/test_recognising.py": {"_make_status_error_from_response"},  # of the providers' SDKs
 }
 """Private names that a test file may still use. This list only shrinks."""
 
