@@ -79,7 +79,7 @@ def test_metrics_are_sent_on_close(collector: Collector) -> None:
     with traced(collector) as made:
         made.preflight("s", busy_session())
     found = collector.metrics()
-    (passes,) = found["compact.engine.ladder"].sum.data_points
+    (passes,) = found["compact.passes"].sum.data_points
     assert (passes.as_int, attributes(passes)) == (1, {"outcome": "compacted", "reason": "budget"})
     assert found["compact.tokens.saved"].sum.data_points[0].as_int > 1000
     assert found["compact.pass.duration"].histogram.data_points[0].count == 1

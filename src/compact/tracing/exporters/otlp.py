@@ -134,7 +134,7 @@ class _Metrics:
         provider = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False, views=views)
         meter = provider.get_meter("compact")
         self._passes = meter.create_counter(
-            "compact.engine.ladder", unit="{pass}", description="Passes, by outcome"
+            "compact.passes", unit="{pass}", description="Passes, by outcome"
         )
         self._saved = meter.create_counter("compact.tokens.saved", unit="{token}", description="Tokens saved")
         self._problems = meter.create_counter(
