@@ -16,8 +16,8 @@ from weakref import WeakSet
 from compact.engine.effects import Emit
 from compact.errors import CompactError
 from compact.events import Event, Recorder
-from compact.tracing.export_worker import Follower
-from compact.tracing.exporters.protocol import Exporter
+from compact.tracing.export_worker import ExportWorker
+from compact.tracing.exporters.exporter import Exporter
 from compact.tracing.log_lines import LOGGED, log_event
 
 log = logging.getLogger("compact")
@@ -63,7 +63,7 @@ class Journal:
         self,
         recorder: Recorder,
         append: Append,
-        followers: Sequence[Follower],
+        workers: Sequence[ExportWorker],
         *,
         report: Report,
         redact: Callable[[str, str], str],
@@ -72,11 +72,11 @@ class Journal:
         self._redact = redact
         self._append = append
         self._report = report
-        self._followers = tuple(followers)
-        self._noticing = [
-            follower.exporter.noticed
-            for follower in followers
-            if type(follower.exporter).noticed is not Exporter.noticed
+        self._workers = tuple(workers)
+        self._notice = [
+            worker.exporter.notice
+            for worker in workers
+            if type(worker.exporter).notice is not Exporter.notice
         ]
         self._waiting: deque[_Pending] = deque()
         self._starting = threading.Lock()
@@ -101,8 +101,8 @@ class Journal:
         if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
             log_event(session_id, emit.properties, partial(self._redact, session_id))
         pending = _Pending(session_id, step, emit)
-        for noticed in self._noticing:
-            noticed(self._record(pending))
+        for notice in self._notice:
+            notice(self._record(pending))
         self._waiting.append(pending)
         if not self._wake.is_set():
             self._wake.set()
@@ -115,10 +115,10 @@ class Journal:
         if waiting > LIMIT and (waiting > MOST or self._hangs()):
             self._drop_oldest()
 
-    def heard(self, session_id: str, lines: bytes) -> None:
+    def pass_on(self, session_id: str, lines: bytes) -> None:
         """Pass on event lines that the archive has just written to the exporters."""
-        for follower in self._followers:
-            follower.hear(session_id, lines)
+        for worker in self._workers:
+            worker.enqueue(session_id, lines)
 
     def flush(self) -> None:
         """Write everything that waits. Events that the archive does not take are reported once and given up."""
@@ -135,8 +135,8 @@ class Journal:
         """
         give_up = time.monotonic() + timeout_s
         self._flush_within(timeout_s)
-        for follower in self._followers:
-            follower.close(max(0.0, give_up - time.monotonic()))
+        for worker in self._workers:
+            worker.close(max(0.0, give_up - time.monotonic()))
         self._flush_within(max(_LAST_S, give_up - time.monotonic()))
 
     def _flush_within(self, timeout_s: float) -> None:
@@ -161,7 +161,7 @@ class Journal:
 
     def stats(self) -> dict[str, dict[str, int]]:
         """What became of the events, by exporter."""
-        return {follower.name: follower.stats() for follower in self._followers}
+        return {worker.name: worker.stats() for worker in self._workers}
 
     def _start(self) -> None:
         with self._starting:
