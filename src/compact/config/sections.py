@@ -123,7 +123,7 @@ class PolicyConfig(ConfigSection):
     keep_recent_turns: Count = 6
     """Newest turns whose words stay verbatim. Their tool traffic follows keep_tool_io_pairs."""
     keep_tool_io_pairs: Amount = 4
-    """Newest tool calls that stay verbatim with their results. 0: pairs have no claim of their own."""
+    """Newest tool calls that stay verbatim with their results. 0: pairs are not kept for their own sake."""
     roles_never_prune: Names = ["system", "developer"]
     """Roles whose messages always stay."""
     strategy: Identifier = "task_state"

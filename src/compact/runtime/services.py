@@ -115,7 +115,7 @@ class Services:
         return backend_archive(archive, self._redactor, self.recorder, self.journal.pass_on)
 
     def redactor(self, session_id: str) -> Any:
-        """The session's redactor: a secret that it found once is masked at every exit of this session."""
+        """The session's redactor. A secret that it has found once is masked at every exit of the session."""
         found = self._session_redactors.get(session_id)
         if found is None:
             found = self._session_redactors.setdefault(session_id, self._redactor.session())
@@ -172,7 +172,7 @@ class Services:
                 return self.archive.put_removed(session.id, effect.items, trace=effect.trace)
 
     def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
-        """A message that compact changed, as it will stand in the host's list: masked, written and read again."""
+        """Return a message that compact changed as the host's list will have it: masked, written and read again."""
         masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
@@ -215,14 +215,14 @@ class Services:
         if self._breaker.fail():
             recovery = self._config.recovery
             text = (
-                f"the summarizer failed {recovery.breaker_failures} times in a row: it is left alone for "
+                f"the summarizer failed {recovery.breaker_failures} times in a row; it is paused for "
                 f"{recovery.breaker_pause_s:g} s, and summaries are made without a model"
             )
             warning = Warned(code="breaker_open", severity="high", message=text)
             self.emit(run.session, warning, step=run.step)
 
     def _mask(self, session: Session, request: SummaryRequest) -> SummaryRequest:
-        """The request without secrets: a summarizer is an exit like any other."""
+        """Mask the secrets of a request, because a summarizer is an exit like any other."""
         dialect, redactor = get(request.dialect), self.redactor(session.id)
         items = [dialect.write(message) for message in request.messages]
         masked = tuple(dialect.read(item) for item in redactor.redact_messages(items))

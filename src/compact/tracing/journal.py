@@ -28,7 +28,7 @@ Report: TypeAlias = Callable[[str, int], None]
 """Called once the archive takes events again, with a session and how many of its events were dropped."""
 
 _PAUSE_S = 0.005
-"""Events that come close together are written together."""
+"""Events that arrive within this time are written together."""
 _LINGER_S = 1.0
 """How long an idle writer waits for more events. Starting a thread is what costs an agent most."""
 _LAST_S = 0.5
@@ -37,7 +37,7 @@ _AT_EXIT_S = 3.0
 """How long an ending process waits for an archive that does not take its last events."""
 _POLL_S = 0.002
 LIMIT = 10_000
-"""Events that may wait for an archive that hangs. Beyond that the oldest are dropped: nobody waits for tracing."""
+"""Events that may wait for an archive that hangs. Beyond that the oldest are dropped, because no caller waits for tracing."""
 MOST = 5 * LIMIT
 """Events that may wait at all. An archive that works writes a burst in a moment."""
 _BATCH = 1_000
@@ -54,7 +54,7 @@ class _Pending(NamedTuple):
 
 
 class Journal:
-    """Writes events in order, in batches, from a thread of its own that lives while there is something to do.
+    """Writes events in order, in batches, from its own thread, which lives while there is something to do.
 
     An ending process writes its last events first, if the archive takes them.
     """
@@ -92,7 +92,7 @@ class Journal:
         _journals.add(self)
 
     def emit(self, session_id: str, step: int, emit: Emit) -> None:
-        """Take an event. Costs an append to a list: the record is made when it is written.
+        """Take an event. Costs an append to a list, because the record is made when it is written.
 
         An event without a span takes place now, directly below its session.
         """
@@ -180,7 +180,7 @@ class Journal:
         self.flush()  # what came between the end of the wait and this line
 
     def _take(self) -> list[Event]:
-        """The next events of one session: a log is written in one piece."""
+        """Take the next events of one session, because each write goes to one log."""
         first = self._waiting.popleft()
         batch = [self._record(first)]
         while len(batch) < _BATCH and self._waiting and self._waiting[0].session_id == first.session_id:

@@ -90,7 +90,7 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
     """Make the whole call; return the model's reply and the request that it answers. `redact` masks the error at the end.
 
     Raises:
-        ContextOverflow: the provider refused everything down to the smallest request there is.
+        ContextOverflow: the provider refused even the smallest possible request.
         WindowTooSmall: the window that the provider named cannot hold a working session.
     """
     request = yield Prepare()
