@@ -15,8 +15,6 @@ LONGEST_FILE = 500
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time", "time_ns"}
 
 REACHES_ALLOWED = {
-    "engine/test_line.py": {"_raw"},
-    "engine/test_passes.py": {"_fitted"},
     "project/test_peers.py": {
         "_LONGEST_S",
         "_Outcome",
@@ -25,14 +23,6 @@ REACHES_ALLOWED = {
     },  # measurements name this source
     "project/test_version.py": {"_version"},
     "runtime/overflow/test_recognising.py": {"_make_status_error_from_response"},  # of the SDKs
-    "runtime/test_session_cache.py": {"_session_redactors"},
-    "runtime/test_timeouts.py": {"_turn"},
-    "runtime/test_turns.py": {"_LONGEST_TURN_S", "_PATIENCE_S", "_turn"},
-    "support/running.py": {"_answer", "_watchers"},
-    "tokens/test_counter.py": {"_tokenizer"},
-    "tokens/test_meter.py": {"_count_piece", "_known", "_profile", "_texts"},
-    "tools/cli/test_demo_command.py": {"_program"},
-    "tracing/test_journal.py": {"_hangs", "_waiting"},
 }
 """Private names that a test file may still use. This list only shrinks."""
 

@@ -10,7 +10,7 @@ An exception that is sent in at any effect leaves the session as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,13 +22,14 @@ from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
-from compact.errors import CompactError
+from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
 from compact.messages.markers import text_hash
 from compact.messages.units import removable
 
 DEFAULT_STAGES: tuple[Stage, ...] = (offload, shrink_calls, summarize, truncate)
 """The ladder, reversible stages first."""
+_STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,20 @@ class Pass:
         )
 
 
+def check_stages(stages: Iterable[Any]) -> tuple[Stage, ...]:
+    """Return the ladder of a host.
+
+    Raises:
+        ConfigError: a stage cannot be called.
+    """
+    found = tuple(stages)
+    for stage in found:
+        if not callable(stage):
+            kind = type(stage).__name__
+            raise ConfigError(f"a stage must be callable, got a {kind}", hint=_STAGE_HINT, path="stages")
+    return found
+
+
 def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:
     """Run the stages in order, until the context fits its target.
 
@@ -145,7 +160,7 @@ def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:
         if not isinstance(found, Context):
             raise CompactError(
                 f"the stage {name} returned no Context",
-                hint="A stage is a generator function that takes a Context and returns one",
+                hint=_STAGE_HINT,
             )
         gained = before.tokens - found.tokens
         credited = sum(found.saved.values()) - sum(before.saved.values())

@@ -10,15 +10,15 @@ from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from compact.archive import Archive, Backend
+from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.recall import RecallTool, recall_tools
 from compact.config import CompactConfig
 from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, adrive, drive
-from compact.engine.ladder import DEFAULT_STAGES, Outcome
+from compact.engine.ladder import DEFAULT_STAGES, Outcome, check_stages
 from compact.engine.line import Call, Line
 from compact.engine.stages.offload import Offloaded, is_large, store
-from compact.errors import ArchiveError, ConfigError
+from compact.errors import ArchiveError
 from compact.events import Failure, Warned, WarningCode
 from compact.messages import to_json
 from compact.messages.dialects import Dialect, get, require_list
@@ -60,7 +60,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         summarizer: Summarizer | None = None,
         archive: Archive | Backend | None = None,
         exporters: Iterable[ExporterLike] = (),
-        redactor: Any = None,
+        redactor: ArchiveRedactor | None = None,
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
     ) -> None:
@@ -84,14 +84,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
         )
-        self._stages = DEFAULT_STAGES if stages is None else tuple(stages)
-        for stage in self._stages:
-            if not callable(stage):
-                raise ConfigError(
-                    f"a stage must be callable, got a {type(stage).__name__}",
-                    hint="A stage is a generator function that takes a Context and returns one",
-                    path="stages",
-                )
+        self._stages = DEFAULT_STAGES if stages is None else check_stages(stages)
         self._store_limit_s = self.config.archive.timeout_s + _SPOOLING_S
         self.models = Models(self.config)
         """Meters, windows and rules by model."""
@@ -275,7 +268,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             model_call=model_call,
             models=self.models,
             emit=lambda event: self.services.emit(session, event),
-            redact=lambda text: str(self.services.redactor(session_id).redact(text)),
+            redact=self.services.redactor(session_id).redact,
             settings=self.config.recovery,
         )
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypedDict
 
-from compact.archive import Archive, Backend, Step, backend_archive, open_archive
+from compact.archive import Archive, ArchiveRedactor, Backend, Step, backend_archive, open_archive
 from compact.config import CompactConfig
 from compact.engine.effects import Begin, Begun, Commit, Effect, Emit, KeepRemoved, Load, Loaded, Store
 from compact.errors import CompactError
@@ -70,13 +70,13 @@ class Services:
         summarizer: Summarizer | None,
         archive: Archive | Backend | None,
         exporters: Iterable[ExporterLike],
-        redactor: Any,
+        redactor: ArchiveRedactor | None,
         clock: Callable[[], datetime] | None,
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
         self._redactor = redactor or _make_redactor(config)
-        self._session_redactors: dict[str, Any] = {}
+        self._session_redactors: dict[str, ArchiveRedactor] = {}
         self.recorder = _make_recorder(clock)
         self.now: Callable[[], float] = time.perf_counter if clock is None else lambda: clock().timestamp()
         """Seconds, for durations. With the host's own clock, the same run gives the same figures."""
@@ -114,7 +114,7 @@ class Services:
             return archive
         return backend_archive(archive, self._redactor, self.recorder, self.journal.pass_on)
 
-    def redactor(self, session_id: str) -> Any:
+    def redactor(self, session_id: str) -> ArchiveRedactor:
         """The session's redactor. A secret that it has found once is masked at every exit of the session."""
         found = self._session_redactors.get(session_id)
         if found is None:
@@ -260,7 +260,7 @@ class Services:
         self.archive.append_events(session_id, events)
 
     def _redact(self, session_id: str, text: str) -> str:
-        return str(self.redactor(session_id).redact(text))
+        return self.redactor(session_id).redact(text)
 
     def _warn_of_drops(self, session_id: str, exporter: str, count: int, total: int) -> None:
         message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"

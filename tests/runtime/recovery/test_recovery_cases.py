@@ -8,7 +8,6 @@ import copy
 import json
 import re
 import threading
-import time
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from support.data import reference_cases
 from support.engine import manager, pair, pass_rules, says, user
+from support.running import moment_in
 from support.windows import Item, Refused, tool_session
 
 from compact import CompactConfig, CompactManager
@@ -331,7 +331,7 @@ def test_which_messages_a_caller_gets(case: Item) -> None:
 def test_waiting(case: Item) -> None:
     done: Future[None] = Future()
 
-    wanted = Wait(done, time.monotonic() + case["input"]["timeout_ms"] / 1000)
+    wanted = Wait(done, moment_in(case["input"]["timeout_ms"] / 1000))
     if str(case["input"]["wait"]).startswith("raises"):
         done.set_exception(RuntimeError("compaction failed"))
         assert wait_here(wanted)
