@@ -48,7 +48,7 @@ HOSTILE = {
     "mails": "a.b@c.",
     "wide": "密码: ",
 }
-"""What a text can repeat to make a scanner work hard."""
+"""Texts that make a scanner work hard when they are repeated."""
 
 
 def bench_speed() -> Iterator[Figure]:
@@ -196,7 +196,7 @@ def _is_found(text: str, masked: str, secrets: list[str]) -> bool:
     position = 0
     for piece in masked.split("<REDACTED>"):
         at = text.find(piece, position)
-        if at < 0:  # JSON that was rewritten: only the whole value can be looked for
+        if at < 0:  # rewritten JSON, in which only the whole value can be found
             return not any(secret and secret in masked for secret in secrets)
         hidden[at : at + len(piece)] = [False] * len(piece)
         position = at + len(piece)

@@ -38,7 +38,7 @@ _active: set[str] = set()
 """The attempts of this process that may still commit, whichever archive they belong to."""
 
 STUCK_S = 600.0
-"""A committed step that lacks its file names for longer than this is finished by whoever sees it."""
+"""A committed step that lacks its file names for longer than this is finished by the first process that sees it."""
 
 
 @dataclass(frozen=True, slots=True)

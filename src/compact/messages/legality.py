@@ -159,7 +159,7 @@ def _is_content(part: Part, dialect: Dialect) -> bool:
     if isinstance(part, Text):
         return bool(part.text.strip()) if dialect.NAME == "anthropic" else bool(part.text)
     if isinstance(part, Reasoning):
-        # A Responses item of its own; in other dialects thinking alone is not a message.
+        # A separate item in Responses. In other dialects thinking alone is not a message.
         return dialect.ITEMS_ARE_PARTS
     return True
 

@@ -138,7 +138,7 @@ def read(folder: int, name: str) -> bytes | None:
 
 
 def sync(folder: int, name: str) -> None:
-    """Make an existing file and its name durable, whoever wrote it."""
+    """Make an existing file and its name durable, no matter which process wrote it."""
     try:
         file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
     except FileNotFoundError:

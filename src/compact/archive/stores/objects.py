@@ -318,7 +318,7 @@ def _first_line(problem: Exception) -> str:
 
 
 def _profile() -> dict[str, Any]:
-    """Return the credentials of a named profile, which the client cannot read by itself."""
+    """Return the credentials of a named profile, which the client itself cannot read."""
     if "AWS_PROFILE" not in os.environ:
         return {}
     try:

@@ -109,7 +109,7 @@ class SpooledStore:
         for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
         if for_agent and self._is_resting():
             raise ArchiveError(
-                f"could not list {folder}/{prefix}: the object store failed a moment ago",
+                f"could not list {folder}/{prefix}: the object store has just failed",
                 hint=f"It is tried again within {self._retry_s:g} s",
                 key=folder,
                 reason="resting",
@@ -138,7 +138,7 @@ class SpooledStore:
         self.remote.delete(paths)
 
     def address(self, key: str) -> str:
-        """Return where a record lies once it has been sent."""
+        """Return the key of a record once it has been sent."""
         return self.remote.address(key)
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ class _Bulk:
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """A text that lies in the archive, and what of it may stay: its masked form, or the lines of its earlier excerpt."""
+    """A text in the archive, and the part of it that may stay: its masked form, or the lines of its earlier excerpt."""
 
     bulk: _Bulk
     path: str

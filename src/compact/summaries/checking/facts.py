@@ -51,7 +51,7 @@ def facts_of(messages: Sequence[Message], write_tools: Collection[str]) -> Facts
 
 
 def appendix(facts: Facts, body: str, room: int, count: Callable[[str], int]) -> str:
-    """What `body` does not mention, under a heading of its own; empty if there is nothing, or no room for it."""
+    """What `body` does not mention, under a separate heading; empty if there is nothing, or no room for it."""
     said = " ".join(body.lower().split())
     room -= count(HEADING) + 2
     lines: list[str] = []
