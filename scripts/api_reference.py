@@ -63,6 +63,8 @@ PARTS = (
     Part("Tokens", "compact.tokens"),
     Part("Redaction", "compact.redaction", ("Redactor", "Redacted", "Rule")),
     Part("Overflow", "compact.runtime.overflow"),
+    Part("Stages", "compact.engine.context", ("Context", "Row", "Desk")),
+    Part("Effects", "compact.engine.effects", ("Store", "Emit", "drive", "adrive")),
     Part("Summaries", "compact.summaries.request", ("SummaryRequest", "Reply")),
     Part("Strategies", "compact.summaries.strategies", ("Strategy", "Section", "register", "get")),
     Part("Archive", "compact.archive", ("Archive", "open_archive", "Restored", "Step")),

@@ -24,7 +24,7 @@ def test_every_name_on_it_can_be_imported_from_where_it_says() -> None:
 
 def test_every_name_of_the_package_is_on_it() -> None:
     shown = {name for part in PARTS for name in names_of(part)}
-    assert set(compact.__all__) <= shown
+    assert {name for name in compact.__all__ if not name.isupper()} <= shown
 
 
 METHODS = [
