@@ -38,7 +38,7 @@ METHODS = [
     "observe",
     "get_compaction_stats",
     "get_system_prompt_segment",
-    "recovery_tools",
+    "recall_tools",
     "close",
     "apreflight",
     "amanual_compact",

@@ -13,7 +13,8 @@ from support.waiting import WAIT_S
 
 PROGRAM = """
 import asyncio
-from support.running import auntil, long_session
+from support.running import long_session
+from support.waiting import auntil
 from support.engine import manager
 
 made = manager(8000)
