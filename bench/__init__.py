@@ -1,12 +1,12 @@
 """Speed, always as a ratio to a reference measured in the same run: `python -m bench [name ...]`.
 
-A benchmark is a function `bench_*` in a module of this folder; its docstring is one line that says what is timed, and it
-returns one `Figure` or several. A new module is found by itself.
+A benchmark is a function `bench_*` in a module of this folder. Its docstring is one line that says what is timed, and it
+returns one `Figure` or several. New modules are found automatically.
 
-Some claims need many recorded sessions, which are no part of the repo: the environment variable COMPACT_BENCH_DATA names a
-folder with them, transcripts/*.jsonl.gz (in each line `id` and `messages` of chat completions) and redaction/gitleaks.jsonl.gz,
-detect_secrets, secretlint and pii (in each line `text`, `secrets` and `rule` or `types`). Without it such a benchmark is
-skipped.
+Some claims need many recorded sessions, which are not part of the repository. The environment variable COMPACT_BENCH_DATA
+names a folder that has them: transcripts/*.jsonl.gz (in each line `id` and `messages` of chat completions) and redaction/gitleaks.jsonl.gz,
+detect_secrets, secretlint and pii (in each line `text`, `secrets` and `rule` or `types`). Without it, such
+a benchmark is skipped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TRANSCRIPTS = "transcripts/*.jsonl.gz"
 
 
 class Skipped(Exception):
-    """A benchmark cannot show what it claims with what is on this machine."""
+    """A benchmark lacks something on this machine that it needs."""
 
     @classmethod
     def for_want_of_data(cls, found: str) -> Skipped:
-        """`found`: what there is instead, such as `8 cuts are too few`."""
+        """`found` says what was found instead, such as `8 cuts are too few`."""
         return cls(
             f"needs recorded data ({found}): set COMPACT_BENCH_DATA to a folder with {_TRANSCRIPTS} and "
             "redaction/*.jsonl.gz"
@@ -40,7 +40,7 @@ class Skipped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number and what it has to reach."""
+    """One measured number and its target."""
 
     label: str
     value: float
@@ -63,12 +63,12 @@ class Figure:
 
 
 def wrapped(text: str, hang: int) -> str:
-    """A text in lines that fit the page, all but the first set in by `hang`."""
+    """Wrap a text to the width of the page; all lines but the first are indented by `hang`."""
     return fill(text, _WIDTH, subsequent_indent=" " * hang, break_on_hyphens=False)
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """For argparse: a number that is not below `least`."""
+    """Parse a number that is at least `least`, for argparse."""
 
     def read(text: str) -> int:
         try:
@@ -83,7 +83,7 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 
 def run_to_end(main: Callable[[], int]) -> NoReturn:
-    """Run a command and exit with its code; Ctrl-C ends it with one line and 130, as a shell counts it."""
+    """Run a command and exit with its code. Ctrl-C ends it with one line and exit code 130, as in a shell."""
     try:
         sys.exit(main())
     except KeyboardInterrupt:
@@ -92,30 +92,30 @@ def run_to_end(main: Callable[[], int]) -> NoReturn:
 
 
 def data_folder() -> Path | None:
-    """The folder that `COMPACT_BENCH_DATA` names, else the one beside the repo; None: there is none."""
+    """The folder that `COMPACT_BENCH_DATA` names, or the one beside the repository; None if neither exists."""
     named = os.environ.get("COMPACT_BENCH_DATA")
     folder = Path(named) if named else REPO.parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 
 def recorded(pattern: str = _TRANSCRIPTS) -> list[Path]:
-    """The recorded files with such a name, in order; none where there is no folder with them."""
+    """The recorded files with such a name, in order; empty without a folder of recordings."""
     folder = data_folder()
     return sorted(folder.glob(pattern)) if folder else []
 
 
 def transcripts() -> list[Path]:
-    """The recorded sessions, else the few that are part of the repo."""
+    """The recorded sessions, or the few in the repository."""
     return recorded() or sorted((REPO / "tests" / "fixtures").glob(_TRANSCRIPTS))
 
 
 def best_of(repeats: int, call: Callable[[], Any]) -> float:
-    """The seconds of the best of several runs: the one that was disturbed least."""
+    """Seconds of the best of several runs, which is the least disturbed one."""
     return min(_seconds(call) for _ in range(repeats))
 
 
 def ratio(repeats: int, call: Callable[[], Any], reference: Callable[[], Any]) -> float:
-    """How many times the reference's time a call takes. They run in turn, so that a busy machine slows both."""
+    """Time of a call as a multiple of the reference's. They run alternately, so that a busy machine slows both."""
     pairs = [(_seconds(call), _seconds(reference)) for _ in range(repeats)]
     return min(ours for ours, _ in pairs) / min(theirs for _, theirs in pairs)
 

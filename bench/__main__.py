@@ -1,4 +1,4 @@
-"""`python -m bench`: every benchmark on one page; `python -m bench tokens`: those whose name contains the word."""
+"""`python -m bench` runs every benchmark; `python -m bench tokens` runs those whose name contains the word."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Benchmark = Callable[[], Figure | Iterable[Figure]]
 
 
 def main(words: list[str]) -> int:
-    """Run what was asked for; 1 if a target was missed.
+    """Run the named benchmarks. Returns 1 if a target was missed.
 
     Raises:
-        SystemExit: with 2, a word is in no benchmark's name.
+        SystemExit: a word is in no benchmark's name (exit code 2).
     """
     chosen = _chosen(words)
     print(f"compact benchmarks, Python {platform.python_version()} on {platform.machine()}\n")

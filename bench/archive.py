@@ -69,7 +69,7 @@ def bench_disk() -> Iterator[Figure]:
 @contextmanager
 def _archive(redactor: Redactor, in_memory: bool = False) -> Iterator[Archive]:
     recorder = Recorder(lambda: datetime(2026, 1, 1, tzinfo=UTC), Ids("bench"))
-    # Beside the code, not in the system's temporary folder: that is often in memory, where syncing costs nothing.
+    # Beside the code, because the system's temporary folder is often in memory, where syncing costs nothing.
     with tempfile.TemporaryDirectory(dir=".") as root:
         yield Archive(MemoryStore() if in_memory else FsStore(root), redactor, recorder)
 

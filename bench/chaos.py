@@ -1,8 +1,8 @@
-"""The long runs of the fault tests, one line of result each: `make chaos`.
+"""The long runs of the fault tests, with one line of results each: `make chaos`.
 
 10,000 kills of processes that write to one archive, processes that race for steps, every error at every system call, and
-every fault at every point of a compaction. What is done is kept in .chaos/ until the source changes, so a run that was stopped
-goes on where it was (`--again` starts anew). `--kills 500` makes it short.
+every fault at every point of a compaction. Finished parts are kept in .chaos/ until the source changes, so a stopped run can
+be continued (`--again` starts over). `--kills 500` makes it short.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Result:
     counts: dict[str, int]
     seconds: float
     said: str = ""
-    """The end of what it printed, when it failed."""
+    """The end of its output, if it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of work that is done whole or not at all."""
+    """A piece of work that is done completely or not at all."""
 
     line: str
     """The line of the result that it counts for."""
@@ -53,7 +53,7 @@ class Part:
 
 
 def parts(kills: int) -> Iterator[Part]:
-    """All of them, in order; parts with the same line are summed up."""
+    """All parts, in order. Parts with the same line are added up."""
     for seed, start in enumerate(range(0, kills, _BATCH), 1):
         count = min(_BATCH, kills - start)
         yield Part(
@@ -144,7 +144,7 @@ def _program(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def source() -> str:
-    """A hash of what is tested: a result of other source says nothing."""
+    """A hash of the tested source. A result for other source is not valid."""
     found = hashlib.sha256()
     for path in sorted([*(REPO / "src").rglob("*.py"), *(REPO / "tests").rglob("*.py")]):
         found.update(path.read_bytes())
@@ -180,18 +180,18 @@ def _line(title: str, results: list[Result]) -> str:
 
 
 def main() -> int:
-    """1 if anything failed."""
+    """Return 1 if anything failed."""
     asked = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
     asked.add_argument("--kills", type=whole_number(1), default=KILLS)
     asked.add_argument("--again", action="store_true")
     given = asked.parse_args()
-    tested = source()  # as it is now: what is edited during the run was not tested
+    tested = source()  # taken now, because edits during the run are not tested
     done = _known(given.again, tested)
     lines: dict[str, list[Result]] = {}
     for part in parts(given.kills):
         if part.name not in done:
             result = part.run()
-            if result.passed:  # what failed is run again
+            if result.passed:  # failed parts are run again
                 done[part.name] = asdict(result)
                 _keep(done, tested)
         else:

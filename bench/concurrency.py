@@ -1,4 +1,4 @@
-"""Many sessions on one event loop, with faults: is everything legal, is everything there, is the loop ever held up."""
+"""Many sessions on one event loop, with faults: is everything legal, is anything lost, is the loop ever blocked?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bench_many_sessions() -> Iterator[Figure]:
 
 
 class _FaultyArchive(Archive):
-    """An archive on the filesystem that now and then does not take something."""
+    """An archive on the filesystem that fails now and then."""
 
     def __init__(self, root: Path, chance: random.Random) -> None:
         recorder = Recorder(lambda: datetime.now(UTC), Ids("bench"))
@@ -107,11 +107,11 @@ class _Load:
         self.blocked: list[float] = []
 
     async def measured(self) -> _Load:
-        """The idle loop for a while, then all sessions at once."""
+        """Measure the idle loop for a while, then run all sessions at once."""
         await self._beating(asyncio.sleep(3))
         self.idle_ms = max(self.late) * 1000
         gc.collect()
-        gc.disable()  # it goes through all that this benchmark keeps, for a tenth of a second
+        gc.disable()  # it would walk through this benchmark's own data for a tenth of a second
         started = time.perf_counter()
         await self._beating(asyncio.gather(*(self._session(n) for n in range(SESSIONS))))
         self.seconds = time.perf_counter() - started
@@ -123,10 +123,10 @@ class _Load:
         return self
 
     async def _beating(self, work: Any) -> None:
-        """How late the loop's beats are while something else runs, and how much of that is our doing.
+        """Measure how late the loop's beats are while something else runs, and how much of that compact causes.
 
-        On a machine that others use too, a beat is late because they had the processor. Not our doing is the time that
-        the loop's thread was ready and the system did not run it; and what we are to blame for, our threads have computed.
+        On a shared machine a beat may be late because other programs had the processor. The time during which the loop's
+        thread was ready but did not run is therefore not counted, and at most what our threads have computed is.
         """
         self.late, self.blocked = [], []
         task = asyncio.ensure_future(work)
@@ -173,7 +173,7 @@ class _Load:
             self.faults += 1
             if dice < FAULTS / 2:
                 raise RuntimeError("503 from the summarizer, as the benchmark wanted")
-            await asyncio.sleep(1)  # longer than it may take
+            await asyncio.sleep(1)  # longer than its timeout
         return SUMMARY
 
     @property
@@ -204,7 +204,7 @@ class _Load:
 
 
 def _kept_waiting_s() -> float:
-    """How long this thread was ready and had no processor, so far; 0 where the system does not tell."""
+    """How long this thread has been ready without a processor so far; 0 if the system does not tell."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except OSError:

@@ -65,7 +65,7 @@ def bench_one_compaction() -> Iterator[Figure]:
 
 
 class _Watched:
-    """A session that has grown to just below its threshold; the next message makes it compact."""
+    """A session that has grown to just below its threshold, so that the next message triggers a compaction."""
 
     def __init__(self, session: list[Item], policy: dict[str, Any], excerpts: float = 0.25) -> None:
         size = _manager(1_000_000).estimate(session).total
@@ -89,7 +89,7 @@ class _Watched:
         self.made.services.serve = timed  # type: ignore[method-assign]
 
     def compact(self) -> float:
-        """Seconds, without those that the archive took."""
+        """Seconds, without the time of the archive."""
         started = time.perf_counter()
         self.made.preflight("s", self.session)
         seconds = time.perf_counter() - started - self.archiving
@@ -106,7 +106,7 @@ def _manager(window: int, **settings: Any) -> CompactManager:
 
 @cache
 def real_session() -> list[Item]:
-    """The recorded session that is part of the package."""
+    """The recorded session that ships with the package."""
     packed = files("compact.tools.cli").joinpath("demo_session.jsonl.gz").read_bytes()
     lines = [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
     messages: list[Item] = lines[0].get("messages", lines)
@@ -114,7 +114,7 @@ def real_session() -> list[Item]:
 
 
 def conversation(messages: int) -> list[Item]:
-    """A conversation of about 128 tokens a message, every message different."""
+    """A conversation with about 128 tokens per message, all different."""
     texts = [str(item.get("content") or "") for item in real_session()]
     pool = " ".join(texts).split(" ")
     found = []

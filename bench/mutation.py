@@ -1,10 +1,10 @@
 """Mutation testing of the pure core: `make mutation`, or `python -m bench.mutation --files cuts --sample 20`.
 
-A mutant is one small change of one file: a comparison turned round or moved by one, `and` for `or`, a condition negated, a
-number one larger, a flag turned, an operation exchanged, a statement left out. It is killed when a test of that file fails.
-Only the tests that belong to the file run, each mutant in a process and a copy of the source of its own, with a time limit.
-Tests that draw their cases at random and sweeps over many sessions are left out: what they would notice, a test that
-states the fact has to notice, and two runs have the same verdicts. The sample is drawn with a fixed seed; `--sample 0`
+A mutant is one small change of one file: a comparison reversed or shifted by one, `and` for `or`, a condition negated, a
+number one larger, a flag flipped, an operator exchanged, a statement left out. It is killed when a test of that file fails.
+Only the tests that belong to the file run, for each mutant in a separate process and copy of the source, with a time limit.
+Property tests and sweeps over many sessions are left out, because a plain test should notice the same change and two runs
+must give the same verdicts. The sample is drawn with a fixed seed; `--sample 0`
 tries all.
 """
 
@@ -63,10 +63,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/engine/test_progressive_addendum.py",
     ),
 }
-"""The files of the core, and the tests that are to notice a change in them."""
+"""The files of the core, and the tests that must notice a change in them."""
 
 _PLUGINS = ("pytest_timeout", "pytest_cov", "_hypothesis_pytestplugin")
-"""Those that the settings and marks of the suite name; loading every plugin there is takes longer than most tests."""
+"""The plugins that the settings and marks of the suite need. Loading all installed plugins takes longer than most tests."""
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -89,15 +89,15 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the tests said to a mutant."""
+    """The verdict of the tests on a mutant."""
 
     mutant: Mutant
     verdict: str
-    """`killed`, `time limit` (a mutant that hangs is noticed, too) or `survived`."""
+    """`killed`, `time limit` (a mutant that hangs counts as noticed) or `survived`."""
 
     @property
     def noticed(self) -> bool:
-        """Whether the tests did not just pass."""
+        """Whether the tests failed or hung."""
         return self.verdict != "survived"
 
 
@@ -107,7 +107,7 @@ def mutants(file: str, source: str) -> list[Mutant]:
 
 
 def made_from(file: str, source: str) -> Iterator[Mutant]:
-    """The mutants of a source one by one, each written out when it is asked for."""
+    """Yield the mutants of a source. Each is written out on demand."""
     tree = ast.parse(source)
     left_out = {id(inner) for node in ast.walk(tree) for part in _not_logic(node) for inner in ast.walk(part)}
     for place, node in enumerate(ast.walk(tree)):
@@ -122,7 +122,7 @@ def made_from(file: str, source: str) -> Iterator[Mutant]:
 
 
 def _not_logic(node: ast.AST) -> Iterator[ast.AST]:
-    """Annotations are not run, and a decorator's flags (frozen, slots) are how a class is stored."""
+    """Skip annotations, which do not run, and flags of decorators (frozen, slots), which only say how a class is stored."""
     yield from getattr(node, "decorator_list", ())
     for name in ("annotation", "returns"):
         part = getattr(node, name, None)
@@ -131,7 +131,7 @@ def _not_logic(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _changes(node: ast.AST, apply: int | None = None) -> Iterator[str]:
-    """What can be changed in one node; the one with the number `apply` is made."""
+    """List the changes that a node allows, and apply the one numbered `apply`."""
     for number, (change, made) in enumerate(_possible(node)):
         if number == apply:
             for name, value in made.items():
@@ -167,7 +167,7 @@ def _possible(node: ast.AST) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def verdict_on(mutant: Mutant | None, tests: tuple[str, ...], limit: float) -> str:
-    """The verdict of the tests on a copy of the source with the mutant in it; None: the source as it is."""
+    """Test a copy of the source with the mutant in it; None tests the unchanged source."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder) / "compact", ignore=shutil.ignore_patterns("__pycache__"))
         if mutant:
@@ -222,7 +222,7 @@ def run(file: str, sample: int, workers: int, seed: int = SEED) -> list[Outcome]
 
 
 def main() -> int:
-    """1 if fewer mutants were killed than the target wants."""
+    """Return 1 if fewer mutants were killed than the target requires."""
     asked = argparse.ArgumentParser(prog="python -m bench.mutation", description=__doc__)
     asked.add_argument("--files", default=",".join(TESTS))
     asked.add_argument("--sample", type=whole_number(0), default=SAMPLE, help="mutants for each file; 0: all")

@@ -17,14 +17,14 @@ from compact.errors import MissingExtra
 Item = dict[str, Any]
 
 WINDOW = 256
-"""What the server takes. The configuration believes in eight times as much."""
+"""The server's window. The configuration assumes one that is eight times as large."""
 TURNS_PER_WORKER = 2
-"""Every so many turns another process takes over; it has not learned the window yet."""
+"""Turns after which another process takes over, which has not learned the window yet."""
 
 
 @dataclass
 class Report:
-    """What came of a session."""
+    """The outcome of a session."""
 
     turns: int = 0
     failed: int = 0
@@ -43,7 +43,7 @@ def bench_real_model() -> Iterator[Figure]:
 
 
 def session(turns: int) -> Report:
-    """A session of so many turns.
+    """Run a session of `turns` turns.
 
     Raises:
         MissingExtra: the model or its client is not installed.
@@ -95,7 +95,7 @@ def _worker(root: str) -> CompactManager:
             model="smollm2",
             max_context_tokens=8 * WINDOW,
             archive={"adapter": "fs", "root": root},
-            # A window this small leaves no room for what a real session keeps.
+            # A window this small has no room for what a real session keeps.
             policy={"hard_cap_buffer": 16, "reserve_output_tokens": 8, "keep_recent_turns": 1, "keep_tool_io_pairs": 1},
             summary={"max_tokens": 60},
             offload={"preview_tokens": 40},
@@ -105,7 +105,7 @@ def _worker(root: str) -> CompactManager:
 
 
 def _tool_use(turn: int) -> list[Item]:
-    """A person's word, a call and its result: about 100 tokens."""
+    """A user message, a call and its result: about 100 tokens."""
     path = f"src/module_{turn}.py"
     call = {"name": "read_file", "arguments": f'{{"path": "{path}"}}'}
     source = "\n".join(f"def check_{turn}_{n}(item):\n    return item.price * {n}" for n in range(3))

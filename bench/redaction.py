@@ -17,7 +17,8 @@ from typing import Any
 from bench import Figure, Skipped, best_of, recorded, transcripts
 from bench.engine import real_session
 from compact.redaction import Redactor, rules_from_config
-from compact.redaction.rules.matches import Candidate, Find, Finding, merge
+from compact.redaction.redactor import merge_findings
+from compact.redaction.rules.matches import Candidate, Find, Finding
 from compact.redaction.scan import LocatorName, scanner_for
 
 _SECRETS = ("gitleaks", "detect_secrets", "secretlint")
@@ -47,7 +48,7 @@ HOSTILE = {
     "mails": "a.b@c.",
     "wide": "密码: ",
 }
-"""What a text can repeat to make a scanner work hard."""
+"""Texts that make a scanner work hard when they are repeated."""
 
 
 def bench_speed() -> Iterator[Figure]:
@@ -169,7 +170,7 @@ def _one_by_one(text: str) -> list[Finding]:
             finding = find(Candidate(text, start, end, match.end(), *key))
             if finding is not None:
                 found.append(finding)
-    return merge(sorted(found))
+    return merge_findings(sorted(found))
 
 
 @cache
@@ -195,7 +196,7 @@ def _is_found(text: str, masked: str, secrets: list[str]) -> bool:
     position = 0
     for piece in masked.split("<REDACTED>"):
         at = text.find(piece, position)
-        if at < 0:  # JSON that was rewritten: only the whole value can be looked for
+        if at < 0:  # rewritten JSON, in which only the whole value can be found
             return not any(secret and secret in masked for secret in secrets)
         hidden[at : at + len(piece)] = [False] * len(piece)
         position = at + len(piece)

@@ -1,4 +1,4 @@
-"""Replay and harness over recorded sessions: how many in a second of one core, and how much two cores help."""
+"""Replay and harness over recorded sessions: how many per second on one core, and how much two cores help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compact.tools.transcripts import read_sessions
 WINDOW = 32_000
 SCALING = 1.6
 _EVERY = 6
-"""Of the recorded sessions every sixth is played: enough work to measure, short enough to wait for."""
+"""Every sixth recorded session is played, which is enough to measure and short enough to wait for."""
 
 
 def bench_replay_on_one_core() -> Iterator[Figure]:
@@ -68,7 +68,7 @@ def _played_by(workers: int, jobs: list[Job]) -> list[Played]:
 
 
 def _cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of one core, whoever else uses the machine."""
+    """Processor seconds, so that other programs on the machine do not matter."""
     started = time.process_time()
     result = call()
     return time.process_time() - started, result

@@ -1,10 +1,9 @@
-"""What survives a compaction: do the facts still stand in the context that the session goes on to use?
+"""What survives a compaction: does the context still have the facts that the session goes on to use?
 
 Each session is cut at half and at three quarters of its messages, and what lies before the cut is compacted to a quarter
 and to half of its tokens, without a model and with the default settings. *Needed* are the identifiers (paths, names, ids,
-numbers with a unit or a label) that the agent itself writes after the cut before anything shows them again, and that stood
-before the cut outside of what the newest messages alone would keep. One is *kept* when it stands in the compacted context
-with at least half of the words of its original line around it, and a third of their neighbouring pairs in order. A
+numbers with a unit or a label) that the agent itself writes after the cut before anything shows them again, and that occur
+before the cut outside of what the newest messages alone would keep. One is *kept* if it is in the compacted context with at least half of the words of its original line around it, and a third of their neighbouring pairs in order. A
 context over its budget keeps nothing.
 
 Nothing was chosen by looking at the measured half of the sessions.
@@ -36,10 +35,10 @@ CUTS = (0.5, 0.75)
 ABOVE_MASKING = 0.10
 _FEWEST_TOKENS = 8_000
 _FEWEST_CASES = 15
-"""Cuts for one figure: the mean of fewer says little about any session."""
+"""Cuts needed for one figure. A mean of fewer says little."""
 _FEWEST_NEEDED = 3
 _FEWEST_WORDS = 4
-"""A line with fewer words beside the identifier gives it no meaning: a bare list would keep it."""
+"""A line with fewer other words gives an identifier no meaning, because a bare list would keep it."""
 _LINE_REACH = 100
 """Characters of a line on either side of an identifier that count as its line."""
 _NEAR = 150
@@ -67,7 +66,7 @@ _SELF = "\x00"
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """An identifier that the agent writes after the cut, the lines that it stood in, and what is written around it."""
+    """An identifier that the agent writes after the cut, the lines that contained it, and the text around it."""
 
     name: str
     lines: tuple[str, ...]
@@ -94,7 +93,7 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Every case counts the same, however long it is."""
+        """Every case has the same weight, regardless of its length."""
         return sum(self.shares) / max(1, len(self.shares))
 
 
@@ -148,8 +147,8 @@ def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
 def ours_within(case: Case) -> tuple[CompactManager, list[Item]]:
     """The context that compact leaves of a case, and the manager that made it.
 
-    A pass goes down to a tenth below what triggers it, so the window is first set such that this is the budget, which the
-    other methods fill, too. If what must stay is more than that, the window is the budget.
+    A pass goes down to a tenth below its trigger. The window is therefore first set so that this equals the budget, which the
+    other methods fill as well. If what must stay is larger, the window itself is the budget.
     """
     for window in (int(case.budget / 0.9), case.budget):
         manager = CompactManager(_config(window))
@@ -160,7 +159,7 @@ def ours_within(case: Case) -> tuple[CompactManager, list[Item]]:
 
 
 def _preflight(manager: CompactManager, case: Case) -> list[Item]:
-    """The context that compact leaves; nothing, if it says that what must stay does not fit."""
+    """The context that compact leaves; empty if it says that what must stay does not fit."""
     try:
         return list(manager.preflight("s", case.before))
     except InsufficientBudget:
@@ -208,7 +207,7 @@ def identifier_list(messages: list[Item], budget: int) -> str:
 
 
 def bag_of_words(messages: list[Item], budget: int) -> str:
-    """Control: every word once, newest first, as many as fit, in the order of the alphabet."""
+    """Control: every word once, newest first, as many as fit, in alphabetical order."""
     words = dict.fromkeys(
         word for item in reversed(messages) for word in re.findall(r"\S+", _said(item)) if len(word) < 80
     )
@@ -248,7 +247,7 @@ def _cut_outputs(messages: list[Item], chars: int) -> list[Item]:
 
 
 def _fitting(pieces: list[str], budget: int) -> list[str]:
-    """As many of the first pieces as fit, by halving."""
+    """As many of the first pieces as fit, found by bisection."""
     count = counter_for("o200k_base").count
     low, high = 0, len(pieces)
     while low < high:
@@ -316,7 +315,7 @@ def _standing(messages: list[Item]) -> dict[str, tuple[str, ...]]:
 
 
 def is_kept(needed: Needed, text: str) -> bool:
-    """Whether an identifier stands in a text with its meaning."""
+    """Whether a text has an identifier with its meaning."""
     wanted = [_words(line, needed.name) for line in needed.lines]
     start = text.find(needed.name)
     while start >= 0:
@@ -412,7 +411,7 @@ def _arguments(call: Item) -> Iterator[str]:
 
 
 def text_in(messages: Sequence[Item]) -> str:
-    """All that these messages say."""
+    """The text of these messages."""
     return "\n".join(map(_said, messages))
 
 

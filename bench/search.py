@@ -1,9 +1,9 @@
-"""Ranked search in archives of real sessions: is the passage found by the words around what is looked for?
+"""Ranked search in archives of real sessions: is a passage found by the words around an identifier?
 
-The first half of each session is archived. Out of it identifiers are picked, with a fixed seed: paths, names in
+The first half of each session is archived. Identifiers are picked from it with a fixed seed: paths, names in
 snake_case and camelCase, hexadecimal ids, numbers with a unit. Each is asked for by up to twelve words around it, from
-its line and the two lines on either side, never by itself. It counts as found when one of the first five passages holds
-it. Sizes and rules of the search were chosen on one half of the sessions; the other half is the measurement.
+its line and the two lines on either side, never by the identifier itself. It counts as found if one of the first five passages
+has it. Sizes and rules of the search were chosen on one half of the sessions; the other half is the measurement.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ WORDS_AROUND = 12
 FEWEST_WORDS = 4
 FIRST = 5
 _STORED_FROM_CHARS = 8_000
-"""Tool outputs from this size on are stored as outputs of their own, as an agent's large outputs are."""
+"""Tool outputs of this size or more are stored separately, like an agent's large outputs."""
 _LARGE = 50
-"""Passages: of fewer, five would be more than a tenth."""
+"""Passages that a session needs. Of fewer, five would be more than a tenth."""
 _FEWEST_SESSIONS = 20
-"""Large ones, from which 500 identifiers are picked in each half: fewer would be asked for again and again."""
+"""Large sessions needed to pick 500 identifiers in each half. With fewer, the same ones would be asked for repeatedly."""
 _NEAR_CHARS = 2_000
 _EDGES = ".,;:()[]{}<>\"'`*=|→#!?"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An identifier that stands in a file of a session, and the question for it."""
+    """An identifier in a file of a session, and the query for it."""
 
     session: str
     kind: str
@@ -124,7 +124,7 @@ class CountingArchive(Archive):
 
 
 def archive_first_halves(sessions: Sequence[dict[str, Any]]) -> Archive:
-    """An archive in memory with one step of each session: its first half, large outputs stored for themselves."""
+    """An archive in memory with one step of each session: its first half, large outputs stored separately."""
     archive = CountingArchive()
     for session in sessions:
         messages = session["messages"][: len(session["messages"]) // 2]
@@ -137,7 +137,7 @@ def archive_first_halves(sessions: Sequence[dict[str, Any]]) -> Archive:
 def pick(
     archive: Archive, sessions: Sequence[str], count: int, *, seed: int = 1, plain: bool = False
 ) -> list[Wanted]:
-    """Different identifiers, of each kind in turn, from sessions by chance; with `plain` asked for by words of letters."""
+    """Different identifiers, of each kind in turn, from random sessions; with `plain` asked for by words of letters."""
     chance = random.Random(seed)
     places = {kind: _places(archive, sessions, re.compile(pattern)) for kind, pattern in KINDS.items()}
     picked: dict[tuple[str, str], Wanted] = {}
@@ -168,7 +168,7 @@ def fewer(wanted: Sequence[Wanted], count: int = 4, seed: int = 2) -> list[Wante
 
 
 def share_found(archive: Archive, wanted: Sequence[Wanted]) -> float:
-    """The share whose identifier stands in one of the first five passages."""
+    """The share whose identifier is in one of the first five passages."""
     indexes = {each.session: SearchIndex(archive, each.session) for each in wanted}
     found = [
         any(each.name in hit.text for hit in indexes[each.session].search(each.query, FIRST))
@@ -178,7 +178,7 @@ def share_found(archive: Archive, wanted: Sequence[Wanted]) -> float:
 
 
 def chance(archive: Archive, wanted: Sequence[Wanted]) -> float:
-    """The same share for five passages taken by chance, exactly."""
+    """The exact share for five random passages."""
     total = 0.0
     for each in wanted:
         passages = _passages(archive, each.session)
@@ -199,7 +199,7 @@ def _enough_large_sessions() -> tuple[Archive, tuple[str, ...]]:
 
 @cache
 def large_sessions() -> tuple[Archive, tuple[str, ...]]:
-    """The archive, and its large sessions in an order by chance."""
+    """The archive, and its large sessions in random order."""
     sessions = [
         json.loads(line) for file in transcripts() for line in gzip.decompress(file.read_bytes()).splitlines()
     ]

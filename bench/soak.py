@@ -30,7 +30,7 @@ WINDOW = 8_000
 MOST_GROWTH = 0.05
 _SAMPLES = 40
 _PER_MESSAGE, _PER_REQUEST, _PER_CALL = 3, 3, 8
-"""Tokens around a message's own; what stands around a call is not published, so it is taken generously."""
+"""Tokens that surround a message. The number around a call is not published, so it is estimated generously."""
 
 
 class TooLong(Exception):
@@ -51,7 +51,7 @@ class Sample:
 
 @dataclass
 class Soak:
-    """The sessions, and what went wrong in them."""
+    """Runs the sessions and records what went wrong."""
 
     sessions: int
     turns: int
@@ -106,7 +106,7 @@ class Soak:
         self.steps += len(made.archive.steps(name))
         self.lost += self._missing(name, history, sent)
         self._sizes.clear()
-        shutil.rmtree(self.root / name, ignore_errors=True)  # a thousand archives would be a test of the disk
+        shutil.rmtree(self.root / name, ignore_errors=True)  # a thousand archives would test the disk
 
     def provider(self, messages: Any) -> Item:
         """The model call: a reply, or the refusal of a request that is too long."""
@@ -177,7 +177,7 @@ class Soak:
 
 
 def main() -> int:
-    """1 if a target was missed."""
+    """Return 1 if a target was missed."""
     asked = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     asked.add_argument("--sessions", type=whole_number(1), default=1_000)
     asked.add_argument("--turns", type=whole_number(1), default=60)

@@ -97,7 +97,7 @@ def _recount(messages: list[dict[str, Any]]) -> int:
 
 @cache
 def _corpus() -> str:
-    """Real code and prose that every Python carries."""
+    """Real code and prose that ships with every Python."""
     library = Path(os.__file__).parent
     return "\n".join((library / f"{name}.py").read_text("utf-8") for name in _SOURCES)
 

@@ -19,9 +19,9 @@ from compact import CompactConfig, CompactManager
 from compact.testing import CapturingExporter
 
 _BLOCKS, _ROUNDS = 5, 150
-"""The median block counts: on a machine that others use, a single 99th percentile says more about them."""
+"""The median of several blocks counts, because on a shared machine a single 99th percentile says more about other programs."""
 _THINKING_S = 0.004
-"""The pause between two preflights: an agent's model takes far longer."""
+"""The pause between two preflights. An agent's model takes far longer."""
 _TURNS, _MODEL_S, _WINDOW = 1_000, 0.02, 100_000
 
 _SERVER = """
@@ -120,7 +120,7 @@ def _one_block(managers: list[CompactManager], session: list[Any]) -> list[float
 
 
 def _run(made: CompactManager) -> tuple[float, int]:
-    """The share of the time that compact took, and how often it compacted."""
+    """The share of the time that compact took, and the number of compactions."""
     items = conversation(2 * _TURNS)
     context: list[Any] = []
     ours, rounds = 0.0, 0
@@ -143,7 +143,7 @@ def _manager(**settings: Any) -> CompactManager:
 
 @contextmanager
 def _server(status: int, delay_s: float) -> Iterator[str]:
-    """A server in a process of its own, as Ariadne would be."""
+    """A server in a separate process, like Ariadne."""
     command = [sys.executable, "-c", _SERVER, str(status), str(delay_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:

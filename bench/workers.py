@@ -31,13 +31,13 @@ STEPS = 24
 _MESSAGES = [{"role": "user", "content": f"message {n} of a session"} for n in range(20)]
 _BUCKET = "bench"
 _SERVER = Path(__file__).resolve().parents[1] / "tests" / "support" / "moto_server.py"
-"""moto alone lets two workers win the same step now and then."""
+"""By itself, moto occasionally lets two workers win the same step."""
 _KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the archive lies, so that another process can open it."""
+    """The location of the archive, so that another process can open it."""
 
     folder: str
     endpoint: str | None = None
@@ -99,7 +99,7 @@ def _run(where: Place, workers: int, shared: bool) -> tuple[dict[str, list[int]]
 def _commit(
     where: Place, number: int, shared: bool, wanted: int, ready: object, gate: object, answers: object
 ) -> None:
-    """One worker: takes the newest step, works on it, and tries to be the one that follows it."""
+    """One worker: take the newest step, work on it, and try to commit the next one."""
     name = f"worker-{number}"
     archive = where.open(name)
     session = "shared" if shared else name

@@ -1,6 +1,6 @@
-"""docs/API.md, made from the docstrings: `python -m scripts.api_reference > docs/API.md`.
+"""Generate docs/API.md from the docstrings: `python -m scripts.api_reference > docs/API.md`.
 
-The sources are read, not imported: the page needs no extra, and shows signatures as they are written.
+The sources are parsed, not imported, so the page needs no extra and shows signatures as they are written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Definition: TypeAlias = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Part(NamedTuple):
-    """A section of the page: the module that names are imported from; without names, all of its `__all__`."""
+    """A section of the page: a module and the names to import from it. Without names, all of its `__all__`."""
 
     title: str
     module: str
@@ -81,13 +81,13 @@ PARTS = (
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     contents = "\n".join(f"- [{part.title}](#{_anchor(part.title)}): `{part.module}`" for part in PARTS)
     return "\n".join([_INTRO, contents, *(_section(part) for part in PARTS)])
 
 
 def names_of(part: Part) -> tuple[str, ...]:
-    """The names that a section shows."""
+    """Return the names that a section shows."""
     return part.names or tuple(_exported(part.module))
 
 
@@ -109,7 +109,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _exported(module: str) -> Iterator[str]:
-    """The names of a module's `__all__`, without constants and former names."""
+    """Return the names of a module's `__all__`, without constants and former names."""
     former = {ast.unparse(node.targets[0]) for node in ast.walk(_tree(module)) if _is_alias(node)}
     for node in _tree(module).body:
         if isinstance(node, ast.ImportFrom) and "__all__" in {alias.name for alias in node.names}:
@@ -125,7 +125,7 @@ def _is_alias(node: ast.AST) -> TypeGuard[ast.Assign]:
 
 
 def _found(module: str, name: str) -> tuple[str, Definition]:
-    """The module that defines a name, and the definition, through the modules that only pass it on."""
+    """Return the module that defines a name and the definition. Re-exports are followed."""
     for node in ast.walk(_tree(module)):
         if isinstance(node, Definition) and node.name == name:
             return module, node
@@ -138,7 +138,7 @@ def _found(module: str, name: str) -> tuple[str, Definition]:
 
 
 def _functions(module: str, owner: ast.ClassDef) -> list[Function]:
-    """Its methods, then those of the classes that it is put together from; a base that has an entry is not repeated."""
+    """Return the methods of a class and of its bases. A base that has its own entry is not repeated."""
     found = {node.name: node for node in owner.body if isinstance(node, Function)}
     for base in map(ast.unparse, owner.bases):
         if base in _shown_names():
@@ -146,7 +146,7 @@ def _functions(module: str, owner: ast.ClassDef) -> list[Function]:
         try:
             home, above = _found(module, base)
         except LookupError:
-            continue  # of the standard library, or of a framework
+            continue  # from the standard library or a framework
         if isinstance(above, ast.ClassDef):
             found |= {node.name: node for node in _functions(home, above) if node.name not in found}
     return list(found.values())
@@ -156,7 +156,7 @@ def _shown_names() -> frozenset[str]:
     return frozenset(name for part in PARTS for name in names_of(part))
 
 
-# --- what is said of it
+# --- entries
 
 
 def _entry(module: str, node: Definition) -> Iterable[str]:
@@ -182,7 +182,7 @@ def _entry(module: str, node: Definition) -> Iterable[str]:
 
 
 def _is_public(node: Function) -> bool:
-    """Whether there is something to say of it that its base, or its framework, does not say."""
+    """Whether a method is documented beyond what its base or its framework says."""
     said = ast.get_docstring(node)
     return bool(said) and not str(said).startswith("See `") and node.name.strip("_") == node.name
 
@@ -197,7 +197,7 @@ def _property(node: Function) -> str:
 
 
 def _fields(owner: ast.ClassDef) -> Iterator[str]:
-    """The fields of a dataclass, each with the docstring below it."""
+    """Yield the fields of a dataclass, each with the docstring below it."""
     for place, node in enumerate(owner.body):
         if not isinstance(node, ast.AnnAssign) or ast.unparse(node.target).startswith("_"):
             continue
@@ -211,7 +211,7 @@ def _fields(owner: ast.ClassDef) -> Iterator[str]:
 
 
 def _signature(node: Function, called: str = "") -> str:
-    """The def line as it is written, without `self`; over several lines where it is long."""
+    """Return the def line as it is written, without `self`. A long one is broken into several lines."""
     words = "async def " if isinstance(node, ast.AsyncFunctionDef) else "def " if not called else ""
     if any(ast.unparse(mark) == "classmethod" for mark in node.decorator_list):
         words = f"@classmethod\n{words}"
@@ -225,7 +225,7 @@ def _signature(node: Function, called: str = "") -> str:
 
 
 def _parameters(given: ast.arguments) -> list[str]:
-    """One text for each parameter, the marks `/` and `*` included."""
+    """Return one text for each parameter, including the markers `/` and `*`."""
     alone = ast.unparse(given)
     parts, depth, start = [], 0, 0
     for place, character in enumerate(alone):
@@ -238,7 +238,7 @@ def _parameters(given: ast.arguments) -> list[str]:
 
 
 def _text(node: Definition) -> str:
-    """The docstring as Markdown: arguments and errors as lists."""
+    """Return the docstring as Markdown, with arguments and errors as lists."""
     said = inspect.cleandoc(ast.get_docstring(node) or "")
     said = re.sub(r"^ {4}([\w, *]+): ", r"- `\1`: ", said, flags=re.MULTILINE)
     said = re.sub(r"^ {8}", "  ", said, flags=re.MULTILINE)

@@ -77,7 +77,7 @@ def _variant(kind: type[Properties]) -> dict[str, Any]:
 
 
 def _object(kind: type[Properties]) -> dict[str, Any]:
-    """The schema of a property class: closed, with the field docstrings as descriptions."""
+    """Return the schema of a property class, without further keys and with the field docstrings as descriptions."""
     made = TypeAdapter(kind).json_schema()
     return _close(made, made.get("$defs", {}), field_docs(kind))
 
@@ -96,7 +96,7 @@ def _close(made: dict[str, Any], nested: dict[str, Any], docs: Mapping[str, str]
 
 
 def _rule(rule: dict[str, Any], nested: dict[str, Any], is_required: bool) -> dict[str, Any]:
-    """What a value must be. A property that is not required is left out instead of being null."""
+    """Return the schema of a value. An optional property is left out instead of being null."""
     choices = [choice for choice in rule.get("anyOf", [rule]) if is_required or choice.get("type") != "null"]
     if len(choices) > 1:
         return {"type": [choice["type"] for choice in choices]}

@@ -1,9 +1,9 @@
-"""Real packages that do a part of what compact does, on the same transcripts: `make bench-peers`.
+"""Other packages that do part of what compact does, on the same transcripts: `make bench-peers`.
 
-One file for each package. A peer gets the messages as objects of its own kind, since a host of that package holds them so;
-neither the way there nor the way back is timed. It is called as its documentation shows (`default`). Where it has no budget,
-or misses it, or gives a list that a provider would refuse, `tuned` tries other settings, the one that keeps most first: what
-is scored for retention is the first result that is legal and fits, so a peer is never judged by a setting that somebody could have turned.
+One file per package. A peer gets the messages as its own objects, as a host of that package would hold them; the conversion
+is not timed. It is called as its documentation shows (`default`). If it has no budget, misses it, or returns a list that a
+provider would refuse, `tuned` tries other settings, starting with the one that keeps most. Retention is scored on the first
+result that is legal and fits, so no peer is judged by a setting that a user could have changed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ NAMES = (
 
 
 class Refused(Exception):
-    """The tool raised an error that says the list cannot be made to fit, instead of giving one that does not."""
+    """The tool raised an error that says the list cannot be made to fit, instead of returning one that does not."""
 
 
 class Peer:
-    """What a tool offers to be measured."""
+    """The interface of a measured tool."""
 
     TITLE: ClassVar[str]
     DISTRIBUTION: ClassVar[str]
@@ -46,13 +46,13 @@ class Peer:
     BETTER: ClassVar[str]
     """What it does better than compact."""
     DEFAULT_KEEPS_MOST: ClassVar[bool] = True
-    """Whether a default result that fits needs no look at `tuned`."""
+    """Whether `tuned` is skipped if the default result fits."""
     EVERY: ClassVar[int] = 1
-    """Of the recorded lists only each so many, for a tool that takes long for one."""
+    """Use only every n-th recorded list, for a slow tool."""
 
     def __init__(self) -> None:
         self.not_its_own_s = 0.0
-        """Processor seconds inside of its calls that are the measurement's, not its own."""
+        """Processor seconds within its calls that belong to the measurement."""
 
     def load(self, messages: list[Item]) -> Native:
         """Chat messages as the tool's own objects, one for each."""
@@ -63,11 +63,11 @@ class Peer:
         return native
 
     def below(self, native: Native) -> Callable[[Native], Any]:
-        """What a host calls before each model call; here there is room for everything."""
+        """What a host calls before each model call, with room for everything."""
         raise NotImplementedError
 
     def default(self, budget: int) -> Compaction:
-        """One compaction to a budget, as documented. It may change the list that it gets, not the messages in it."""
+        """One compaction to a budget, as documented. It may change the list, but not the messages in it."""
         raise NotImplementedError
 
     def tuned(self, budget: int) -> Iterator[Compaction]:
@@ -75,22 +75,22 @@ class Peer:
         yield from ()
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release what was opened."""
 
 
 def peer_named(name: str) -> Peer:
-    """The adapter of that name; imports its package."""
+    """Return the adapter of that name. Imports its package."""
     made: Peer = import_module(f"bench.peers.{name}").Tool()
     return made
 
 
 def scaled(budget: int) -> Iterator[int]:
-    """Budgets to try where the tool's own count is an estimate, so that its result may be over the real one."""
+    """Budgets to try if the tool's own count is an estimate, so that its result may exceed the real budget."""
     yield from (budget * twentieths // 20 for twentieths in (18, 16, 14, 12, 10, 8))
 
 
 class Excluded:
-    """`with Excluded(peer):` the time spent inside is not counted as the peer's."""
+    """Time spent inside `with Excluded(peer):` does not count as the peer's."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer

@@ -1,9 +1,9 @@
-"""`python -m bench.peers [--tasks a,b] [--peers a,b]`: measures, prints the tables, and writes docs/BENCHMARKS.md and its plot.
+"""`python -m bench.peers [--tasks a,b] [--peers a,b]`: measure, print the tables, and write docs/BENCHMARKS.md and its plot.
 
-Runs in the environment of the peers (`make bench-peers` makes it). Each tool and task has a process of its own; a finished
-measurement is kept in docs/benchmarks.json with what it was made on, so a run can be stopped and continued. What was made on
-another version of the tool, another adapter or another machine is measured again (`--again`: everything is). `--show` needs
-no peer: it prints the known tables and writes nothing.
+Runs in the environment of the peers (`make bench-peers` makes it). Each tool and task runs in a separate process. A
+finished measurement is kept in docs/benchmarks.json with the conditions it was made under, so a run can be stopped and
+continued. Measurements of another version of the tool, with another adapter or on another machine are repeated (`--again`
+repeats everything). `--show` needs no peer; it prints the known tables and writes nothing.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ grown = kilobytes() - before
 print(cpu * 1000, wall * 1000, grown / 1024)
 """
 _LONGEST_S = 3600
-"""For one task of one tool; longer is a result of its own, and the others are still measured."""
+"""Limit for one task of one tool. Exceeding it is a result, and the others are still measured."""
 _RANKS = "https://openaipublic.blob.core.windows.net/encodings"
-"""Where tiktoken says its files are from; their names in its cache are made of it."""
+"""Where tiktoken downloads its files from. Their names in its cache are derived from it."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -92,7 +92,7 @@ def _asked(words: list[str] | None) -> argparse.Namespace:
 
 
 def _some_of(known_names: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    """Reads names with commas between; an empty word is none of them, so that only the page is written."""
+    """Parse names separated by commas. An empty text selects none, so that only the page is written."""
 
     def read(word: str) -> tuple[str, ...]:
         names = tuple(name.strip() for name in word.split(",") if name.strip())
@@ -107,7 +107,7 @@ def _some_of(known_names: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
 
 
 def known(file: Path) -> dict[str, Any]:
-    """The measurements of earlier runs; not those that do not say what they were made on."""
+    """The measurements of earlier runs that say under which conditions they were made."""
     read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return {
         name: {key: value for key, value in found.items() if _is_measurement(value) or isinstance(value, str)}
@@ -124,7 +124,7 @@ def _print_tables(page: str) -> None:
 
 
 def _give_tokenizers(folder: Path) -> None:
-    """Where tiktoken looks for its files before it asks the network, so that no tool has to do without them."""
+    """Fill the folder where tiktoken looks for its files before it asks the network, so that every tool has them."""
     for encoding in ("cl100k_base", "o200k_base"):
         packed = files("compact.tokens").joinpath("ranks", f"{encoding}.tiktoken.gz").read_bytes()
         name = hashlib.sha1(f"{_RANKS}/{encoding}.tiktoken".encode()).hexdigest()
@@ -158,7 +158,7 @@ def _measure(
 
 
 def _write(results: dict[str, Any], file: Path) -> None:
-    """Whole or not at all: a run may be stopped at any time."""
+    """Write the file completely or not at all, because a run may be stopped at any time."""
     partial = file.with_suffix(".part")
     partial.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     partial.replace(file)
@@ -166,7 +166,7 @@ def _write(results: dict[str, Any], file: Path) -> None:
 
 def _run(name: str, task: str, file: Path, every: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
-        # A package that keeps files in the home folder, or reports home, shall do neither.
+        # No package may keep files in the home folder or send telemetry.
         environment = {**os.environ, "HOME": home}
         try:
             done = subprocess.run(
@@ -185,7 +185,7 @@ def _run(name: str, task: str, file: Path, every: int) -> dict[str, Any]:
 def _importing(name: str) -> dict[str, Any]:
     program = _IMPORT.format(statement=peer_named(name).IMPORT)
     runs = []
-    for _ in range(4):  # the first one finds no compiled files and a cold disk
+    for _ in range(4):  # the first one has no compiled files and a cold disk
         done = subprocess.run(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
         )

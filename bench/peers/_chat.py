@@ -9,7 +9,7 @@ from bench.peers import Item
 
 
 def text_of(item: Item) -> str:
-    """Its words, of whatever shape the content is."""
+    """Its text, whatever the shape of the content."""
     content = item.get("content") or ""
     if isinstance(content, str):
         return content
@@ -17,7 +17,7 @@ def text_of(item: Item) -> str:
 
 
 def arguments_of(call: Item) -> dict[str, Any]:
-    """A call's arguments as an object; what is no object stands under one key."""
+    """A call's arguments as an object. Anything else is wrapped under one key."""
     text = call["function"]["arguments"]
     try:
         found = json.loads(text)

@@ -1,4 +1,4 @@
-"""What a measurement was made on: when this changes, its numbers say nothing about the tool any more."""
+"""The conditions of a measurement. If they change, its numbers are no longer valid."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench.peers import NAMES, Peer
 
 _ROOT = Path(__file__).resolve().parents[2]
 _WRITES_ONLY = ("__main__", "basis", "plot", "report")
-"""The modules of this folder that no number depends on."""
+"""Modules of this folder that do not affect any number."""
 
 
 def basis_of(name: str, peer: Peer, every: int) -> dict[str, str]:
-    """The tool, how it is called and scored, and the machine. `every`: the part of the cases that is measured."""
+    """The tool, how it is called and scored, and the machine. `every` says which part of the cases is measured."""
     return {
         "tool": our_source() if name == "ours" else version(peer.DISTRIBUTION),
         "measured_by": f"{digest(_measuring(name))}, one case in {every}",
@@ -27,13 +27,13 @@ def basis_of(name: str, peer: Peer, every: int) -> dict[str, str]:
 
 
 def our_source() -> str:
-    """What stands for the version of compact, which changes seldom: the source that is imported here."""
+    """A hash of compact's source, used instead of its version, which changes rarely."""
     package = Path(compact.__file__).parent
     return digest(file for file in package.rglob("*") if "__pycache__" not in file.parts)
 
 
 def digest(files: Iterable[Path]) -> str:
-    """Of the names and contents of files, in whatever order they come."""
+    """A hash of the names and contents of files, independent of their order."""
     found = hashlib.sha256()
     for file in sorted(set(files)):
         if file.is_file():

@@ -1,7 +1,7 @@
 """The recorded sessions at their cuts, written once for all tools: `python -m bench.peers.cases FILE`.
 
-Every session is cleaned first, so each tool starts from a legal list; what not every package can hold is left out (images,
-and whatever stands beside the words and the calls).
+Every session is cleaned first, so that each tool starts from a legal list. Content that not every package can hold is left
+out: images, and anything besides text and calls.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _in_order(results: Results) -> list[Any]:
 
 
 def _share(found: Any, share: str) -> Any:
-    """What came of the lists for one share of the tokens; nothing, if that was not measured."""
+    """The outcome for the lists at one share of the tokens; empty if it was not measured."""
     return found.get("outputs", {}).get(share, {})
 
 
@@ -276,7 +276,7 @@ def _output_losses(ours: Any, others: Sequence[Any], share: str) -> Iterator[str
 
 
 def _lower(ours: Any, others: Sequence[Any], *keys: str) -> str:
-    """Who took less processor time for the measurement at these keys."""
+    """Tools that took less processor time for the measurement at these keys."""
     mine = _cost(ours, keys)
     values = {one["title"]: _cost(one, keys) for one in others}
     return ", ".join(

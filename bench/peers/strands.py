@@ -29,7 +29,7 @@ class Tool(Peer):
     DEFAULT_KEEPS_MOST = False
 
     def load(self, messages: list[Item]) -> Native:
-        """See `Peer.load`; the system prompt is not among its messages, and stands apart as the first."""
+        """See `Peer.load`; the system prompt is not one of its messages; it is kept separately, as the first."""
         return [_load(item) for item in messages]
 
     def back(self, native: Native) -> list[Item]:

@@ -1,7 +1,7 @@
-"""What is measured, in a process of its own for each tool: `python -m bench.peers.tasks NAME TASK CASES EVERY`.
+"""What is measured, in a separate process for each tool: `python -m bench.peers.tasks NAME TASK CASES EVERY`.
 
-Prints one JSON object. Times are processor time beside wall time: on a machine that others use too, the first is what the
-tool computed, the second also what it waited for (the disk, and other programs).
+Prints one JSON object. Times are processor time and wall time. On a shared machine the first is what the tool computed;
+the second includes what it waited for (the disk, and other programs).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from compact.checks import violations
 
 LENGTHS = (100, 1_000, 10_000)
 _GROWN = 12
-"""Calls for each length, each with one message more, as a session grows."""
+"""Calls per length, each with one more message, as a session grows."""
 _RUNS = 3
 _LIMIT_S = 60
-"""Wall seconds for one compaction; longer is a failure of its own."""
+"""Limit in wall seconds for one compaction. Exceeding it counts as a failure."""
 
 Cases = Iterator[tuple[float, int, Case]]
 """The share of the tokens, the half of the sessions, and the case."""
 
 
 class TooSlow(BaseException):
-    """A call took longer than the limit. Not an `Exception`: a tool that catches those would give its input back instead."""
+    """A call took longer than the limit. Not an `Exception`, because a tool that catches those would return its input instead."""
 
 
 def preflight(peer: Peer, _: Cases) -> dict[str, Any]:
-    """The call before a model call where nothing has to go, for sessions of different lengths."""
+    """The call before a model call if nothing has to go, for sessions of different lengths."""
     found = {}
     for length in LENGTHS:
         native = peer.load(talk(length + _GROWN))
@@ -106,7 +106,7 @@ class _Kept:
         self._all[half].append(len(kept) / len(case.needed_or_recent))
 
     def summed(self) -> dict[str, Any]:
-        """As JSON; the second half of the sessions is the one that nothing was chosen by."""
+        """As JSON; nothing was chosen by the second half of the sessions."""
         return {
             "retention": _mean([*self._hard[0], *self._hard[1]]),
             "retention_measured_half": _mean(self._hard[1]),
@@ -139,7 +139,7 @@ class _Outcome:
         self.illegal += bool(problems)
         self.over += first is not None and tokens_in(first) > case.budget
         fitting = self._fitting(peer, case, native, first)
-        self.refused = refused  # the other settings are tries, not uses
+        self.refused = refused  # the other settings are attempts
         self.never_fits += fitting is None
         self.kept.add(case, half, text_in(fitting) if fitting else "")
         if fitting:
@@ -256,7 +256,7 @@ def main(name: str, task: str, cases: str, every: str) -> None:
     """One task of one tool."""
     logging.disable(logging.CRITICAL)
     out = os.dup(1)
-    os.dup2(2, 1)  # what a package prints is not a result
+    os.dup2(2, 1)  # output of a package is not a result
     peer = peer_named(name)
     found = TASKS[task](peer, read_cases(Path(cases), int(every)))
     peer.close()

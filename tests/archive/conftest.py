@@ -10,8 +10,8 @@ import pytest
 from support.archive import make_bucket
 
 from compact.archive import MemoryStore, Store
-from compact.archive.stores.deadlines import LoopThread
 from compact.archive.stores.files import FsStore
+from compact.archive.stores.loop_thread import LoopThread
 from compact.archive.stores.objects import open_s3
 from compact.archive.stores.spool import SpooledStore
 

@@ -21,9 +21,8 @@ from support.archive import (
     recorder,
 )
 
-from compact.archive import Step, Store, Taken
+from compact.archive import Step, Store, Taken, keys
 from compact.archive.log import LogWatcher
-from compact.archive.stores import owners
 from compact.errors import ArchiveError
 from compact.events import Archival, Started, Warned
 from compact.redaction import Redactor
@@ -597,9 +596,9 @@ def test_how_far_an_exporter_came_is_remembered(store: Store, reopen: Callable[[
 def test_a_living_process_keeps_its_own_cursor(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = archive_on(store)
     with monkeypatch.context() as patched:
-        patched.setattr(owners, "current", lambda: owners.owner_of(os.getppid()))
+        patched.setattr(keys, "this_process", lambda: keys.owner_of(os.getppid()))
         archive.set_cursor("s1", "ariadne", "a" * 16)
     assert archive.cursor("s1", "ariadne") is None, "that process sends the rest itself"
     with monkeypatch.context() as patched:
-        patched.setattr(owners, "is_gone", lambda attempt: True)
+        patched.setattr(keys, "is_gone", lambda attempt: True)
         assert archive.cursor("s1", "ariadne") == "a" * 16

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from support.archive import NoRedactor, add_step, commit, conversation, fs_archive, recorder
 
-from compact.archive import Step
-from compact.archive.stores import durable, files, owners
+from compact.archive import Step, keys
+from compact.archive.stores import durable, files
 from compact.errors import ArchiveError
 from compact.events import Event, Started
 
@@ -68,7 +68,7 @@ class Faulty:
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Faulty:
     found = Faulty()
     # Those who look at what a failure left are other processes: for them the one that failed has ended.
-    monkeypatch.setattr(owners, "is_gone", lambda attempt: True)
+    monkeypatch.setattr(keys, "is_gone", lambda attempt: True)
     for module in (durable, files):
         monkeypatch.setattr(module, "os", found.module(os))
     monkeypatch.setattr(durable, "fcntl", found.module(fcntl))

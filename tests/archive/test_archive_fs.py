@@ -20,9 +20,8 @@ from typing import Any
 import pytest
 from support.archive import NoRedactor, add_step, conversation, dead_attempt, fs_archive, recorder
 
-from compact.archive import Record
+from compact.archive import Record, keys
 from compact.archive.records import trust_stored
-from compact.archive.stores import owners
 from compact.archive.stores.files import FsStore
 from compact.errors import ArchiveError
 from compact.events import Started, Warned
@@ -281,7 +280,7 @@ def test_what_is_already_there_is_made_durable_before_it_counts_as_stored(
 def test_leftovers_of_dead_processes_are_swept_and_those_of_living_ones_stay(tmp_path: Path) -> None:
     root = tmp_path / "s"
     add_step(fs_archive(tmp_path), "s")
-    living = f"{owners.owner_of(os.getppid())}-1"
+    living = f"{keys.owner_of(os.getppid())}-1"
     elsewhere = "00000000-1-1-1"
     for owner in (dead_attempt(), living, elsewhere):
         (root / f".tmp-{owner}").write_text("half")
@@ -518,17 +517,17 @@ def test_a_session_record_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 
 def test_where_the_start_of_a_process_is_unknown_its_number_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, *_ = owners.current().split("-")
-    assert not owners.is_gone(f"{machine}-{os.getpid()}-0-1")
-    assert owners.is_gone(f"{machine}-{2**22 + 1}-0-1")
-    assert owners.is_gone(f"{machine}-{os.getpid()}-1-1"), "the number was used again"
-    assert not owners.is_gone("00000000-1-1-1")
+    machine, *_ = keys.this_process().split("-")
+    assert not keys.is_gone(f"{machine}-{os.getpid()}-0-1")
+    assert keys.is_gone(f"{machine}-{2**22 + 1}-0-1")
+    assert keys.is_gone(f"{machine}-{os.getpid()}-1-1"), "the number was used again"
+    assert not keys.is_gone("00000000-1-1-1")
 
     def forbidden(*_: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", forbidden)
-    assert not owners.is_gone(f"{machine}-1-0-1")
+    assert not keys.is_gone(f"{machine}-1-0-1")
 
 
 def test_an_archive_forgets_sessions_it_has_not_seen_lately(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from support.archive import SECRET, add_step, archive_on, conversation
 
 from compact.archive import MemoryStore
-from compact.archive.history import render
+from compact.archive.records import render_history
 
 
 def test_a_conversation_reads_as_markdown() -> None:
-    assert render(conversation(1), "chat", "s: the conversation before step 1") == (
+    assert render_history(conversation(1), "chat", "s: the conversation before step 1") == (
         "# s: the conversation before step 1\n\n"
         "## 1. system\n\nYou are careful.\n\n"
         "## 2. user\n\nRead file number 0, bitte schön.\n\n"
@@ -25,7 +25,7 @@ def test_text_with_fences_cannot_break_out_of_its_fence() -> None:
             {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": "c", "content": "````\ncode\n````"},
     ]  # fmt: skip
-    assert "`````\n````\ncode\n````\n`````" in render(messages, "chat", "t")
+    assert "`````\n````\ncode\n````\n`````" in render_history(messages, "chat", "t")
 
 
 def test_anthropic_blocks_pictures_and_reasoning_are_shown() -> None:
@@ -36,7 +36,7 @@ def test_anthropic_blocks_pictures_and_reasoning_are_shown() -> None:
             {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": 1}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "gone", "is_error": True}]},
     ]  # fmt: skip
-    shown = render(messages, "anthropic", "t")
+    shown = render_history(messages, "anthropic", "t")
     assert "characters inline]" in shown
     assert "**reasoning**\n\nhmm" in shown
     assert "**calls `look`** (t1)" in shown
@@ -45,7 +45,7 @@ def test_anthropic_blocks_pictures_and_reasoning_are_shown() -> None:
 
 
 def test_what_no_dialect_can_read_is_shown_as_json() -> None:
-    assert '```json\n{"odd":1}\n```' in render([{"odd": 1}], "chat", "t")
+    assert '```json\n{"odd":1}\n```' in render_history([{"odd": 1}], "chat", "t")
 
 
 def test_an_agent_finds_it_under_the_path_that_the_attempt_promised() -> None:

@@ -179,7 +179,7 @@ def test_what_waits_is_seen_by_readers(spooled: Callable[..., SpooledStore], fau
     assert notes(archive) == ["a"]
     assert store.folders() == ["s"]
     assert f"s{output.path}" in [blob.key for blob in store.blobs("s")]
-    with pytest.raises(ArchiveError, match="failed a moment ago"):
+    with pytest.raises(ArchiveError, match="has just failed"):
         store.blobs("s", "tool_outputs/")
     store.delete([f"s{output.path}"])
     assert store.read(f"s{output.path}") is None

@@ -15,7 +15,7 @@ from support.strategies import examples
 
 from compact.archive import Archive, MemoryStore
 from compact.archive.recall import recall_tools, run
-from compact.messages.markers import is_recall_output
+from compact.messages.message import is_recall_output
 
 CALLS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "/tool_outputs/x.txt"},

@@ -16,7 +16,7 @@ from compact.archive import Archive, FileInfo, Listing, MemoryStore
 from compact.archive.recall import AnswerLimits, RecallTool, recall_tools
 from compact.archive.recall.answers import cut_near
 from compact.errors import ConfigError
-from compact.messages.markers import is_recall_output
+from compact.messages.message import is_recall_output
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from compact.engine.plan import doomed, reducible
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.messages import Text, ToolResult, dialects
-from compact.messages.markers import text_hash
+from compact.messages.message import text_hash
 from compact.summaries.request import Reply, SummaryRequest
 
 CHAT = dialects.get("chat")

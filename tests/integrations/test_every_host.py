@@ -13,7 +13,7 @@ import pytest
 from support.hosts import CANNOT_RECOVER, HOSTS
 from support.integrations import WINDOW, Provider, Request, agent_manager, calls_then_text, serving
 
-from compact.messages.markers import GAP
+from compact.messages.message import GAP
 from compact.testing import CapturingExporter
 
 # LiteLLM writes its log in a task of its own, which the end of an event loop cuts off.

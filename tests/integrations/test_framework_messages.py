@@ -35,7 +35,7 @@ from compact.integrations.calls import separate_roles
 from compact.integrations.langchain.langchain_view import LangChainView
 from compact.integrations.pydantic_ai.pydantic_view import PydanticView
 from compact.messages.dialects import get
-from compact.messages.markers import GAP
+from compact.messages.message import GAP
 
 CALL: Any = {
     "id": "c1",

@@ -39,6 +39,8 @@ METHODS = [
     "get_compaction_stats",
     "get_system_prompt_segment",
     "recall_tools",
+    "offload",
+    "reduce",
     "close",
     "apreflight",
     "amanual_compact",

@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from compact.redaction import Redactor, masking, rules_from_config, scan
+from compact.redaction import Redactor, rules_from_config, scan
+from compact.redaction.json_text import mask_json
+from compact.redaction.redactor import Masking
 from compact.redaction.rules.patterns import one_byte_per_character
 from compact.redaction.scan import Scanner, scanner_for
-from compact.redaction.structure.json_text import mask_json
 
 KEY = "AKIAQ3EGRIT7W5KXH2PL"
 CLEAN = "a plain line of text, nothing else\n" * 20
@@ -80,11 +81,11 @@ def test_clean_json_is_not_read_again_until_the_session_learns_something(
 ) -> None:
     read: list[str] = []
 
-    def note(text: str, masker: masking.Masking, depth: int) -> tuple[str, int] | None:
+    def note(text: str, masker: Masking, depth: int) -> tuple[str, int] | None:
         read.append(text)
         return mask_json(text, masker, depth)
 
-    monkeypatch.setattr(masking, "mask_json", note)
+    monkeypatch.setattr("compact.redaction.redactor.mask_json", note)
     session, word = Redactor().session(), "Zx81kQpL0vB2"
     text = f'{{"token_count": 7, "note": "the word {word} is only read once"}}'
     assert session.redact(text) is text

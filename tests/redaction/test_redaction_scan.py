@@ -21,11 +21,10 @@ from compact.errors import MissingExtra
 from compact.redaction import MASK, Redactor, Rule, scan
 from compact.redaction.fields import surroundings
 from compact.redaction.fields.surroundings import FieldMemory
-from compact.redaction.locators import HyperscanLocator
 from compact.redaction.rules.detectors import Detector
 from compact.redaction.rules.matches import Candidate, Finding
 from compact.redaction.rules.sets import named_sets
-from compact.redaction.scan import Scanner
+from compact.redaction.scan import HyperscanLocator, Scanner
 
 EVERYTHING = ["default", "pii"]
 PLAIN = Redactor(EVERYTHING, locator="re2")

@@ -7,7 +7,7 @@ import pickle
 import pytest
 from support.redaction import letters
 
-from compact.redaction import MASK, Redactor, SessionRedactor, session_memory
+from compact.redaction import MASK, Redactor, SessionRedactor
 
 SECRET = letters("session", 24)
 
@@ -80,7 +80,7 @@ def test_passphrase_is_remembered_as_a_whole(text: str) -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_memory, "MAX_SECRETS", 10)
+    monkeypatch.setattr("compact.redaction.redactor.MAX_SECRETS", 10)
     session = Redactor().session()
     secrets = [letters(f"s{n}", 20) for n in range(30)]
     for secret in secrets:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.engine import assert_good, manager, pair, says, user
 
-from compact.messages.salience import Piece, choose, number_lines, pieces_of, read_numbered, worth_of
+from compact.messages.excerpts import Piece, choose, number_lines, pieces_of, read_numbered, worth_of
 
 
 def _session() -> list[dict[str, Any]]:

@@ -18,8 +18,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from compact.archive import Archive, Attempt, Step, Store, Taken
-from compact.archive.stores import owners
+from compact.archive import Archive, Attempt, Step, Store, Taken, keys
 from compact.archive.stores.files import FsStore
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
@@ -107,7 +106,7 @@ def add_step(archive: Archive, session_id: str, messages: Sequence[Any] | None =
 
 def dead_attempt() -> str:
     """The id of an attempt whose process, on this machine, has ended: no process has so high a number."""
-    machine, *_ = owners.current().split("-")
+    machine, *_ = keys.this_process().split("-")
     return f"{machine}-{2**30}-1-1"
 
 

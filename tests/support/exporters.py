@@ -10,8 +10,8 @@ from typing import Any
 from support.engine import Item, pair, turns, user
 
 from compact.events import Event, Ids, Properties, Recorder, Started, session_trace
-from compact.tracing.export_worker import Follower
-from compact.tracing.exporters import Exporter, Sent, Told
+from compact.tracing.export_worker import ExportWorker
+from compact.tracing.exporters import EventDict, Exporter, Sent
 
 
 def busy_session() -> list[Item]:
@@ -47,9 +47,9 @@ class ListLog:
         self.written: dict[str, list[bytes]] = {}
         self.cursors: dict[tuple[str, str], str] = {}
 
-    def write(self, follower: Follower, session_id: str, lines: Sequence[bytes]) -> None:
+    def write(self, worker: ExportWorker, session_id: str, lines: Sequence[bytes]) -> None:
         self.written.setdefault(session_id, []).extend(line.rstrip(b"\n") for line in lines)
-        follower.hear(session_id, b"".join(lines))
+        worker.enqueue(session_id, b"".join(lines))
 
     def lines(self, session_id: str) -> list[bytes]:
         return list(self.written.get(session_id, ()))
@@ -70,11 +70,11 @@ class Gate(Exporter):
         self.asked = threading.Event()
         self.open = threading.Event()
         self.asked = threading.Event()
-        self.got: list[Told] = []
+        self.got: list[EventDict] = []
         self.resumes = resumes
         self.batch = batch
 
-    def export(self, events: Sequence[Told]) -> Sent:
+    def export(self, events: Sequence[EventDict]) -> Sent:
         self.asked.set()
         self.open.wait()
         self.got += events

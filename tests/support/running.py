@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,11 @@ def long_session(count: int = 60) -> list[dict[str, Any]]:
     """A session of about 350 tokens a turn, with a few tool calls at its end."""
     tail = [message for n in range(4) for message in pair(f"c{n}", f"output {n} " * 40)]
     return [{"role": "system", "content": "Be careful."}, *turns(count), *tail, user("Go on.")]
+
+
+def moment_in(seconds: float) -> float:
+    """A moment of the monotonic clock, as a `Wait` takes it."""
+    return time.monotonic() + seconds
 
 
 class Gate:

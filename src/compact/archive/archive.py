@@ -12,9 +12,7 @@ from compact.archive.log import EventLog, Listener, read_cursor, write_cursor
 from compact.archive.reading import Reader
 from compact.archive.records import ArchiveRedactor, OpenSession, Recent, Record, Scribe, session_id_in
 from compact.archive.steps import Attempt, Attempts
-from compact.archive.stores import owners
-from compact.archive.stores.deadlines import Operation
-from compact.archive.stores.port import Store
+from compact.archive.stores.port import Operation, Store
 from compact.archive.upkeep import Defect, Pruned, Pruner, verify
 from compact.errors import ArchiveError
 from compact.events import Event, Recorder, Trace
@@ -51,7 +49,7 @@ class Archive(Reader):
         *,
         session_redactor: Callable[[str], ArchiveRedactor] | None = None,
         listener: Listener | None = None,
-        attempt_ids: Callable[[], str] = owners.unique_id,
+        attempt_ids: Callable[[], str] = keys.unique_id,
         attempt_ttl_s: float = DAY_S,
     ) -> None:
         # A session's folder must not depend on what its redactor has learnt, so the shared redactor judges ids.

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from compact.archive import keys
 from compact.archive.reading import Reader
 from compact.archive.records import OpenSession
-from compact.archive.stores import owners
 from compact.archive.stores.port import Store
 from compact.errors import ArchiveError
 from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode
@@ -122,15 +121,15 @@ def read_cursor(store: Store, folder: str, exporter: str) -> str | None:
     try:
         note = json.loads(data or b"")
         span_id, owner = str(note["span_id"]), str(note["owner"])
-        own = owner.rpartition("-")[0] == owners.current()
-        return span_id if own or owners.is_gone(owner) else None
+        own = owner.rpartition("-")[0] == keys.this_process()
+        return span_id if own or keys.is_gone(owner) else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def write_cursor(store: Store, session: OpenSession, exporter: str, span_id: str) -> None:
     """Remember the last event that an exporter received, so that the next process continues there."""
-    note = {"span_id": span_id, "owner": owners.unique_id()}
+    note = {"span_id": span_id, "owner": keys.unique_id()}
     store.replace(_cursor_key(session.folder, exporter), session.scribe.note(note))
 
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from compact.archive import keys
 from compact.archive.records import Step, digest, read_state, session_id_in
-from compact.archive.stores.deadlines import Operation
-from compact.archive.stores.port import Blob, Spooling, Store
+from compact.archive.stores.port import Blob, Operation, Spooling, Store
 from compact.errors import ArchiveError
 from compact.events import Event, parse
 

@@ -10,15 +10,27 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from compact.archive.history import render
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, CompactError
 from compact.events import Archival, Event
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    dialects,
+    to_json,
+)
 from compact.messages.dialects.wire import dump_plain
 
 FORMAT = 1
@@ -31,6 +43,7 @@ _INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 MOST_SESSIONS = 1024
+_FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 V = TypeVar("V")
 
 
@@ -159,7 +172,7 @@ class Scribe:
     def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
         """Make the transcript's page for people. The messages are clean already, so it is not redacted again."""
         title = f"{self.session_label}: the conversation before step {step}"
-        return _text_record(render(messages.items, dialect, title))
+        return _text_record(render_history(messages.items, dialect, title))
 
     def text(self, text: str) -> Record:
         """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
@@ -244,6 +257,59 @@ class Scribe:
 
 def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
+
+
+def render_history(messages: Sequence[Any], dialect: str, title: str) -> str:
+    """Render a transcript as Markdown, for people who read it and agents who grep it. Nothing is shortened except images.
+
+    Messages that cannot be read in their dialect are shown as JSON, because a page for people must not stop a step.
+    """
+    try:
+        _, neutral = dialects.read(messages, dialect)
+    except CompactError:
+        shown = [f"## {number}\n\n{_fence(to_json(item), 'json')}" for number, item in enumerate(messages, 1)]
+    else:
+        shown = [_render_message(number, message) for number, message in enumerate(neutral, 1)]
+    return "\n\n".join([f"# {title}", *shown]) + "\n"
+
+
+def _render_message(number: int, message: Message) -> str:
+    pieces = [f"## {number}. {message.role}"]
+    for part in message.parts:
+        pieces.extend(_render_part(part))
+    return "\n\n".join(pieces)
+
+
+def _render_part(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            yield text
+        case ToolCall():
+            yield f"**calls `{part.name}`** ({part.id})"
+            yield _fence(part.arguments_text, "" if part.free_form else "json")
+        case ToolResult():
+            yield f"**{'error' if part.is_error else 'result'} of** {part.call_id}"
+            for inner in part.content:
+                if isinstance(inner, Text):
+                    yield _fence(inner.text, "")
+                else:
+                    yield from _render_part(inner)
+        case Reasoning(text=text):
+            yield f"**reasoning**\n\n{text}" if text else "**reasoning** (sealed)"
+        case Image(source=source):
+            yield (
+                f"[image {source}]"
+                if source.startswith("http")
+                else f"[image, {len(source)} characters inline]"
+            )
+        case Opaque(type=kind):
+            yield f"**{kind}**\n\n{_fence(to_json(part.origin), 'json')}"
+
+
+def _fence(text: str, language: str) -> str:
+    longest = max(map(len, _FENCES.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 @dataclass(slots=True)

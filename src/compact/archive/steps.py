@@ -30,9 +30,7 @@ from compact.archive import keys
 from compact.archive.log import EventLog, Period
 from compact.archive.reading import Reader
 from compact.archive.records import CleanMessages, FileRef, OpenSession, Record, Step
-from compact.archive.stores import owners
-from compact.archive.stores.deadlines import Operation
-from compact.archive.stores.port import Blob, Store
+from compact.archive.stores.port import Blob, Operation, Store
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 
@@ -40,7 +38,7 @@ _active: set[str] = set()
 """The attempts of this process that may still commit, whichever archive they belong to."""
 
 STUCK_S = 600.0
-"""A committed step that lacks its file names for longer than this is finished by whoever sees it."""
+"""A committed step that lacks its file names for longer than this is finished by the first process that sees it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +104,20 @@ class Attempts:
         """Return whether nobody else will finish it: our own attempt ended, or its process is gone or stuck."""
         if attempt in _active:
             return False
-        known = owners.attempt_in(f".attempt-{attempt}-")
-        is_ours = attempt.startswith(f"{owners.current()}-")
-        return known is None or is_ours or owners.is_gone(known) or age > STUCK_S
+        known = keys.attempt_in(f".attempt-{attempt}-")
+        is_ours = attempt.startswith(f"{keys.this_process()}-")
+        return known is None or is_ours or keys.is_gone(known) or age > STUCK_S
 
     def _is_dead(self, blob: Blob) -> bool:
         age = _age(blob)
-        attempt = owners.attempt_in(blob.key)
+        attempt = keys.attempt_in(blob.key)
         if attempt is None:
             return age > self.attempt_ttl_s
         if attempt in _active or age < self.store.settle_s:
             return False
         is_temporary = blob.key.rpartition("/")[2].startswith(".tmp-")
-        ours_and_ended = attempt.startswith(f"{owners.current()}-") and not is_temporary
-        return ours_and_ended or owners.is_gone(attempt) or age > self.attempt_ttl_s
+        ours_and_ended = attempt.startswith(f"{keys.this_process()}-") and not is_temporary
+        return ours_and_ended or keys.is_gone(attempt) or age > self.attempt_ttl_s
 
     def _needed_keys(self, session: OpenSession) -> set[str] | None:
         """Return the staged files of committed steps that could not be finished; None if that cannot be known."""

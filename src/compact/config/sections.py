@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from compact.config.problems import config_error, field_problems
+from compact.tracing.exporters import ExporterName
 
 # The types of settings. A description completes the sentence "x must be ..." in errors and in the reference.
 
@@ -67,7 +68,6 @@ RuleNames: TypeAlias = Annotated[str | list[str], Field(description="a name or a
 Rules: TypeAlias = Annotated[
     list[str | dict[str, Any]], Field(description="a list of patterns, or of mappings with id and pattern")
 ]
-ExporterName: TypeAlias = Literal["jsonl", "console", "ariadne", "agents_sdk", "otlp"]
 
 WRITE_TOOLS = (
     "write_file",
@@ -123,7 +123,7 @@ class PolicyConfig(ConfigSection):
     keep_recent_turns: Count = 6
     """Newest turns whose words stay verbatim. Their tool traffic follows keep_tool_io_pairs."""
     keep_tool_io_pairs: Amount = 4
-    """Newest tool calls that stay verbatim with their results. 0: pairs have no claim of their own."""
+    """Newest tool calls that stay verbatim with their results. 0: pairs are not kept for their own sake."""
     roles_never_prune: Names = ["system", "developer"]
     """Roles whose messages always stay."""
     strategy: Identifier = "task_state"

@@ -1,1 +1,1 @@
-"""The engine: one straight line from a host's list to a list that fits. It does no I/O of its own."""
+"""The engine: one straight line from a host's list to a list that fits. It does no I/O."""

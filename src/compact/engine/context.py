@@ -12,12 +12,12 @@ from compact.engine.limits import Rules
 from compact.messages import Message, Text, ToolResult
 from compact.messages.dialects import Dialect
 from compact.messages.legality import gap_before, role_gaps
-from compact.messages.markers import is_pointer, text_hash
+from compact.messages.message import is_pointer, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
 
 Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "marker"]
-"""How much of a message still stands in the context."""
+"""How much of a message is still in the context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Desk:
     redact: Callable[[str], str]
     """Masks what compact writes into a context, so that it is the same after a restart."""
     rewrite: Callable[[Message], Message]
-    """Returns the message as it will stand in the host's list: masked, written and read again."""
+    """Returns the message as the host's list will have it: masked, written and read again."""
     large_result_tokens: int
     preview_lines: int
     preview_tokens: int
@@ -59,7 +59,7 @@ class Desk:
     excerpt_share: float
     """How much of an old text may stay beside its pointer."""
     fallback: Literal["extractive", "pruning-only"] = "extractive"
-    """What stands in for a summary that failed."""
+    """What replaces a summary that failed."""
 
     def row(self, message: Message, level: Level) -> Row:
         """The row of a message that a stage changed."""
@@ -79,12 +79,12 @@ class Fold:
     is_empty: bool
     """It says nothing and carries nothing, so it must not replace anything."""
     positions: tuple[int, int]
-    """Where the first and the last of the messages stand in the archived transcript."""
+    """Positions of the first and the last message in the archived transcript."""
     step: int
     transcript: str
     """Where that transcript can be read."""
     writer: Literal["configured", "extractive", "none"]
-    """Who wrote the body. none: only the frame stands, with the user's words and the way to the archive."""
+    """Who wrote the body. `none` means that there is only the frame, with the user's words and the path in the archive."""
     strategy: str
     struck: tuple[str, ...] = ()
     """Sentences that were taken out because they named what the input did not contain."""
@@ -190,7 +190,7 @@ def tool_names(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _is_ours(message: Message) -> bool:
-    """Whether compact wrote all of it: a result that is nothing but a pointer is masked already."""
+    """Whether compact wrote all of it. A result that is only a pointer is already masked."""
     if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
         return False
     content = message.parts[0].content

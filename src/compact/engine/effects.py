@@ -70,7 +70,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A session's state as it lies in the archive."""
+    """A session's state in the archive."""
 
     step: int
     state: Mapping[str, Any]

@@ -24,7 +24,7 @@ from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
-from compact.messages.markers import text_hash
+from compact.messages.message import text_hash
 from compact.messages.units import removable
 
 DEFAULT_STAGES: tuple[Stage, ...] = (offload, shrink_calls, summarize, truncate)
@@ -45,7 +45,7 @@ class Outcome:
     saved: dict[str, int] = field(default_factory=dict)
     """Tokens saved, by stage: offload, compact, summarize, truncate, and those of the host's own stages."""
     summaries: frozenset[str] = frozenset()
-    """Hashes of the summaries that now stand in the context."""
+    """Hashes of the summaries that are now in the context."""
     lost_race: bool = False
     """Another worker committed this step first: its state is the session's."""
     overtaken: bool = False
@@ -67,7 +67,7 @@ class Pass:
     reason: Reason
     note: str | None
     remember: Callable[[Context], tuple[dict[str, Any], dict[str, str]]]
-    """Gives the state and the fingerprints that belong to a result."""
+    """Returns the state and the fingerprints that belong to a result."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -175,7 +175,7 @@ def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row
 
 
 def _with_masked(rows: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:
-    """The rows with their masked form at hand. It was made for the archive; what compact wrote is masked already."""
+    """The rows with their masked form, which was made for the archive. What compact wrote is already masked."""
     return [
         replace(row, masked=desk.dialect.read(item))
         if row.source is not None and item is not row.message.origin and item != row.message.origin

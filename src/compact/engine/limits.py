@@ -148,7 +148,7 @@ def measure_fixed(
     for item in items:
         message = dialect.read(item)
         if message.role in ("system", "developer"):
-            continue  # they have shares of their own
+            continue  # they have their own shares
         if message.protected or message.role in never_prune:
             protected += meter.count_item(item, dialect)
     return {

@@ -1,4 +1,4 @@
-"""The line: what happens to a session's messages before each model call. One generator, no I/O of its own.
+"""The line: what happens to a session's messages before each model call. One generator without I/O.
 
 resolve   the host's list, seen through what the last step left
 intake    sanitize, limit turns, repair pairs; a huge result goes to the archive when it is first seen
@@ -32,7 +32,7 @@ from compact.events import (
 )
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
-from compact.messages.markers import POINTER_OPENS
+from compact.messages.message import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3
@@ -309,7 +309,7 @@ class Line:
         return (yield from self.run(again, SessionState()))
 
     def _give_up(self, seen: _Seen, outcome: Outcome) -> Asking[Result]:
-        """The pass changed nothing: it is not tried again until the session has grown."""
+        """Note that the pass changed nothing, so that it is not tried again until the session has grown."""
         size = seen.estimate.total
         stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
         yield from self._warn_ineffective(seen.state, size, size)
@@ -361,7 +361,7 @@ class Line:
 
 
 def _unchanged(seen: _Seen) -> Result:
-    """The messages as they are: the host's own copy, if they are the context."""
+    """The messages unchanged. If they are the context, that is the copy of the host's list."""
     items, messages = seen.working.items, seen.call.messages
     return Result(messages if items is messages else list(items), seen.state, seen.estimate)
 

@@ -79,7 +79,7 @@ def spare(context: Context, gone: set[int], room: int) -> set[int]:
 
 
 def summary_room(context: Context) -> int:
-    """Tokens for a summary: the configured number, less where the window is small."""
+    """Tokens for a summary: the configured number, or fewer if the window is small."""
     pinned = sum(context.tokens_of(unit) for unit in context.units if unit.pinned)
     return max(48, min(context.rules.summary_tokens, (context.rules.budget - pinned) // 4))
 

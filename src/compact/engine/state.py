@@ -29,7 +29,7 @@ class SessionState:
     replaced: Sequence[Any] | None = None
     """The host's messages that the step replaced; None if only their hash is known."""
     standing: Sequence[Any] | None = None
-    """The messages that stand in their place."""
+    """The messages that replace them."""
     sources: Sequence[int | None] = ()
     """For each of those its index among the replaced ones, or None if compact wrote it."""
     summaries: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class SessionState:
 
 
 def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
-    """The context that a host's list stands for, or None if the list does not continue what is remembered."""
+    """The context that a host's list represents, or None if the list does not continue the remembered one."""
     if not state.step:
         return Working(messages, range(len(messages)))
     if state.standing is not None and _continues(messages, state.standing):

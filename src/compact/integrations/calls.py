@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import Any
 
 from compact.integrations.naming import conversations_of
-from compact.messages.markers import GAP, SUMMARY_OPENS
+from compact.messages.message import GAP, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
-from compact.runtime.overflow.surviving import input_tokens
+from compact.runtime.overflow.evidence import input_tokens
 
 
 def separate_roles(items: Sequence[Any]) -> list[Any]:

@@ -226,7 +226,7 @@ class ContextManagementMiddleware:
         try:
             return self.manager.archive.events(DEFAULT_SESSION, start)
         except ArchiveError:
-            return []  # the history then names no files, which is no reason to stop an agent
+            return []  # the history then names no files, but the agent can go on
 
     def _archived_conversation(self) -> list[str]:
         """Return the path of the conversation before the newest step."""
@@ -240,7 +240,7 @@ def _settings(config: ContextConfig, tokenizer: str) -> CompactConfig:
     summarizer = config.summarization_model or {}
     return CompactConfig.preset(
         "progressive",
-        # The default model counts with `tokenizer` but has a name of its own, so that only a call which names no model
+        # The default model counts with `tokenizer` but has its own name, so that only a call which names no model
         # gets the default window.
         model=f"default/{_model_counted_by(tokenizer)}",
         max_context_tokens=DEFAULT_TOKENS,

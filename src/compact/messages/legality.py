@@ -9,8 +9,7 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.markers import GAP
-from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from compact.messages.pairs import (
     Batch,
     Found,
@@ -160,7 +159,7 @@ def _is_content(part: Part, dialect: Dialect) -> bool:
     if isinstance(part, Text):
         return bool(part.text.strip()) if dialect.NAME == "anthropic" else bool(part.text)
     if isinstance(part, Reasoning):
-        # A Responses item of its own; in other dialects thinking alone is not a message.
+        # A separate item in Responses. In other dialects thinking alone is not a message.
         return dialect.ITEMS_ARE_PARTS
     return True
 

@@ -2,10 +2,13 @@
 
 A `Message` is frozen and keeps the host's own object as `origin`. An unchanged message is written back as that very
 object. A changed one is written as a copy of it, so that unknown keys survive.
+
+Messages that compact itself wrote are recognised by markers. Models see them, so they never change.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +16,16 @@ from typing import Any, Literal, TypeAlias
 
 Role: TypeAlias = str
 """One of "system", "developer", "user", "assistant", "tool"; other roles pass through unchanged."""
+SUMMARY_OPENS = "<COMPACT-SUMMARY v"
+"""The start of a summary message, followed by the number of its step."""
+POINTER_OPENS = "[compact: "
+"""The start of a pointer into the archive."""
+RECALL_OPENS = "[compact recovery] "
+"""The start of a recall tool's answer."""
+GAP = "[earlier messages are not shown]"
+"""The text between two messages of the same role, in dialects where roles must alternate."""
+RECALL_CHARS = 100_000
+"""The maximum length of a recall tool's answer, whatever its limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +213,21 @@ def _leaves(value: Any) -> list[str]:
         else:
             found.append(str(item))
     return found
+
+
+def is_pointer(text: str) -> bool:
+    """Whether a text is a pointer that compact put in place of something."""
+    return text.startswith(POINTER_OPENS)
+
+
+def is_recall_output(text: str) -> bool:
+    """Whether a text is a recall tool's answer, which is never moved to the archive again.
+
+    Any text can begin like one, so the length is checked too.
+    """
+    return text.startswith(RECALL_OPENS) and len(text) <= RECALL_CHARS
+
+
+def text_hash(text: str) -> str:
+    """The hash by which compact recognises its own summaries."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

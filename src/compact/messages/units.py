@@ -162,7 +162,7 @@ def _reply_start(messages: Sequence[Message], batch: Batch, is_summary: Callable
 def _reasoning_runs(
     messages: Sequence[Message], taken: list[tuple[int, int, bool]], is_summary: Callable[[Message], bool]
 ) -> list[tuple[int, int, bool]]:
-    """Replies without calls, in a dialect where reasoning is an entry of its own and bound to what follows it."""
+    """Replies without calls, in a dialect where reasoning is a separate entry that is bound to what follows it."""
     covered = {index for start, stop, _ in taken for index in range(start, stop)}
     found = []
     index = 0

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from compact.redaction.masking import Masking
+import re2  # type: ignore[import-untyped]
+
+from compact.redaction.data import mask_message, mask_value
+from compact.redaction.fields.value_judge import is_secret_leaf
+from compact.redaction.json_text import looks_like_json, mask_json
+from compact.redaction.rules.matches import MASK, Finding
+from compact.redaction.rules.patterns import RulePattern, one_byte_per_character
 from compact.redaction.rules.rule import Rule, RuleSource
 from compact.redaction.rules.sets import rules_from_config
 from compact.redaction.scan import LocatorName, Scanner, scanner_for
-from compact.redaction.session_memory import SecretMemory
-from compact.redaction.structure.data import mask_value
-from compact.redaction.structure.message_blocks import mask_message
+from compact.redaction.shapes import looks_random, surprise
 
 T = TypeVar("T")
+MAX_SECRETS = 2_000
+"""Secrets that a session remembers."""
+_SECRETS_PER_PATTERN = 250
+_SHORTEST_SECRET = 8
+_LONGEST_SECRET = 500
+_SHORTEST_PHRASE = 16
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
+_ESCAPED_BREAK = re.compile(r"\\+[nr]")
+_SEEN_BEFORE = "seen-before"
+_MAX_JSON_LEVELS = 16
+"""Levels of JSON inside strings."""
+_SHORT_CHARS = 100
+"""Names and short leaves repeat in data. Below this length, a clean one is scanned only once."""
+_MAX_ROUNDS = 4
+"""Masking can join two pieces into a new match, so it is repeated until nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +177,160 @@ class _DisabledRedactor(Redactor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_DisabledRedactor, ())
+
+
+class Masking:
+    """Masks with a scanner, and with a session's memory if there is one; see `data.Masker`."""
+
+    def __init__(self, scanner: Scanner, memory: SecretMemory | None = None) -> None:
+        self.field_names = scanner.field_names
+        self.by_rule: defaultdict[str, int] = defaultdict(int)
+        self._scanner = scanner
+        self._memory = memory
+        self._clean: set[str] = set()
+
+    def find(self, text: str) -> list[Finding]:
+        """Everything to mask in a plain text, sorted by start, without overlaps."""
+        found = self._scanner.find(text)
+        if self._memory is not None:
+            for finding in found:
+                self._memory.learn(text[finding.start : finding.end])
+            found = sorted(found + self._memory.find(text))
+        return merge_findings(found)
+
+    def masks_leaf(self, rule: Rule, leaf: str | float) -> bool:
+        """Whether a leaf is masked whole, because its name falls under `rule`."""
+        masked = is_secret_leaf(rule, leaf)
+        if masked:
+            self.by_rule[rule.id] += 1
+            if self._memory is not None:
+                self._memory.learn(leaf)
+        return masked
+
+    def mask_text(self, text: str, depth: int = 0) -> tuple[str, int]:
+        """Mask a text, and count what was masked. `depth` is the level of JSON inside strings."""
+        if text in self._clean:
+            return text, 0
+        if depth < _MAX_JSON_LEVELS and looks_like_json(text):
+            if not self._memory and self._is_clean_json(text):
+                return text, 0
+            masked = mask_json(text, self, depth + 1)
+            if masked is not None:
+                if not depth and not masked[1]:
+                    self._scanner.remember_clean_json(text)
+                return masked
+        new, count = self._mask_plain(text)
+        if not count and len(text) < _SHORT_CHARS and self._memory is None:
+            self._clean.add(text)
+        return new, count
+
+    def _is_clean_json(self, text: str) -> bool:
+        # An escape can hide a keyword, so a text without keywords is clean only if it has no escapes.
+        has_escapes = "\\u" in text or "\\/" in text
+        return (not has_escapes and not self._scanner.may_match(text)) or self._scanner.is_clean_json(text)
+
+    def _mask_plain(self, text: str) -> tuple[str, int]:
+        total = 0
+        for _ in range(_MAX_ROUNDS):
+            found = self.find(text)
+            if not found:
+                break
+            for finding in found:
+                self.by_rule[finding.rule] += 1
+            text = _replace(text, found)
+            total += len(found)
+        return text, total
+
+
+def _replace(text: str, findings: list[Finding]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for finding in findings:
+        pieces += [text[done : finding.start], finding.replacement]
+        done = finding.end
+    return "".join([*pieces, text[done:]])
+
+
+def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Join findings that touch or overlap. They must be sorted by start."""
+    joined: list[Finding] = []
+    for finding in findings:
+        if joined and finding.start <= joined[-1].end:
+            last = joined[-1]
+            mask = last.replacement if last.replacement == finding.replacement else MASK
+            joined[-1] = Finding(last.start, max(last.end, finding.end), last.rule, mask)
+        else:
+            joined.append(finding)
+    return joined
+
+
+class SecretMemory:
+    """The secrets of one session: what was found once is found wherever it occurs again.
+
+    The memory is bounded, and is never written or printed.
+    """
+
+    def __init__(self) -> None:
+        self._secrets: dict[str, None] = {}
+        self._patterns: list[RulePattern] = []
+        self._is_stale = False
+        self.learned = 0
+        """How many secrets were learned so far, including those forgotten since."""
+
+    def __len__(self) -> int:
+        return len(self._secrets)
+
+    def learn(self, secret: str | float) -> None:
+        """Remember a secret, unless it is short or a common word."""
+        if not isinstance(secret, str):
+            if abs(secret) >= 10**_LONGEST_SECRET:
+                return
+            secret = str(secret)
+        secret = secret.strip()
+        if len(secret) > _LONGEST_SECRET or "\n" in secret or secret.startswith("-----BEGIN"):
+            # A key block may be quoted line by line, and a very long value in part.
+            for line in _KEY_LINE.findall(_ESCAPED_BREAK.sub("\n", secret)):
+                for at in range(0, len(line), _LONGEST_SECRET):
+                    self._remember(line[at : at + _LONGEST_SECRET])
+        self._remember(secret)
+
+    def find(self, text: str) -> list[Finding]:
+        """Find the remembered secrets in a text, in no particular order."""
+        if self._is_stale:
+            self._compile()
+        if not self._patterns:
+            return []
+        shadow = one_byte_per_character(text)
+        return [
+            Finding(match.start, match.end, _SEEN_BEFORE, MASK)
+            for pattern in self._patterns
+            for match in pattern.candidates(text, shadow)
+        ]
+
+    def _remember(self, secret: str) -> None:
+        if (
+            not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET
+            or secret in self._secrets
+            or MASK in secret
+        ):
+            return
+        if not (looks_random(secret) or surprise(secret) >= 0.3 or _is_phrase(secret)):
+            return
+        if len(self._secrets) >= MAX_SECRETS:
+            self._secrets.pop(next(iter(self._secrets)))
+        self._secrets[secret] = None
+        self._is_stale = True
+        self.learned += 1
+
+    def _compile(self) -> None:
+        escaped = [re2.escape(secret) for secret in self._secrets]
+        self._patterns = [
+            RulePattern("|".join(escaped[at : at + _SECRETS_PER_PATTERN]), longest=True)
+            for at in range(0, len(escaped), _SECRETS_PER_PATTERN)
+        ]
+        self._is_stale = False
+
+
+def _is_phrase(secret: str) -> bool:
+    """Whether it is a passphrase: nobody writes these words in this order by chance."""
+    return len(secret) >= _SHORTEST_PHRASE and len(secret.split()) >= 3

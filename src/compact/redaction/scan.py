@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,16 +11,17 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
+
+import re2  # type: ignore[import-untyped]
 
 from compact.errors import MissingExtra
 from compact.redaction.fields.assignments import Assignments
 from compact.redaction.fields.names import FieldNames
 from compact.redaction.fields.surroundings import FieldMemory
-from compact.redaction.locators import HyperscanLocator, KeywordLocator, Locator
 from compact.redaction.rules.detectors import Detector, detector_for
 from compact.redaction.rules.matches import MASK, Finding
-from compact.redaction.rules.patterns import one_byte_per_character
+from compact.redaction.rules.patterns import one_byte_per_character, re2_options
 from compact.redaction.rules.rule import Rule
 from compact.tokens.memo import Memo
 
@@ -33,6 +35,7 @@ _SHORTEST_TEXT = 3
 _MEMORY_BYTES = 8_000_000
 _REMEMBERED_BYTES = 200
 """A session passes the same texts through at every pass and at several exits. Only their digests are kept."""
+_NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 
 
 class Scanner:
@@ -142,6 +145,97 @@ class Scanner:
             if not masks_inside or any(char.isalnum() for char in rest):
                 kept.append(finding._replace(start=start, end=end))
         return sorted(kept)
+
+
+class Locator(Protocol):
+    """Names the detectors that can match in a text at all. One pass serves all of them; RE2 confirms afterwards.
+
+    A locator may name a detector too many but never one too few, so both locators give the same result.
+    """
+
+    def locate(self, shadow: bytes) -> Sequence[int]:
+        """The places of these detectors in the list, in ascending order."""
+        ...
+
+
+class KeywordLocator:
+    """All keywords of all detectors in one RE2 set, which takes one pass over the text however many there are."""
+
+    def __init__(self, detectors: Sequence[Detector], places: Sequence[int]) -> None:
+        self._set = re2.Set.SearchSet(re2_options())
+        self._owners: list[int] = []
+        self._always = [place for place in places if not detectors[place].keywords]
+        for place in places:
+            flag = "(?i)" if detectors[place].ignores_case else ""
+            for word in detectors[place].keywords:
+                self._set.Add(flag + re2.escape(word))
+                self._owners.append(place)
+        if self._owners:
+            self._set.Compile()
+
+    def locate(self, shadow: bytes) -> Sequence[int]:
+        """See `Locator.locate`."""
+        hits = (self._set.Match(shadow) or ()) if self._owners else ()
+        if not hits:
+            return self._always
+        return sorted({*self._always, *(self._owners[hit] for hit in hits)})
+
+
+class HyperscanLocator:
+    """All patterns in one Hyperscan pass, so that only detectors that really match are tried.
+
+    A pattern that Hyperscan does not support is located by its keywords.
+    """
+
+    def __init__(self, detectors: Sequence[Detector], places: Sequence[int]) -> None:
+        import hyperscan
+
+        self._hyperscan: Any = hyperscan
+        self._detectors = detectors
+        self._local = threading.local()
+        supported = places
+        try:
+            self._database = self._compile(places)
+        except hyperscan.HyperscanError:
+            supported = [place for place in places if self._supports(place)]
+            self._database = self._compile(supported) if supported else None
+        self._rest = KeywordLocator(detectors, [place for place in places if place not in supported])
+
+    def locate(self, shadow: bytes) -> Sequence[int]:
+        """See `Locator.locate`."""
+        found: set[int] = set(self._rest.locate(shadow))
+
+        def hit(place: int, *_: object) -> None:
+            found.add(place)
+
+        if self._database is not None:
+            self._database.scan(shadow, match_event_handler=hit, scratch=self._scratch())
+        return sorted(found)
+
+    def _supports(self, place: int) -> bool:
+        try:
+            self._compile([place])
+        except self._hyperscan.HyperscanError:
+            return False
+        return True
+
+    def _compile(self, places: Sequence[int]) -> Any:
+        sources = [_NAMED_GROUP.sub("(", self._detectors[place].source) for place in places]
+        database = self._hyperscan.Database()
+        database.compile(
+            expressions=[source.encode("ascii") for source in sources],
+            ids=list(places),
+            elements=len(places),
+            flags=self._hyperscan.HS_FLAG_SINGLEMATCH,
+        )
+        return database
+
+    def _scratch(self) -> Any:
+        # Hyperscan requires a scratch space for each thread.
+        scratch = getattr(self._local, "scratch", None)
+        if scratch is None:
+            scratch = self._local.scratch = self._hyperscan.Scratch(self._database)
+        return scratch
 
 
 @lru_cache(maxsize=32)

@@ -169,7 +169,7 @@ class Conductor:
         return run.result.messages
 
     def _finish(self, run: Run, asking: Asking[Result], resume: Any) -> None:
-        """Run the rest of the line, in a thread of its own."""
+        """Run the rest of the line, in a separate thread."""
         lane = run.session.lane
         assert run.spans is not None
         serve = run.spans.around(partial(self._serve, run))
@@ -193,7 +193,7 @@ class Conductor:
         run.check()
         if not isinstance(effect, Load | Begin):
             return self._services.serve(run, effect)
-        # An archive that failed slowly a moment ago is left alone, so that an outage costs one wait, not one per call.
+        # An archive that has just failed slowly is not asked again for a while, so that an outage costs one wait, not one per call.
         under_way = run.under_way
         can_wait = under_way is None or (under_way.fits and not run.call.manual)
         began = time.monotonic()

@@ -52,7 +52,7 @@ class Run:
     """Its number in the lane, given when it enters."""
     is_fenced = False
     is_out_of_time = False
-    """Why it was fenced: its time was up, or else nobody waited for it any more."""
+    """Why it was fenced: it ran out of time, or nobody waited for it any more."""
     ended: Future[None] | None = None
     """Done when the lane is free again. It exists from the moment that somebody waits."""
     watchers = 1

@@ -34,7 +34,7 @@ from compact.runtime.summarizing import Summarizer
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
 from compact.tokens import Estimate, Meter
-from compact.tracing.exporters import Given
+from compact.tracing.exporters import ExporterLike
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -59,7 +59,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         *,
         summarizer: Summarizer | None = None,
         archive: Archive | Backend | None = None,
-        exporters: Iterable[Given] = (),
+        exporters: Iterable[ExporterLike] = (),
         redactor: ArchiveRedactor | None = None,
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,

@@ -91,7 +91,7 @@ class Models:
         return found
 
     def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
-        """The rules of a session: less where a request of its own was refused, or its provider counts more."""
+        """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more."""
         tokens = self.learned.usable(known.name, session.id, known.window)
         is_less = tokens != known.window.tokens
         return (rules_for(self.config, tokens) if is_less else known.rules).correct(session.correction)

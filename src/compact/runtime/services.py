@@ -23,8 +23,8 @@ from compact.runtime.lanes import Fenced, Run
 from compact.runtime.session_cache import Session
 from compact.runtime.summarizing import Breaker, Summarizer, Writers
 from compact.summaries.request import Reply, SummaryRequest
-from compact.tracing.export_worker import Follower
-from compact.tracing.exporters import Exporter, Given, as_exporter, open_exporter
+from compact.tracing.export_worker import ExportWorker
+from compact.tracing.exporters import Exporter, ExporterLike, as_exporter, open_exporter
 from compact.tracing.journal import LIMIT, Journal
 
 
@@ -69,7 +69,7 @@ class Services:
         *,
         summarizer: Summarizer | None,
         archive: Archive | Backend | None,
-        exporters: Iterable[Given],
+        exporters: Iterable[ExporterLike],
         redactor: ArchiveRedactor | None,
         clock: Callable[[], datetime] | None,
     ) -> None:
@@ -83,12 +83,12 @@ class Services:
         self.statistics = Statistics()
         recovery = config.recovery
         self._breaker = Breaker(recovery.breaker_failures, recovery.breaker_pause_s, self.recorder.clock)
-        followers = [
-            Follower(exporter, config.tracing.queue_events, self, self._warn_of_drops)
+        workers = [
+            ExportWorker(exporter, config.tracing.queue_events, self, self._warn_of_drops)
             for exporter in _make_exporters(config, exporters)
         ]
         self.journal = Journal(
-            self.recorder, self._append, followers, report=self._warn_of_gaps, redact=self._redact
+            self.recorder, self._append, workers, report=self._warn_of_gaps, redact=self._redact
         )
         self._archive = None if archive is None else self._take_archive(archive)
         self._opening = threading.Lock()
@@ -103,19 +103,19 @@ class Services:
                     self._redactor,
                     self.recorder,
                     session_redactor=self.redactor,
-                    listener=self.journal.heard,
+                    listener=self.journal.pass_on,
                     **settings,
                 )
             return self._archive
 
     def _take_archive(self, archive: Archive | Backend) -> Archive:
         if isinstance(archive, Archive):
-            archive.listen(self.journal.heard)
+            archive.listen(self.journal.pass_on)
             return archive
-        return backend_archive(archive, self._redactor, self.recorder, self.journal.heard)
+        return backend_archive(archive, self._redactor, self.recorder, self.journal.pass_on)
 
     def redactor(self, session_id: str) -> ArchiveRedactor:
-        """The session's redactor: a secret that it found once is masked at every exit of this session."""
+        """The session's redactor. A secret that it has found once is masked at every exit of the session."""
         found = self._session_redactors.get(session_id)
         if found is None:
             found = self._session_redactors.setdefault(session_id, self._redactor.session())
@@ -172,7 +172,7 @@ class Services:
                 return self.archive.put_removed(session.id, effect.items, trace=effect.trace)
 
     def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
-        """A message that compact changed, as it will stand in the host's list: masked, written and read again."""
+        """Return a message that compact changed as the host's list will have it: masked, written and read again."""
         masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
@@ -215,14 +215,14 @@ class Services:
         if self._breaker.fail():
             recovery = self._config.recovery
             text = (
-                f"the summarizer failed {recovery.breaker_failures} times in a row: it is left alone for "
+                f"the summarizer failed {recovery.breaker_failures} times in a row; it is paused for "
                 f"{recovery.breaker_pause_s:g} s, and summaries are made without a model"
             )
             warning = Warned(code="breaker_open", severity="high", message=text)
             self.emit(run.session, warning, step=run.step)
 
     def _mask(self, session: Session, request: SummaryRequest) -> SummaryRequest:
-        """The request without secrets: a summarizer is an exit like any other."""
+        """Mask the secrets of a request, because a summarizer is an exit like any other."""
         dialect, redactor = get(request.dialect), self.redactor(session.id)
         items = [dialect.write(message) for message in request.messages]
         masked = tuple(dialect.read(item) for item in redactor.redact_messages(items))
@@ -296,7 +296,7 @@ def _make_recorder(clock: Callable[[], datetime] | None) -> Recorder:
     return Recorder(clock, Ids(timestamp(clock())))
 
 
-def _make_exporters(config: CompactConfig, given: Iterable[Given]) -> list[Exporter]:
+def _make_exporters(config: CompactConfig, given: Iterable[ExporterLike]) -> list[Exporter]:
     """The exporters of the configuration and those of the host, each with a unique name."""
     named = [open_exporter(name, config.tracing) for name in dict.fromkeys(config.tracing.exporters)]
     found = [each for each in named if each is not None] + [as_exporter(each) for each in given]

@@ -62,7 +62,7 @@ class Session:
 class SessionCache:
     """Sessions by name; thread-safe. Beyond `most` sessions, the least recently used ones are forgotten.
 
-    A forgotten session loses nothing: its state lies in the archive, and its next call loads it. A session with a run is
+    A forgotten session loses nothing, because its next call loads its state from the archive. A session with a run is
     not forgotten.
     """
 
@@ -93,7 +93,7 @@ class SessionCache:
             self.sent_tokens += tokens
             if repeats:
                 self.repeated_tokens += session.sent_tokens
-        # The copy of the host's list belongs to us; any other list is the host's now.
+        # The copy of the host's list is ours. Any other list now belongs to the host.
         session.sent = session.given if messages is session.given else list(messages)
         session.sent_tokens = tokens
 

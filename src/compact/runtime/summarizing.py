@@ -82,7 +82,7 @@ class Writers:
         meter: Meter,
         run: Run,
     ) -> str | Reply:
-        """Ask the host's summarizer or the configured model. A coroutine runs on the caller's loop, or one of its own.
+        """Ask the host's summarizer or the configured model. A coroutine runs on the caller's loop, or on a new one.
 
         Raises:
             TimeoutError: it took too long. A coroutine is cancelled; a thread that hangs is left behind.
@@ -180,7 +180,7 @@ class Breaker:
 def _start(
     work: Callable[[], Awaitable[str | Reply]], loop: asyncio.AbstractEventLoop | None
 ) -> Future[str | Reply]:
-    """Start a coroutine on a loop, or on one of its own in a thread. Cancelling the future cancels the coroutine."""
+    """Start a coroutine on a loop, or on a new one in a thread. Cancelling the future cancels the coroutine."""
     answer: Future[str | Reply] = Future()
 
     async def on_own_loop() -> str | Reply:

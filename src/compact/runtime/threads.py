@@ -192,7 +192,7 @@ def _stop_at_exit() -> None:
 
 
 def _stop_all() -> None:
-    """Let daemons leave C++ extensions: one that is killed inside of them takes the process down with an error."""
+    """Let daemons leave C++ extensions. A thread that is killed inside one crashes the process."""
     _crew.close()
     under_way = list(_stoppable.items())
     for _, stop in under_way:

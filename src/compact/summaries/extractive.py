@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compact.messages.excerpts import fitting_head
-from compact.messages.salience import choose, pieces_of, words_of, worth_of
+from compact.messages.excerpts import choose, fitting_head, pieces_of, words_of, worth_of
 from compact.summaries import strategies
 from compact.summaries.extracting.extractors import EXTRACTORS, Fact
 from compact.summaries.extracting.session_reading import Reading, flat, read

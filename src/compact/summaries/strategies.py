@@ -197,7 +197,7 @@ def _wrong_in(strategy: Any) -> Iterator[tuple[str, str]]:
             yield f"has a section {section.heading!r:.60} {what}", hint
     headings = strategy.headings
     if len(set(headings)) < len(headings):
-        yield f"has a heading twice: {', '.join(headings)}", "Give each section a heading of its own"
+        yield f"has a heading twice: {', '.join(headings)}", "Give each section its own heading"
     required = strategy.required
     if not isinstance(required, tuple) or not all(isinstance(words, str) for words in required):
         yield f"requires {required!r:.80}, which is not a tuple of strings", 'Write ("First words", )'
@@ -227,4 +227,4 @@ def _wrong_in_section(section: Any) -> Iterator[tuple[str, str]]:
         if not isinstance(name, str) or name not in (*EXTRACTORS, DETAILS):
             yield f"that names the extractor {name!r:.60}", f"Name one of {choices}"
     if DETAILS in names and len(names) > 1:
-        yield f"that mixes {DETAILS!r} with other extractors", "It takes a section of its own"
+        yield f"that mixes {DETAILS!r} with other extractors", "It needs its own section"

@@ -1,8 +1,7 @@
-"""One exporter and the worker that feeds it, so that a slow one delays nobody.
+"""One exporter and the worker that feeds it, so that a slow exporter delays nobody.
 
-What waits is bounded. An exporter that resumes loses nothing by that: events that found no room are read again from the
-session's log when it gets there, and so are those that a process left behind that crashed. From any other they are dropped,
-counted one by one, and reported.
+The queue is bounded. An exporter that resumes loses nothing: events that found no room, and events that a crashed process
+left behind, are read again from the session's log. For any other exporter they are dropped, counted and reported.
 """
 
 from __future__ import annotations
@@ -19,43 +18,43 @@ from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
 from compact.errors import CompactError
-from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 log = logging.getLogger("compact")
 
 _LINGER_S = 1.0
-"""So long a worker without work waits for more. A follower that nobody uses any more has no thread."""
+"""How long an idle worker keeps its thread."""
 _REPORT_S = 1.0
-"""Drops, and failures of an exporter, are reported at most this often."""
+"""Shortest interval between two reports of drops, or of failures of an exporter."""
 _CURSOR_S = 5.0
-"""How often it is written down how far an exporter came. After a crash, this much is sent twice."""
+"""Interval at which the cursor of an exporter is saved. After a crash, the events of this time are sent twice."""
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 2.0
 _AT_EXIT_S = 2.0
 
 
 class Log(Protocol):
-    """The events of all sessions, as they lie in the archive. Raises CompactError when it does not answer."""
+    """The events of all sessions in the archive. Every method raises CompactError if the archive does not answer."""
 
     def lines(self, session_id: str) -> list[bytes]:
-        """All lines of a session, in order."""
+        """Return all lines of a session, in order."""
         ...
 
     def cursor(self, session_id: str, exporter: str) -> str | None:
-        """The last event that an exporter got, by its span, empty before the first; None when that is not known."""
+        """Return the span id of the last event that an exporter got: empty before the first, None if unknown."""
         ...
 
     def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
-        """Remembers the last event that an exporter got."""
+        """Remember the last event that an exporter got."""
         ...
 
 
 Report: TypeAlias = Callable[[str, str, int, int], None]
-"""Told of drops: the session, the exporter, how many since the last report, how many in all."""
+"""Called with the session, the exporter, the number of drops since the last report, and the number of all drops."""
 
 
-class Follower:
-    """Feeds one exporter. `hear` costs its caller an append to a queue; everything else happens on the worker."""
+class ExportWorker:
+    """Feeds one exporter. `enqueue` costs its caller an append to a queue; everything else happens on the worker."""
 
     def __init__(self, exporter: Exporter, limit: int, source: Log, report: Report) -> None:
         self.exporter = exporter
@@ -66,14 +65,15 @@ class Follower:
         self._changed = threading.Condition()
         self._queue: deque[tuple[str, bytes]] = deque()
         self._behind: dict[str, int] = {}
-        """Sessions whose events are read from the log, and how many were heard since that began."""
+        """Sessions whose events are read from the log, each with the number of events that arrived since that began."""
         self._kept: dict[str, list[bytes]] = {}
-        """Lines that were read from the log, and found nobody to take them."""
+        """Lines that were read from the log while the exporter was unavailable."""
         self._last: dict[str, str] = {}
-        """The last event that was dealt with, of each session."""
+        """The span id of the last event of each session that the exporter has dealt with."""
         self._entered: set[str] = set()
+        """Sessions whose cursor was looked up."""
         self._first: dict[str, bytes] = {}
-        """The first line that was heard, of each session that was not entered yet."""
+        """The first line that arrived for each session that was not entered yet."""
         self._unsaved: set[str] = set()
         self._saved_at = time.monotonic()
         self._in_flight = self._reading = 0
@@ -81,14 +81,15 @@ class Follower:
         self._unreported = 0
         self._reported_at = float("-inf")
         self._failures = self._failed_in_a_row = 0
-        self._complaints, self._told_complaints, self._complained_at = 0, 1, 0.0
+        self._unlogged = 0
+        self._logged_at: float | None = None
         self._retry_at = 0.0
         self._saving = False
         self._thread: threading.Thread | None = None
-        _followers.add(self)
+        _workers.add(self)
 
-    def hear(self, session_id: str, data: bytes) -> None:
-        """Takes the lines that were just written to the log of a session."""
+    def enqueue(self, session_id: str, data: bytes) -> None:
+        """Take lines that were just written to the log of a session."""
         lines = data.splitlines()
         with self._changed:
             if lines and self.exporter.resumes and session_id not in self._entered:
@@ -109,7 +110,7 @@ class Follower:
             self.report(session_id, _REPORT_S)
 
     def report(self, session_id: str, at_most_every_s: float = 0.0) -> None:
-        """Reports drops that were not reported yet."""
+        """Report drops that were not reported yet."""
         now = time.monotonic()
         with self._changed:
             count = self._unreported
@@ -120,7 +121,7 @@ class Follower:
         self._report(session_id, self.name, count, total)
 
     def flush(self, timeout_s: float) -> bool:
-        """Waits until everything is delivered; False when that took too long, or it was tried again and failed."""
+        """Wait until everything is delivered. Returns False if that takes too long, or if another attempt fails."""
         give_up = time.monotonic() + timeout_s
         with self._changed:
             seen, self._retry_at = self._failures, 0.0
@@ -135,14 +136,14 @@ class Follower:
             return not self._has_work()
 
     def close(self, timeout_s: float) -> None:
-        """Flushes. What an exporter that does not resume did not get in time is dropped."""
+        """Flush. If the exporter does not resume, events that it did not get in time are dropped."""
         is_empty = self.flush(timeout_s)
-        self._sum_up_complaints()
+        self._log_more_failures()
         if is_empty:
             try:
                 self.exporter.close()
             except Exception as problem:
-                log.debug("the exporter %s did not close: %s", self.name, problem)
+                log.debug("the exporter %s could not be closed: %s", self.name, problem)
             return
         session_id = ""
         with self._changed:
@@ -155,9 +156,9 @@ class Follower:
         self.report(session_id)
 
     def stats(self) -> dict[str, int]:
-        """Events that were delivered, refused by the exporter, dropped for lack of room or time, and that still wait.
+        """Count the events that were delivered, refused by the exporter, dropped for lack of room or time, or still wait.
 
-        What waits is at most the figure given, while it is read from the log.
+        While events are read from the log, `waiting` is an upper bound.
         """
         with self._changed:
             return {
@@ -170,7 +171,7 @@ class Follower:
     # --- the worker
 
     def _start(self) -> None:
-        if self._thread is None or not self._thread.is_alive():  # it is not, after a fork
+        if self._thread is None or not self._thread.is_alive():  # it is dead after a fork
             thread = threading.Thread(target=self._work, name=f"compact-{self.name}", daemon=True)
             try:
                 thread.start()
@@ -181,15 +182,15 @@ class Follower:
     def _work(self) -> None:
         while self._wait_for_work():
             try:
-                self._turn()
+                self._do_next()
             except Unavailable:
-                self._failed()
+                self._schedule_retry()
             except CompactError as problem:
                 log.debug("the log cannot be read for %s: %s", self.name, problem)
-                self._failed()
+                self._schedule_retry()
 
     def _wait_for_work(self) -> bool:
-        """Whether there is more to do; False ends the worker."""
+        """Wait until there is something to do. False ends the worker."""
         with self._changed:
             while True:
                 pause = self._retry_at - time.monotonic()
@@ -201,25 +202,25 @@ class Follower:
                     if not self._unsaved:
                         self._thread = None
                         return False
-                    self._saving = True  # a quiet moment: it is written down how far it came
+                    self._saving = True  # nothing else to do, so save the cursors
 
     def _has_work(self) -> bool:
         return bool(self._queue or self._behind or (self._saving and self._unsaved))
 
-    def _turn(self) -> None:
-        """One piece of work: a session's backlog, the front of the queue, or notes of how far it came."""
+    def _do_next(self) -> None:
+        """Do one piece of work: a session's backlog, the front of the queue, or saving the cursors."""
         if self._behind:
             self._catch_up(next(iter(self._behind)))
         elif self._queue:
-            self._next_batch()
+            self._export_next()
         is_quiet = self._saving and not self._queue and not self._behind
         if self._unsaved and (is_quiet or time.monotonic() - self._saved_at > _CURSOR_S):
-            self._save()
+            self._save_cursors()
 
-    def _next_batch(self) -> None:
+    def _export_next(self) -> None:
         with self._changed:
             session_id = self._queue[0][0]
-            front = islice(self._queue, self._batch())
+            front = islice(self._queue, self._batch_size())
             lines = [line for _, line in takewhile(lambda entry: entry[0] == session_id, front)]
         if self.exporter.resumes and session_id not in self._entered:
             self._enter(session_id)
@@ -232,10 +233,10 @@ class Follower:
             self._changed.notify_all()
 
     def _enter(self, session_id: str) -> None:
-        """A session that another process may have left in the middle: what follows its last event is in the log.
+        """Look up where to begin with a session. Events that another process left undelivered are in the log.
 
-        Where nobody left anything, it is written down at once where this process begins: should the exporter be away all
-        the time, the next process knows what it missed.
+        For a session without a cursor, the start of this process is saved at once. If the exporter stays unavailable,
+        the next process then knows what it missed.
         """
         last = self._log.cursor(session_id, self.name)
         is_new = last is None
@@ -248,21 +249,21 @@ class Follower:
             if not is_new:
                 self._behind.setdefault(session_id, 0)
         if is_new:
-            self._note(session_id)
+            self._save_cursor(session_id)
 
     def _catch_up(self, session_id: str) -> None:
-        """Delivers what the log holds behind the last event that was dealt with."""
+        """Deliver what the log holds after the last event that the exporter has dealt with."""
         if session_id not in self._entered:
             self._enter(session_id)
         with self._changed:
             others = deque(entry for entry in self._queue if entry[0] != session_id)
             self._reading = self._behind[session_id] + len(self._queue) - len(others)
-            self._queue, self._behind[session_id] = others, 0  # what waits is in the log, too
+            self._queue, self._behind[session_id] = others, 0  # the log has these events, too
         kept = self._kept.pop(session_id, None)
         try:
             if kept is None:
                 lines = self._log.lines(session_id)
-                lines = lines[_place_after(lines, self._last.get(session_id)) :]
+                lines = lines[_index_after(lines, self._last.get(session_id)) :]
                 self._reading = len(lines)
             self._offer(session_id, lines if kept is None else kept)
         finally:
@@ -270,7 +271,9 @@ class Follower:
                 self._behind[session_id] += self._reading
                 self._reading = self._in_flight = 0
         with self._changed:
-            if kept is None and not self._behind[session_id]:  # all was read, and nothing was heard meanwhile
+            if (
+                kept is None and not self._behind[session_id]
+            ):  # everything was read, and nothing arrived meanwhile
                 del self._behind[session_id]
                 self._changed.notify_all()
 
@@ -278,27 +281,27 @@ class Follower:
         begin = 0
         try:
             while begin < len(lines):
-                taken = self._export(session_id, lines[begin : begin + self._batch()]).taken
+                taken = self._export(session_id, lines[begin : begin + self._batch_size()]).taken
                 begin += taken
                 self._reading = max(0, self._reading - taken)
         except Unavailable:
             self._kept[session_id] = lines[begin : begin + self._limit]
             raise
 
-    def _batch(self) -> int:
-        """How many events to offer. Who was away a moment ago is asked with one: reading many for nothing costs time."""
+    def _batch_size(self) -> int:
+        """How many events to offer. After a failure only one, because preparing many for nothing costs time."""
         return 1 if self._failed_in_a_row else self.exporter.batch
 
     def _export(self, session_id: str, lines: list[bytes]) -> Sent:
-        events: list[Told] = [json.loads(line) for line in lines]
+        events: list[EventDict] = [json.loads(line) for line in lines]
         with self._changed:
             self._in_flight = len(events)
         try:
             sent = self.exporter.export(events)
         except Unavailable:
             raise
-        except BaseException as problem:  # an exit, too, is only this exporter's: the worker goes on
-            self._complain(problem, events[0])
+        except BaseException as problem:  # even SystemExit must not end the worker
+            self._log_failure(problem, events[0])
             sent = Sent(len(events), refused=len(events))
         with self._changed:
             self._refused += sent.refused
@@ -310,23 +313,22 @@ class Follower:
                     self._unsaved.add(session_id)
         return sent
 
-    def _complain(self, problem: BaseException, event: Told) -> None:
-        """Where it failed, the first time; then how often, now and then: one that always fails must not fill a disk."""
-        self._complaints += 1
-        if self._complaints == 1:
+    def _log_failure(self, problem: BaseException, event: EventDict) -> None:
+        """Log the first failure with its traceback and later ones as a count, so that the log file stays small."""
+        if self._logged_at is None:
             log.error("the exporter %s failed on %s", self.name, event.get("name"), exc_info=problem)
-            self._complained_at = time.monotonic()
-        elif time.monotonic() - self._complained_at >= _REPORT_S:
-            self._sum_up_complaints()
+            self._logged_at = time.monotonic()
+            return
+        self._unlogged += 1
+        if time.monotonic() - self._logged_at >= _REPORT_S:
+            self._log_more_failures()
 
-    def _sum_up_complaints(self) -> None:
-        count = self._complaints - self._told_complaints
-        if count > 0:
-            log.error("the exporter %s failed %s times more", self.name, f"{count:,}")
-            self._told_complaints = self._complaints
-            self._complained_at = time.monotonic()
+    def _log_more_failures(self) -> None:
+        if self._unlogged:
+            log.error("the exporter %s failed %s times more", self.name, f"{self._unlogged:,}")
+            self._unlogged, self._logged_at = 0, time.monotonic()
 
-    def _failed(self) -> None:
+    def _schedule_retry(self) -> None:
         with self._changed:
             pause = min(_FIRST_RETRY_S * 2 ** min(self._failed_in_a_row, 10), _LAST_RETRY_S)
             self._in_flight = 0
@@ -335,46 +337,44 @@ class Follower:
             self._retry_at = time.monotonic() + pause
             self._changed.notify_all()
 
-    def _save(self) -> None:
+    def _save_cursors(self) -> None:
         self._saved_at = time.monotonic()
         for session_id in sorted(self._unsaved):  # only this thread adds to it
-            self._note(session_id)
+            self._save_cursor(session_id)
         with self._changed:
             self._unsaved.clear()
             self._saving = False
             self._changed.notify_all()
 
-    def _note(self, session_id: str) -> None:
+    def _save_cursor(self, session_id: str) -> None:
         try:
             self._log.set_cursor(session_id, self.name, self._last[session_id])
         except CompactError as problem:
-            log.debug("it is not recorded how far %s came: %s", self.name, problem)
+            log.debug("the cursor of %s could not be saved: %s", self.name, problem)
 
 
 def _span_before(lines: list[bytes], first: bytes | None) -> str:
-    """The span of the event that a log holds before a line; empty when there is none."""
-    place = lines.index(first) if first in lines else 0
-    return str(json.loads(lines[place - 1]).get("span_id")) if place else ""
+    """Return the span id of the event before a line of the log, or an empty text if it is the first."""
+    index = lines.index(first) if first in lines else 0
+    return str(json.loads(lines[index - 1]).get("span_id")) if index else ""
 
 
-def _place_after(lines: list[bytes], span_id: str | None) -> int:
-    """The number of the line behind the event with that span; 0 when there is none."""
-    if not span_id:
-        return 0
+def _index_after(lines: list[bytes], span_id: str | None) -> int:
+    """Return the index of the line after the event with that span id, or 0 if the log does not have it."""
     wanted = f'"span_id":"{span_id}"'.encode()
-    for number in range(len(lines) - 1, -1, -1):
-        if wanted in lines[number] and json.loads(lines[number]).get("span_id") == span_id:
-            return number + 1
+    for index in reversed(range(len(lines)) if span_id else ()):
+        if wanted in lines[index] and json.loads(lines[index]).get("span_id") == span_id:
+            return index + 1
     return 0
 
 
-_followers: WeakSet[Follower] = WeakSet()
+_workers: WeakSet[ExportWorker] = WeakSet()
 
 
 @atexit.register
 def _flush_all() -> None:
-    """A process that ends without closing its manager gives exporters a moment."""
+    """Give exporters a moment if a process ends without closing its manager."""
     give_up = time.monotonic() + _AT_EXIT_S
-    for follower in list(_followers):
-        if follower.stats()["waiting"]:
-            follower.flush(max(0.0, give_up - time.monotonic()))
+    for worker in list(_workers):
+        if worker.stats()["waiting"]:
+            worker.flush(max(0.0, give_up - time.monotonic()))

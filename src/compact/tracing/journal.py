@@ -16,8 +16,8 @@ from weakref import WeakSet
 from compact.engine.effects import Emit
 from compact.errors import CompactError
 from compact.events import Event, Recorder
-from compact.tracing.export_worker import Follower
-from compact.tracing.exporters.protocol import Exporter
+from compact.tracing.export_worker import ExportWorker
+from compact.tracing.exporters.exporter import Exporter
 from compact.tracing.log_lines import LOGGED, log_event
 
 log = logging.getLogger("compact")
@@ -28,7 +28,7 @@ Report: TypeAlias = Callable[[str, int], None]
 """Called once the archive takes events again, with a session and how many of its events were dropped."""
 
 _PAUSE_S = 0.005
-"""Events that come close together are written together."""
+"""Events that arrive within this time are written together."""
 _LINGER_S = 1.0
 """How long an idle writer waits for more events. Starting a thread is what costs an agent most."""
 _LAST_S = 0.5
@@ -37,7 +37,7 @@ _AT_EXIT_S = 3.0
 """How long an ending process waits for an archive that does not take its last events."""
 _POLL_S = 0.002
 LIMIT = 10_000
-"""Events that may wait for an archive that hangs. Beyond that the oldest are dropped: nobody waits for tracing."""
+"""Events that may wait for an archive that hangs. Beyond that the oldest are dropped, because no caller waits for tracing."""
 MOST = 5 * LIMIT
 """Events that may wait at all. An archive that works writes a burst in a moment."""
 _BATCH = 1_000
@@ -54,7 +54,7 @@ class _Pending(NamedTuple):
 
 
 class Journal:
-    """Writes events in order, in batches, from a thread of its own that lives while there is something to do.
+    """Writes events in order, in batches, from its own thread, which lives while there is something to do.
 
     An ending process writes its last events first, if the archive takes them.
     """
@@ -63,7 +63,7 @@ class Journal:
         self,
         recorder: Recorder,
         append: Append,
-        followers: Sequence[Follower],
+        workers: Sequence[ExportWorker],
         *,
         report: Report,
         redact: Callable[[str, str], str],
@@ -72,11 +72,11 @@ class Journal:
         self._redact = redact
         self._append = append
         self._report = report
-        self._followers = tuple(followers)
-        self._noticing = [
-            follower.exporter.noticed
-            for follower in followers
-            if type(follower.exporter).noticed is not Exporter.noticed
+        self._workers = tuple(workers)
+        self._notice = [
+            worker.exporter.notice
+            for worker in workers
+            if type(worker.exporter).notice is not Exporter.notice
         ]
         self._waiting: deque[_Pending] = deque()
         self._starting = threading.Lock()
@@ -92,7 +92,7 @@ class Journal:
         _journals.add(self)
 
     def emit(self, session_id: str, step: int, emit: Emit) -> None:
-        """Take an event. Costs an append to a list: the record is made when it is written.
+        """Take an event. Costs an append to a list, because the record is made when it is written.
 
         An event without a span takes place now, directly below its session.
         """
@@ -101,8 +101,8 @@ class Journal:
         if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
             log_event(session_id, emit.properties, partial(self._redact, session_id))
         pending = _Pending(session_id, step, emit)
-        for noticed in self._noticing:
-            noticed(self._record(pending))
+        for notice in self._notice:
+            notice(self._record(pending))
         self._waiting.append(pending)
         if not self._wake.is_set():
             self._wake.set()
@@ -115,10 +115,10 @@ class Journal:
         if waiting > LIMIT and (waiting > MOST or self._hangs()):
             self._drop_oldest()
 
-    def heard(self, session_id: str, lines: bytes) -> None:
+    def pass_on(self, session_id: str, lines: bytes) -> None:
         """Pass on event lines that the archive has just written to the exporters."""
-        for follower in self._followers:
-            follower.hear(session_id, lines)
+        for worker in self._workers:
+            worker.enqueue(session_id, lines)
 
     def flush(self) -> None:
         """Write everything that waits. Events that the archive does not take are reported once and given up."""
@@ -135,8 +135,8 @@ class Journal:
         """
         give_up = time.monotonic() + timeout_s
         self._flush_within(timeout_s)
-        for follower in self._followers:
-            follower.close(max(0.0, give_up - time.monotonic()))
+        for worker in self._workers:
+            worker.close(max(0.0, give_up - time.monotonic()))
         self._flush_within(max(_LAST_S, give_up - time.monotonic()))
 
     def _flush_within(self, timeout_s: float) -> None:
@@ -161,7 +161,7 @@ class Journal:
 
     def stats(self) -> dict[str, dict[str, int]]:
         """What became of the events, by exporter."""
-        return {follower.name: follower.stats() for follower in self._followers}
+        return {worker.name: worker.stats() for worker in self._workers}
 
     def _start(self) -> None:
         with self._starting:
@@ -180,7 +180,7 @@ class Journal:
         self.flush()  # what came between the end of the wait and this line
 
     def _take(self) -> list[Event]:
-        """The next events of one session: a log is written in one piece."""
+        """Take the next events of one session, because each write goes to one log."""
         first = self._waiting.popleft()
         batch = [self._record(first)]
         while len(batch) < _BATCH and self._waiting and self._waiting[0].session_id == first.session_id:

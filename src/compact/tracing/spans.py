@@ -1,4 +1,4 @@
-"""Place the events of one run as spans: which lies below which, and how long each took.
+"""Arrange the events of one run as spans: what is nested below what, and how long each took.
 
 A run is one preflight, or one single operation. Its last event is the span of the whole run (`compact.finished`, or the
 decision not to act), and all other events lie below it. Each event takes the time since the one before it, so together
@@ -72,7 +72,7 @@ class Spans:
                 effect = replace(effect, trace=below)
             answer = serve(effect)
             if isinstance(effect, Begin):
-                self._mark = self._recorder.clock()  # storing the transcript has an event of its own
+                self._mark = self._recorder.clock()  # storing the transcript has its own event
             if isinstance(effect, Commit):
                 held, self._held = self._held, []
                 for change in held if answer else ():

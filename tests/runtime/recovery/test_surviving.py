@@ -22,8 +22,8 @@ from compact import CompactConfig, CompactError, CompactManager
 from compact.checks import violations
 from compact.errors import ContextOverflow, WindowTooSmall
 from compact.runtime.overflow import Overflow
+from compact.runtime.overflow.evidence import input_tokens
 from compact.runtime.overflow.learning import LearnedWindows
-from compact.runtime.overflow.surviving import input_tokens
 from compact.testing import FailingArchive, ScriptedSummarizer
 from compact.windows import Window
 

@@ -18,8 +18,8 @@ from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.events import Failure, Started, SummaryCreated
-from compact.tracing.exporters import Sent, Unavailable
-from compact.tracing.exporters.ariadne import AriadneExporter, from_settings
+from compact.tracing.exporters import Sent, Unavailable, open_exporter
+from compact.tracing.exporters.ariadne import AriadneExporter
 
 make = event_maker(lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -176,7 +176,8 @@ def test_without_a_timeout_of_ones_own_it_is_two_seconds(monkeypatch: pytest.Mon
         raise TimeoutError("timed out")
 
     monkeypatch.setattr("http.client.HTTPConnection", silent)
-    for exporter in (AriadneExporter(), from_settings(CompactConfig().tracing)):
+    for exporter in (AriadneExporter(), open_exporter("ariadne", CompactConfig().tracing)):
+        assert exporter is not None
         with pytest.raises(Unavailable, match="timed out"):
             exporter.export(told(1))
     assert asked == [2.0, 2.0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compact.errors import ConfigError
 from compact.messages.excerpts import safe_cut
-from compact.messages.markers import RECALL_OPENS
+from compact.messages.message import RECALL_OPENS
 from compact.redaction import MASK
 
 FRAME_CHARS = 1500

@@ -79,7 +79,7 @@ class BackendStore(MemoryStore):
         if self._owner not in (None, folder):
             raise ArchiveError(
                 f"the conversations of {self._owner} are in this backend; those of {folder} would replace them",
-                hint="Give every session a backend of its own",
+                hint="Give every session its own backend",
                 key=folder,
                 reason="taken",
             )

@@ -21,7 +21,7 @@ import stat
 import time
 from contextlib import suppress
 
-from compact.archive.stores import owners
+from compact.archive import keys
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 # Without O_NONBLOCK, opening a pipe that somebody put there would wait forever.
@@ -49,7 +49,7 @@ def write_new(folder: int, name: str, data: bytes) -> None:
 
 def create(folder: int, name: str, data: bytes) -> bool:
     """Write a record under its final name, durable on return. Returns False if the name is taken."""
-    hidden = f".tmp-{owners.unique_id()}"
+    hidden = f".tmp-{keys.unique_id()}"
     write_new(folder, hidden, data)
     try:
         won = give_name(folder, hidden, name)
@@ -87,7 +87,7 @@ def publish(folder: int, hidden: str, name: str) -> None:
 
 def replace(folder: int, name: str, data: bytes) -> None:
     """Replace a record by a new one atomically."""
-    hidden = f".tmp-{owners.unique_id()}"
+    hidden = f".tmp-{keys.unique_id()}"
     write_new(folder, hidden, data)
     try:
         os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -138,7 +138,7 @@ def read(folder: int, name: str) -> bytes | None:
 
 
 def sync(folder: int, name: str) -> None:
-    """Make an existing file and its name durable, whoever wrote it."""
+    """Make an existing file and its name durable, no matter which process wrote it."""
     try:
         file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
     except FileNotFoundError:

@@ -5,7 +5,7 @@ An object has one name, so publishing is a copy made by the server. After any er
 is identical, it was stored and only the answer was lost.
 
 Every request ends within its limit: `timeout_s` for what an agent waits for (events, outputs, listings), `step_timeout_s`
-for the files of a step. The requests of one operation share its limit (see `compact.archive.stores.deadlines`).
+for the files of a step. The requests of one operation share its limit (see `port.Operation`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from compact.archive import keys
 from compact.archive.records import Recent, Record, digest
-from compact.archive.stores import deadlines
-from compact.archive.stores.port import Appended, Blob, Created
+from compact.archive.stores.loop_thread import LoopThread
+from compact.archive.stores.port import Appended, Blob, Created, current_operation
 from compact.errors import ArchiveError, ConfigError, MissingExtra
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class ObjectStore:
         self._url = url
         self._timeout_s = timeout_s
         self._step_timeout_s = step_timeout_s
-        self._thread = deadlines.LoopThread()
+        self._thread = LoopThread()
         self._next_segment: Recent[int] = Recent()
 
     def stage(self, key: str, record: Record) -> None:
@@ -251,7 +251,7 @@ class ObjectStore:
 
     def _left(self, limit: float) -> float:
         """Return the limit of a request, or what its operation has left if that is less."""
-        operation = deadlines.current()
+        operation = current_operation()
         if operation is None:
             return limit
         whole = self._timeout_s if operation.kind == "quick" else self._step_timeout_s
@@ -269,7 +269,7 @@ class ObjectStore:
     def _call(self, key: str, action: str, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         exceptions = self._obstore.exceptions
         limit = self._left(limit)
-        operation = deadlines.current()
+        operation = current_operation()
 
         async def request() -> Any:
             return await work()
@@ -318,7 +318,7 @@ def _first_line(problem: Exception) -> str:
 
 
 def _profile() -> dict[str, Any]:
-    """Return the credentials of a named profile, which the client cannot read by itself."""
+    """Return the credentials of a named profile, which the client itself cannot read."""
     if "AWS_PROFILE" not in os.environ:
         return {}
     try:

@@ -1,11 +1,14 @@
-"""The port that every store implements: bytes under keys, nothing more.
+"""The port that every store implements: bytes under keys, nothing more, and the operation that its requests are part of.
 
 Everything that turns a store into an archive (redaction, steps, events, restoring) is written once, above the port.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
@@ -98,3 +101,61 @@ class Spooling(Protocol):
 
     def local_blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """Like `Store.blobs`, but only for records that wait on this machine. Needs no network."""
+
+
+class Operation:
+    """Requests that share one time limit: "quick" while an agent waits for it, "step" for everything that makes a step.
+
+    A store that waits for a network limits each request, and all requests of one call of the archive by one limit more: the
+    operation adds up how long they were waited for, and the store gives each request only what is left. Only waiting
+    counts, so redacting a large text uses up none of the store's time.
+
+    May be entered more than once, because `begin` and `commit` of a step are one operation.
+    """
+
+    def __init__(self, kind: Literal["quick", "step"]) -> None:
+        self.kind = kind
+        self._waited_s = 0.0
+        self._share = 1.0
+
+    def left(self, limit_s: float) -> float:
+        """Return what is left of a limit, in seconds; 0 or less once it is used up."""
+        return limit_s * self._share - self._waited_s
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Make requests inside part of this operation, or of the outer one if an operation is already under way."""
+        if _current.get() is not None:
+            yield
+            return
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time spent inside."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waited_s += time.monotonic() - began
+
+    @contextmanager
+    def sharing(self, part: float) -> Iterator[None]:
+        """Let requests inside use only a part of the limit, so that the rest is left for what follows."""
+        self._share = part
+        try:
+            yield
+        finally:
+            self._share = 1.0
+
+
+_current: ContextVar[Operation | None] = ContextVar("compact_archive_operation", default=None)
+
+
+def current_operation() -> Operation | None:
+    """Return the operation that this code runs in."""
+    return _current.get()

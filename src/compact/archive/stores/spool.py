@@ -22,7 +22,6 @@ from pathlib import Path
 
 from compact.archive import keys
 from compact.archive.records import Record, trust_stored
-from compact.archive.stores import owners
 from compact.archive.stores.files import FsStore
 from compact.archive.stores.port import Appended, Blob, Created, Store
 from compact.errors import ArchiveError
@@ -66,7 +65,7 @@ class SpooledStore:
 
     def append(self, log: str, record: Record) -> Appended:
         """See `Store.append`. Events may be "spooled"."""
-        key = f"{log.removesuffix('.jsonl')}/new-{owners.unique_id()}.jsonl"
+        key = f"{log.removesuffix('.jsonl')}/new-{keys.unique_id()}.jsonl"
         if not self._is_resting():
             try:
                 return self.remote.append(log, record)
@@ -110,7 +109,7 @@ class SpooledStore:
         for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
         if for_agent and self._is_resting():
             raise ArchiveError(
-                f"could not list {folder}/{prefix}: the object store failed a moment ago",
+                f"could not list {folder}/{prefix}: the object store has just failed",
                 hint=f"It is tried again within {self._retry_s:g} s",
                 key=folder,
                 reason="resting",
@@ -139,7 +138,7 @@ class SpooledStore:
         self.remote.delete(paths)
 
     def address(self, key: str) -> str:
-        """Return where a record lies once it has been sent."""
+        """Return the key of a record once it has been sent."""
         return self.remote.address(key)
 
     def close(self) -> None:
@@ -219,7 +218,7 @@ class SpooledStore:
     def _sweep(self) -> None:
         for folder in self.local.folders():
             left = [blob.key for blob in self.local.blobs(folder) if blob.hidden]
-            self.local.delete(key for key in left if (by := owners.attempt_in(key)) and owners.is_gone(by))
+            self.local.delete(key for key in left if (by := keys.attempt_in(key)) and keys.is_gone(by))
 
     @contextmanager
     def drain_lock(self) -> Iterator[bool]:

@@ -19,7 +19,7 @@ from compact.messages.cues import CONSTRAINT
 from compact.messages.dialects import Dialect
 from compact.messages.excerpts import fitting_head, head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.messages.markers import SUMMARY_OPENS
+from compact.messages.message import SUMMARY_OPENS
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
@@ -44,7 +44,7 @@ _SHOWN_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The text of a summary, as it may stand in a context. The fields are those of `Fold`."""
+    """The text of a summary for the context. The fields are those of `Fold`."""
 
     text: str
     writer: Literal["configured", "extractive", "none"]
@@ -145,7 +145,7 @@ def _defuse(text: str) -> str:
 
 
 def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
-    """Verify a reply against the room that there is. A retry asks for less, but whatever fits is accepted."""
+    """Verify a reply against the available room. A retry asks for less, but whatever fits is accepted."""
     expected = Expected(
         source=SourceText.of(request.messages, request.previous),
         limit=request.max_tokens,
@@ -224,7 +224,7 @@ def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
 def instructions_in(summary: str) -> list[str]:
     """The user's instructions that one of our summaries carries."""
     found: list[str] = []
-    # Only right behind the opening marker: anywhere else, somebody else wrote the heading.
+    # Only directly after the opening marker, because anywhere else the heading may be quoted text.
     for opened in _OPENED.finditer(summary):
         first = len(found)
         for line in summary[opened.end() :].splitlines():

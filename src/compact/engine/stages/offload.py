@@ -11,11 +11,11 @@ from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
+from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
 
 
 class Offloaded(NamedTuple):
-    """Where a text lies in the archive, and what stands for it in the context."""
+    """Where a text is in the archive, and what replaces it in the context."""
 
     path: str
     pointer: str
@@ -49,14 +49,14 @@ def offload_row(row: Row, desk: Desk, names: Mapping[str, str]) -> Asking[Row]:
 
 
 def is_large(text: str, desk: Desk) -> bool:
-    """Whether a result belongs into the archive: it has too many tokens and does not come from the archive itself."""
+    """Whether a result belongs in the archive: it has too many tokens and does not itself come from there."""
     if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recall_output(text):
         return False
     return desk.count_text(text) > desk.large_result_tokens
 
 
 def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Offloaded]:
-    """Store a text. The text itself stands for it if that is shorter than a pointer."""
+    """Store a text. If the text is shorter than a pointer, it stays in the context as it is."""
     path = yield Store(text, tool_name, tool_call_id)
     shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
     tokens = desk.count_text(text)

@@ -15,8 +15,8 @@ from compact.engine.effects import Asking, Emit, Store
 from compact.engine.plan import doomed, reducible
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.messages.markers import POINTER_OPENS, is_pointer, is_recall_output
-from compact.messages.salience import Piece, choose, number_lines, pieces_of, read_numbered, words_of
+from compact.messages.excerpts import Piece, choose, number_lines, pieces_of, read_numbered, words_of
+from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
 from compact.messages.units import Unit
 
 BULKY_TOKENS = 80
@@ -65,7 +65,7 @@ class _Bulk:
 
 @dataclass(frozen=True, slots=True)
 class _Reduced:
-    """A text that lies in the archive, and what of it may stay: its masked form, or the lines of its earlier excerpt."""
+    """A text in the archive, and the part of it that may stay: its masked form, or the lines of its earlier excerpt."""
 
     bulk: _Bulk
     path: str

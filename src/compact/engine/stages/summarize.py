@@ -13,7 +13,7 @@ from compact.engine.effects import Asking, Emit
 from compact.engine.plan import choose_folded, rows_of, spare, summary_room
 from compact.engine.stages.fold import fold
 from compact.events import SummaryCreated
-from compact.messages.markers import text_hash
+from compact.messages.message import text_hash
 from compact.messages.units import run_between_users
 
 

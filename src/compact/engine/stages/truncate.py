@@ -14,7 +14,7 @@ from compact.engine.plan import rows_of
 from compact.engine.stages.shrink_calls import shrink
 from compact.messages import Message, Part, Text, ToolResult
 from compact.messages.excerpts import head_and_tail
-from compact.messages.markers import POINTER_OPENS
+from compact.messages.message import POINTER_OPENS
 
 _MIN_TOKENS = 40
 """No message is cut below this, because the rest would say nothing."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
-from compact.messages.markers import GAP
 from compact.messages.message import (
+    GAP,
     Image,
     Message,
     Opaque,

@@ -126,7 +126,7 @@ def _group_stems(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
     """The words that names contain, in one group per set of patterns. An empty group means any name."""
     found = [rule.keywords or _find_leading_word(rule.pattern) for rule in rules]
     words = sorted({word.lower() for group in found for word in group})
-    # Non-ASCII names get patterns of their own, because RE2 is slower on the real characters.
+    # Non-ASCII names get separate patterns, because RE2 is slower on the real characters.
     groups = (tuple(w for w in words if w.isascii()), tuple(w for w in words if not w.isascii()))
     return [group for group in groups if group] if all(found) else [()]
 

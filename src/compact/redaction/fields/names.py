@@ -1,4 +1,4 @@
-"""Names of fields: which rule a name falls under.
+"""Names of fields: which rule a value falls under by its name.
 
 A name is compared in normalized form: `dbPassword`, `DB-PASSWORD` and `db.password` are all `db_password`.
 """
@@ -6,8 +6,9 @@ A name is compared in normalized form: `dbPassword`, `DB-PASSWORD` and `db.passw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from compact.redaction.rules.rule import Rule
 from compact.redaction.rules.validators import KINDS
@@ -27,6 +28,10 @@ _INNOCENT = re.compile(
     r"pos|position|budget|estimate|cost|price|rate|window)s?$|"
     r"(?:^|_)(?:no|bypass|first|second|two|multi|single)_pass$|public_?key"
 )
+_LABELS = ("name", "Name", "key", "Key", "id", "field", "variable")
+_LABELLED = frozenset({"value", "Value", "val"})
+_SCHEMA_WORDS = frozenset({"$ref", "anyOf", "oneOf", "allOf", "properties", "enum"})
+_SCHEMA_TYPES = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 
 
 class FieldNames:
@@ -60,3 +65,25 @@ def normalize_name(name: str) -> str:
 def is_innocent(name: str) -> bool:
     """Whether a normalized name only looks like a secret's: `primary_key`, `next_page_token`, `eos_token`."""
     return _INNOCENT.search(name) is not None
+
+
+def rule_in_object(name: Any, siblings: Mapping[Any, Any], field_names: FieldNames) -> Rule | None:
+    """The rule of a value in an object, by its own name or by a label beside it.
+
+    A label is a name that is a value too: `{"name": "DB_PASSWORD", "value": "..."}`.
+    """
+    rule = field_names.rule_for(name) if isinstance(name, str) else None
+    if rule is not None or name not in _LABELLED:
+        return rule
+    for label in _LABELS:
+        said = siblings.get(label)
+        rule = field_names.rule_for(said) if isinstance(said, str) else None
+        if rule is not None:
+            return rule
+    return None
+
+
+def is_schema(data: Mapping[Any, Any]) -> bool:
+    """Whether an object describes a field (JSON Schema) and so holds no value of it."""
+    kind = data.get("type")
+    return (isinstance(kind, str) and kind in _SCHEMA_TYPES) or any(word in data for word in _SCHEMA_WORDS)

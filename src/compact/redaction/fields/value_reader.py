@@ -111,7 +111,7 @@ def read_block(text: str, position: int) -> Value | None:
 
 
 def find_end(text: str, value: Value, *, phrase: bool) -> int:
-    """Find where a secret value really ends. Reading stops early, so that values that are no secrets cost little.
+    """Find where a secret value really ends. Reading stops early, so that values that are not secrets cost little.
 
     Args:
         text: the text.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 MASK = "<REDACTED>"
@@ -56,16 +56,3 @@ Judge: TypeAlias = Callable[[Candidate], Bounds]
 """Returns what to mask of a candidate, which may be more or less than the match, or None to leave it alone."""
 Find: TypeAlias = Callable[[Candidate], "Finding | None"]
 """A judge that also names the rule and its replacement."""
-
-
-def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """Join findings that touch or overlap. They must be sorted by start."""
-    joined: list[Finding] = []
-    for finding in findings:
-        if joined and finding.start <= joined[-1].end:
-            last = joined[-1]
-            mask = last.replacement if last.replacement == finding.replacement else MASK
-            joined[-1] = Finding(last.start, max(last.end, finding.end), last.rule, mask)
-        else:
-            joined.append(finding)
-    return joined

@@ -1,4 +1,4 @@
-"""Patterns run on RE2 only, so that time grows linearly with the text, whoever wrote the pattern."""
+"""Patterns run on RE2 only, so that matching time is linear in the length of the text for any pattern."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Is this error a context overflow, and what does it say about the window? Pure; no SDK is imported.
 
-    layers     an error and what it was raised from, outermost first (evidence.py)
+    layers     an error and its causes, outermost first (evidence.py)
     names      codes, types and class names: `context_length_exceeded`, `ContextWindowExceededError` (wording.py)
     wording    sentences that say that a prompt does not fit, in any provider's words (compact.errors)
     numbers    which number in them is the limit and which the request (numbers.py)
 
-The outermost layer that says anything decides: a disconnect that was raised from an overflow is a disconnect.
+The outermost layer with a verdict decides. A disconnect that was raised from an overflow is a disconnect.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["Overflow", "recognise", "recognise_reply"]
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """A provider refused a request as too long. Numbers are its own tokens; None: it did not say."""
+    """A provider refused a request as too long. Numbers are the provider's tokens; None if it did not say."""
 
     limit: int | None
-    """What it takes at most, input and output together where it counts them together."""
+    """The most that it accepts: input alone, or input and output if it counts them together."""
     requested: int | None
     """What the request would have taken, output included where the provider counts it."""
     output: int | None
-    """The part of `requested` that was reserved for the reply; of a reply that was cut, what it took."""
+    """The part of `requested` that was reserved for the reply. For a reply that was cut, its length."""
     message: str
-    """What it said, in one line."""
+    """The provider's message, in one line."""
     in_reply: bool = False
-    """The request was taken, and its reply ran into the end of the window: it is there, and not whole."""
+    """The request was accepted, but its reply reached the end of the window and is incomplete."""
 
     @property
     def input(self) -> int | None:
@@ -42,15 +42,15 @@ class Overflow:
 
     @property
     def is_output_alone(self) -> bool:
-        """Whether the reply's reservation does not fit even without any message: nothing that is sent can help."""
+        """Whether the reply's share exceeds the limit even without any message, so that no smaller request can help."""
         return self.limit is not None and self.output is not None and self.output >= self.limit
 
 
 def recognise(problem: Any) -> Overflow | None:
-    """The overflow that an exception, a response, an error body or an error's text reports; None: it is another error.
+    """Return the overflow that an exception, a response, an error body or an error's text reports; None for other errors.
 
-    Rate limits and quotas, an output limit that is too large by itself, timeouts, refused parameters and every error of
-    compact's own are other errors.
+    Other errors are rate limits and quotas, an output limit that alone is too large, timeouts, refused parameters, and
+    every error that compact itself raises.
     """
     if isinstance(problem, CompactError):
         return None
@@ -62,9 +62,9 @@ def recognise(problem: Any) -> Overflow | None:
 
 
 def recognise_reply(reply: Any) -> Overflow | None:
-    """The overflow that a reply reports instead of an answer, or that cut it; None for every other reply.
+    """Return the overflow that a reply reports instead of an answer, or that cut it; None for every other reply.
 
-    A reply that was cut at its own limit (`max_tokens`) is an answer: a smaller request would not make it longer.
+    A reply that was cut at its own limit (`max_tokens`) is an answer, because a smaller request would not make it longer.
     """
     reported = evidence.reported_error(reply)
     if reported is not None:
@@ -76,7 +76,7 @@ def recognise_reply(reply: Any) -> Overflow | None:
 
 
 def _verdict(layer: Evidence) -> bool | None:
-    """True: an overflow. False: clearly another error. None: this layer does not say."""
+    """Return True for an overflow, False for clearly another error, and None if this layer does not say."""
     text = layer.text
     if any(map(wording.names_another_error, layer.names)):
         return False
@@ -87,7 +87,7 @@ def _verdict(layer: Evidence) -> bool | None:
         return False
     if says_overflow(text):
         found = numbers.read(text)
-        # A reply longer than the window fits no window: what was sent is not the problem.
+        # A reply longer than the window never fits, so the request is not the problem.
         return not (found.limit and found.output and found.output >= found.limit)
     return True if wording.TOO_LARGE_STATUS in layer.statuses else None
 
@@ -99,6 +99,6 @@ def _overflow(layer: Evidence) -> Overflow:
 
 
 def _headline(layer: Evidence) -> str:
-    """The shortest text that says it: an exception's own text repeats the body's, with more around it."""
+    """Return the shortest text that says it. The text of an exception repeats that of the body, with more around it."""
     telling = [text for text in layer.texts if says_overflow(text)] or layer.texts or [*layer.names]
     return " ".join(min(telling, key=len, default="").split())[:500].rstrip(". ")

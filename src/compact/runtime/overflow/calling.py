@@ -1,4 +1,4 @@
-"""One model call of a host: what `surviving` asks for, done with a manager's parts."""
+"""One model call of a host: carry out what `surviving` asks for with the parts of a manager."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from compact.engine.line import Call
 from compact.events import Recovery
 from compact.messages import hygiene
 from compact.runtime.models import Models, rules_for
+from compact.runtime.overflow.evidence import input_tokens
 from compact.runtime.overflow.surviving import (
     Learn,
     Learned,
@@ -21,7 +22,6 @@ from compact.runtime.overflow.surviving import (
     Request,
     Send,
     Tell,
-    input_tokens,
     is_coroutine_function,
     surviving,
 )
@@ -39,7 +39,7 @@ class ModelCalling:
     session: Session
     call: Call
     model: str | None
-    """None: the configured one."""
+    """None means the configured model."""
     model_call: ModelCall
     models: Models
     emit: Callable[[Recovery], None]
@@ -152,6 +152,6 @@ class ModelCalling:
 
 @dataclass(frozen=True, slots=True)
 class _Stopped:
-    """A `StopIteration` of the model call. Neither a generator nor a future may carry it as an exception."""
+    """A `StopIteration` from the model call. Neither a generator nor a future can carry it as an exception."""
 
     problem: StopIteration

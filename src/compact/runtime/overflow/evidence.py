@@ -1,4 +1,4 @@
-"""What an error says of itself, gathered from wherever SDKs put it: class, status, code, message, body, response."""
+"""What errors and replies say, gathered from wherever SDKs put it: class, status, code, message, body, response, usage."""
 
 from __future__ import annotations
 
@@ -14,25 +14,16 @@ _MAX_TEXT = 20_000
 _MAX_DEPTH = 16
 _MAX_LAYERS = 12
 _MAX_OBJECTS = 200
-"""An object that answers every attribute with another one, as mocks do, has no end."""
+"""Objects such as mocks answer every attribute with another object, without end."""
 
 _NAME_KEYS = frozenset(
     (
-        "code",
-        "type",
-        "status",
-        "reason",
-        "error_type",
-        "errortype",
-        "error_code",
-        "errorcode",
-        "name",
-        "__type",
+        "code", "type", "status", "reason", "error_type", "errortype", "error_code", "errorcode", "name", "__type",
     )
-)
+)  # fmt: skip
 _STATUS_KEYS = frozenset(("code", "status", "status_code", "statuscode", "http_status", "httpstatuscode"))
 _TELLING_KEYS = frozenset(
-    # Where errors keep what happened. What was sent is not among them: a conversation may quote an old overflow.
+    # Where errors say what happened. The request itself is excluded, because a conversation may quote an old overflow.
     (
         "message", "msg", "detail", "details", "error", "errors", "error_message", "errormessage", "raw", "metadata",
         "body", "description", "title", "innererror", "inner_error", "cause", "responsemetadata", "error_msg", "reason",
@@ -45,12 +36,12 @@ _ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status",
 _WRAPPED = ("original_exception", "inner_exception")
 _STATUSES = range(100, 600)
 _ODD_ESCAPE = re.compile(r"\\(?![\\'\"nrtxuU])")
-"""Python would warn of such a backslash."""
+"""A backslash that Python would warn about."""
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What one error says, without what it was raised from."""
+    """What one error says, without its causes."""
 
     texts: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
@@ -59,18 +50,18 @@ class Evidence:
     limit: int | None = None
     requested: int | None = None
     seen: dict[int, Any] = field(default_factory=dict)
-    """The objects that were asked, by identity; kept, so that no identity is used twice."""
+    """Objects that were read, by identity. They are kept alive so that no identity is reused."""
 
     @property
     def text(self) -> str:
-        """Everything that was said, each text once."""
+        """All texts, each once."""
         return " ;\n".join(dict.fromkeys(self.texts))
 
 
 def layers(problem: Any) -> Iterator[Evidence]:
-    """The evidence of an error and of what it was explicitly raised from, outermost first.
+    """Yield the evidence of an error and of its explicit causes, outermost first.
 
-    What merely was being handled at the time (`__context__`) may be unrelated, and is not looked at.
+    An exception that was merely being handled at the time (`__context__`) may be unrelated, so it is ignored.
     """
     waiting, seen = [problem], set[int]()
     while waiting and len(seen) < _MAX_LAYERS:
@@ -87,21 +78,21 @@ def layers(problem: Any) -> Iterator[Evidence]:
 
 
 def reported_error(reply: Any) -> Any:
-    """The error that stands in a reply where an answer should: a body with `error`, a failed choice, a refused response."""
+    """Return the error that a reply carries instead of an answer: a body with `error`, a failed choice, a refused response."""
     if isinstance(reply, list | tuple) and reply and isinstance(reply[0], Mapping):
-        reply = reply[0]  # Google's REST wraps its errors so
+        reply = reply[0]  # Google's REST API wraps its errors in a list
     if isinstance(reply, str | bytes) or reply is None:
         return None
     status = _attribute(reply, "status_code")
     if isinstance(status, int) and status >= 400:
         return reply
-    if _tells(error := _part(reply, "error")):
+    if _is_error(error := _part(reply, "error")):
         return error
     if "error" in (_part(reply, "object"), _part(reply, "type")) or _is_aws_error(reply):
         return reply
     choices = _part(reply, "choices")
     for choice in choices if isinstance(choices, list | tuple) else ():
-        if _tells(failed := _part(choice, "error")):
+        if _is_error(failed := _part(choice, "error")):
             return failed
     if _part(reply, "stop_reason") == "error" or _part(reply, "stopReason") == "error":
         return _part(reply, "error_message") or _part(reply, "errorMessage") or _part(reply, "content")
@@ -109,28 +100,47 @@ def reported_error(reply: Any) -> Any:
 
 
 def stop_reasons(reply: Any) -> set[str]:
-    """Why a reply ended, in its provider's words."""
+    """Return why a reply ended, in its provider's words."""
     choices = _part(reply, "choices")
     said = [_part(reply, "stop_reason"), _part(reply, "stopReason")]
-    said += (
-        [_part(choice, "finish_reason") for choice in choices] if isinstance(choices, list | tuple) else []
-    )
+    if isinstance(choices, list | tuple):
+        said += [_part(choice, "finish_reason") for choice in choices]
     return {reason for reason in said if isinstance(reason, str)}
 
 
 def reply_tokens(reply: Any) -> int | None:
-    """What a reply says that it took by itself."""
+    """Return the output tokens that a reply reports."""
     usage = _part(reply, "usage")
     counts = (_part(usage, name) for name in ("output_tokens", "outputTokens", "completion_tokens"))
     return next((count for count in counts if isinstance(count, int)), None)
+
+
+_USAGE = (
+    ("prompt_tokens", ()),
+    ("input_tokens", ("cache_read_input_tokens", "cache_creation_input_tokens")),
+    ("inputTokens", ("cacheReadInputTokens", "cacheWriteInputTokens")),
+    ("prompt_token_count", ()),
+    ("promptTokenCount", ()),
+)
+"""The field with the input tokens, and the fields that must be added: Anthropic and Bedrock count cached tokens separately."""
+
+
+def input_tokens(reply: Any) -> int | None:
+    """Return the input tokens that a reply reports, cached ones included; None if it does not say."""
+    usage = _part(reply, "usage") or _part(reply, "usage_metadata") or _part(reply, "usageMetadata")
+    for total, cached in _USAGE:
+        count = _part(usage, total)
+        if isinstance(count, int) and count > 0:
+            return count + sum(_whole(_part(usage, name)) or 0 for name in cached)
+    return None
 
 
 def _is_aws_error(reply: Any) -> bool:
     return isinstance(reply, Mapping) and isinstance(reply.get("__type"), str)
 
 
-def _tells(error: Any) -> bool:
-    """Whether this is an error, and not an attribute that an object makes up when it is asked."""
+def _is_error(error: Any) -> bool:
+    """Whether this is an error, and not an attribute that an object makes up on access."""
     if isinstance(error, str | bytes | Mapping | list | tuple | BaseException):
         return bool(error)
     own = ("message", "code", "type", "msg", "detail", "model_fields")
@@ -155,10 +165,10 @@ def _gather(value: Any, found: Evidence, depth: int) -> None:
 
 
 def _gather_text(text: str, found: Evidence, depth: int) -> None:
-    """A text, and the body inside it where it is one: gateways quote the provider's answer as a string."""
+    """Gather a text and the body that it may quote. Gateways quote the provider's answer as a string."""
     text = text[:_MAX_TEXT]
     start, stop = text.find("{"), text.rfind("}") + 1
-    quoted = _parsed(text[start:stop]) if 0 <= start < stop else None
+    quoted = _parse(text[start:stop]) if 0 <= start < stop else None
     if quoted is not None:
         _gather(quoted, found, depth + 1)
         text = text[:start] + text[stop:]
@@ -166,8 +176,8 @@ def _gather_text(text: str, found: Evidence, depth: int) -> None:
         found.texts.append(text)
 
 
-def _parsed(text: str) -> Any:
-    """A body as JSON, or as Python shows it in an exception's text; None: only a part of one, to be read as words."""
+def _parse(text: str) -> Any:
+    """Parse a body that is JSON, or a Python literal in an exception's text; None if it is neither, for instance cut off."""
     try:
         return json.loads(text)
     except ValueError:
@@ -200,7 +210,7 @@ def _gather_object(value: Any, found: Evidence, depth: int) -> None:
     found.seen[id(value)] = value
     if isinstance(value, BaseException):
         found.names |= {kind.__name__ for kind in type(value).__mro__ if kind not in _PLAIN_ERRORS}
-        _gather_text(_said(value), found, depth)
+        _gather_text(_text_of(value), found, depth)
     for name in _ATTRIBUTES:
         entry = _attribute(value, name)
         if name in ("message", "body", "response", "error"):
@@ -209,21 +219,21 @@ def _gather_object(value: Any, found: Evidence, depth: int) -> None:
             _gather_entry(name, getattr(entry, "value", entry), found, depth)
     if isinstance(_attribute(value, "status_code"), int):
         for read in ("json", "text"):
-            _gather(_answered(value, read), found, depth + 1)
+            _gather(_read_body(value, read), found, depth + 1)
 
 
 _PLAIN_ERRORS = (object, BaseException, Exception)
 
 
-def _said(problem: BaseException) -> str:
+def _text_of(problem: BaseException) -> str:
     try:
         return str(problem)
-    except Exception:  # an SDK's own __str__ may fail on an odd body
+    except Exception:  # the __str__ of an SDK may fail on an unexpected body
         return ""
 
 
-def _answered(response: Any, name: str) -> Any:
-    """The body of an HTTP response, as far as it was read; asking for an unread stream raises."""
+def _read_body(response: Any, name: str) -> Any:
+    """Return the body of an HTTP response; None if it is a stream that was not read."""
     try:
         entry = getattr(response, name, None)
         answer = entry() if callable(entry) else entry

@@ -1,4 +1,4 @@
-"""Which number in an error is the limit, which the request, which the reply's share: told by the words around it."""
+"""Find the limit, the request and the reply's share among the numbers in an error, by the words around them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compact.errors import plain_wording
 Role: TypeAlias = Literal["limit", "requested", "input", "output"]
 
 _NUMBER = re.compile(
-    # Digits with separators of thousands, or plain, or with a k or M behind; not a part of a name or of an id.
+    # Digits, plain or with thousands separators, optionally followed by k or M; not part of a name or an id.
     r"(?<![\w.#/<-])(?:(?P<grouped>\d{1,3}(?:[,._'\u00a0\u202f]\d{3})+)|(?P<plain>\d+(?:\.\d+)?))(?P<unit> ?[km](?![\w]))?(?![\w%/]|-\d)",
     re.IGNORECASE,
 )
@@ -66,12 +66,12 @@ _SUM = re.compile(r"(?P<input>\d+) ?\+ ?(?P<output>\d+) ?(?:>|=\s*\d+ ?>) ?(?P<l
 _STATUSES = range(400, 600)
 _SENTENCE_START = re.compile(r"(?:^|[.;!?>])\W*$")
 _LEAST_TOKENS = 64
-"""Smaller numbers in such sentences are indexes, counts of messages or the lower end of a range."""
+"""Smaller numbers in such sentences are indexes, message counts or the lower end of a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a text says in tokens."""
+    """What a text says, in tokens."""
 
     limit: int | None = None
     requested: int | None = None
@@ -79,10 +79,10 @@ class Numbers:
 
 
 def read(text: str) -> Numbers:
-    """The numbers of an error's text. What contradicts itself (a request within its limit) is left out."""
+    """Read the numbers in an error's text. Contradictory ones (a request within its limit) are left out."""
     said = plain_wording(text)
     if "maxlength" in said:
-        return Numbers()  # a schema's word: characters
+        return Numbers()  # a JSON Schema keyword, counted in characters
     added = _SUM.search(said.replace(",", ""))
     if added is not None:
         output = int(added["output"])
@@ -95,25 +95,24 @@ def read(text: str) -> Numbers:
         before, after = said[max(end, match.start() - 80) : match.start()], said[match.end() : following]
         end = match.end()
         role, value = _role(before, after[:60]), _value(match)
-        known = any(
-            value in values for values in found.values()
-        )  # errors repeat themselves, and do their sums aloud
+        # Errors repeat numbers and add them up.
+        known = any(value in values for values in found.values())
         if role is None or known or (value in _STATUSES and _SENTENCE_START.search(before)):
             continue
         if role == "limit" and before.endswith("limit (") and "token" not in said:
-            continue  # an error's number in brackets
+            continue  # the number of the error, in brackets
         found[role].append(value)
-    return _settled(found)
+    return _settle(found)
 
 
-def _settled(found: dict[Role, list[int]]) -> Numbers:
+def _settle(found: dict[Role, list[int]]) -> Numbers:
     output = found["output"][0] if found["output"] else None
     parts = sum(found["input"]) + (output or 0) if found["input"] else None
     requested = max(found["requested"], default=parts)
     limits = found["limit"]
     limit = next((value for value in limits if requested is None or value < requested), None)
     if limit is None and limits and requested is not None:
-        # The input alone fits; with the reply's share it does not.
+        # The input alone fits, but not together with the reply's share.
         limit, requested = limits[0], requested + (output or 0)
         if requested <= limit:
             requested = None

@@ -1,10 +1,10 @@
-"""A model call that survives overflow. One generator for threads and event loops, without I/O of its own.
+"""A model call that survives overflow. One generator for threads and event loops, without I/O.
 
     prepare     guard, hygiene, preflight
     send        the host's own call
-    compact     refused as too long: learn the limit, aim lower, send again; a bounded number of times
-    truncate    then as small as it gets, without any model
-    give up     then a `ContextOverflow` that says sizes and what to do
+    compact     if refused as too long: learn the limit, aim lower, send again; a bounded number of times
+    truncate    then make the request as small as possible, without a model
+    give up     finally raise `ContextOverflow`, with the sizes and what to do
 
 Every rung aims below the request that was refused, and a request that was refused is never sent again.
 """
@@ -12,7 +12,7 @@ Every rung aims below the request that was refused, and a request that was refus
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -22,7 +22,7 @@ from compact.runtime.overflow import Overflow, recognise, recognise_reply
 
 Action: TypeAlias = Literal["compact", "truncate"]
 _SHARES_LEFT = (0.1, 0.25, 0.5, 0.7, 0.85, 0.95)
-"""How far the last rung goes down, lowest first. What must stay may be most of a request."""
+"""Sizes that the last rung tries, lowest first. Messages that must stay may be most of a request."""
 
 _MAX_RATIO = 4
 """No tokenizer counts more than this many times what ours does."""
@@ -68,7 +68,7 @@ class Learned:
 
     window: int
     budget: int
-    """What a request may take if everything is kept free that the policy keeps free."""
+    """What a request may take if the reply and the buffer have their share."""
     most: int | None
     """The most that the provider takes at all; None if it did not say."""
 
@@ -90,7 +90,7 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
     """Make the whole call; return the model's reply and the request that it answers. `redact` masks the error at the end.
 
     Raises:
-        ContextOverflow: the provider refused everything down to the smallest request there is.
+        ContextOverflow: the provider refused even the smallest possible request.
         WindowTooSmall: the window that the provider named cannot hold a working session.
     """
     request = yield Prepare()
@@ -118,12 +118,12 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
 
 
 def _is_long_reply(overflow: Overflow, request: Request) -> bool:
-    """Whether a reply filled the window by its own length. It would fill the room that a smaller request leaves, too."""
+    """Whether a reply filled the window by its own length. A smaller request would only make room for a longer reply."""
     return overflow.in_reply and (overflow.output or 0) > request.tokens
 
 
 def _doubt(overflow: Overflow, request: Request) -> Overflow:
-    """Drop a count that no tokenizer gives for this request: an id was taken for it."""
+    """Drop a count that no tokenizer can give for this request. It must be some other number in the error."""
     counted = overflow.input
     if counted is None or counted <= request.tokens * _MAX_RATIO:
         return overflow
@@ -190,7 +190,7 @@ class _Ladder:
         if overflow.requested is not None:
             sent += f", {overflow.requested:,} by its own"
         if overflow.is_output_alone:
-            why = f"the {overflow.output:,} tokens reserved for the reply do not fit the window by themselves"
+            why = f"the {overflow.output:,} tokens reserved for the reply alone do not fit the window"
             hint = "Lower the request's max output tokens, or use a model with a larger context window"
         else:
             why = f"nothing smaller is left to try after {self._attempt} attempts"
@@ -218,41 +218,6 @@ class _Ladder:
 
 def _describe(problem: Exception) -> str:
     return problem.message if isinstance(problem, CompactError) else f"{type(problem).__name__}: {problem}"
-
-
-# --- replies
-
-
-def input_tokens(reply: Any) -> int | None:
-    """What the provider counted for the request, according to its reply; None if the reply does not say.
-
-    Anthropic and Bedrock count what came from their cache apart; the others include it.
-    """
-    usage = _part(reply, "usage") or _part(reply, "usage_metadata") or _part(reply, "usageMetadata")
-    if usage is None:
-        return None
-    for total, cached in _USAGE:
-        count = _part(usage, total)
-        if isinstance(count, int) and count > 0:
-            return count + sum(_whole(_part(usage, name)) for name in cached)
-    return None
-
-
-_USAGE = (
-    ("prompt_tokens", ()),
-    ("input_tokens", ("cache_read_input_tokens", "cache_creation_input_tokens")),
-    ("inputTokens", ("cacheReadInputTokens", "cacheWriteInputTokens")),
-    ("prompt_token_count", ()),
-    ("promptTokenCount", ()),
-)
-
-
-def _part(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
-def _whole(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def is_coroutine_function(function: Any) -> bool:

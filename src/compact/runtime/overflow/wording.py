@@ -13,7 +13,7 @@ TOO_LARGE_STATUS = 413
 OTHER_STATUSES = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 415, 429, 451))
 
 WINDOW_ENDED = frozenset(("model_context_window_exceeded", "model_length"))
-"""Why a reply ended that had no more room in the window: Anthropic, Bedrock and GLM; Mistral."""
+"""Stop reasons of a reply that reached the end of the window: Anthropic, Bedrock and GLM; Mistral."""
 
 # --- names
 
@@ -41,7 +41,7 @@ _OTHER_NAMES = re.compile(
     r"rate.?limit|quota|throttl|too.?many.?requests|time.?out|timed.?out|deadline|connection|disconnect|overloaded|"
     r"unavailable|permission|authenticat|unauthori[sz]ed|forbidden|not.?found|billing|budget.?exceeded|usage.?limit|"
     r"content.?(?:filter|policy)|length.?finish|resource.?exhausted|max.?turns|cancel|"
-    # The host's own mistakes, whatever they quote.
+    # Programming errors of the host, whatever they quote.
     r"^(?:Name|Attribute|Import|Key|Type|Syntax)Error$",
     re.IGNORECASE,
 )
@@ -53,7 +53,7 @@ def names_overflow(name: str) -> bool:
     if words & _NOT_INPUT or not words & _OVER:
         return False
     sent = words & _SENT
-    # `max_tokens` is what the reply may take; that it is exceeded says nothing of the prompt.
+    # `max_tokens` limits the reply. That it is exceeded says nothing about the prompt.
     return bool(sent) and not ("max" in words and sent <= {"token", "tokens"})
 
 
@@ -63,7 +63,7 @@ def names_another_error(name: str) -> bool:
 
 
 def identifiers(text: str) -> list[str]:
-    """The names at the head of a text, as code writes them: further on, a name may be what the error speaks about."""
+    """Return the identifiers at the head of a text. Further on, a name may be what the error is about."""
     return [name for head in _HEAD.finditer(text) for name in _IDENTIFIER.findall(head["names"])]
 
 
@@ -86,6 +86,6 @@ _SMALL_WINDOW = re.compile(r"context window\b.{0,60}\btoo small")
 
 
 def says_another_error(text: str) -> bool:
-    """Whether a sentence speaks of a rate, a quota, time, a refused parameter, or a reply that was cut."""
+    """Whether a sentence is about a rate, a quota, time, a refused parameter, or a reply that was cut."""
     said = plain_wording(text)
     return any(pattern.search(said) for pattern in (_RATE, _TIME, _FINISH, _SMALL_WINDOW, _REFUSED_PARAMETER))

@@ -1,1 +1,1 @@
-"""Checks by code whether a summary may replace the history it stands for."""
+"""Check, without a model, whether a summary may replace the history that it covers."""

@@ -43,7 +43,7 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _LONG_NUMBER = 4
-"""A number with this many digits is a claim by itself; a shorter one only if it is labelled."""
+"""A number with this many digits is a claim on its own; a shorter one only if it is labelled."""
 
 
 def words_of(message: Message) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compact.messages import Message
 from compact.messages.cues import INTENT, TROUBLE
-from compact.messages.markers import is_pointer
+from compact.messages.message import is_pointer
 from compact.summaries.checking.claims import ids_in
 from compact.summaries.checking.verification import gives_orders
 from compact.summaries.extracting.session_reading import flat, read
@@ -51,7 +51,7 @@ def facts_of(messages: Sequence[Message], write_tools: Collection[str]) -> Facts
 
 
 def appendix(facts: Facts, body: str, room: int, count: Callable[[str], int]) -> str:
-    """What `body` does not mention, under a heading of its own; empty if there is nothing, or no room for it."""
+    """What `body` does not mention, under a separate heading; empty if there is nothing, or no room for it."""
     said = " ".join(body.lower().split())
     room -= count(HEADING) + 2
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Checks whether a text may replace the history it stands for, whoever wrote it. Pure.
+"""Check whether a text may replace the history that it covers, regardless of its author. Pure.
 
 A text with a defect is rejected. A sentence that names something the input does not contain is struck; if too many are
 struck, the rest is not trusted either.
@@ -147,7 +147,7 @@ class Expected:
     limit: int
     count: Callable[[str], int]
     sections: tuple[str, ...] | None = None
-    """The headings that were asked for; None if a host's own summarizer wrote it in a form of its own."""
+    """The headings that were asked for; None if a host's summarizer chose its own form."""
     previous: str = ""
     input_tokens: int = 0
 

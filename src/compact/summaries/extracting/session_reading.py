@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.messages.markers import is_pointer
+from compact.messages.message import is_pointer
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[。！？])|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)

@@ -13,7 +13,7 @@ from compact.events import Archival, CallsShrunk, Offload, PrunedMessages
 from compact.messages import Message, dialects
 from compact.messages.dialects import Dialect
 from compact.messages.legality import violations
-from compact.messages.markers import SUMMARY_OPENS
+from compact.messages.message import SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
 from compact.tools.cli.printing import count_of, one_line, print_table

@@ -164,7 +164,7 @@ def measure(
 
 @cache
 def _meter(model: str, memo_bytes: int) -> Meter:
-    """One meter for each model: it remembers what it has counted."""
+    """One meter per model, because a meter remembers what it has counted."""
     return Meter(model, memo_bytes=memo_bytes)
 
 

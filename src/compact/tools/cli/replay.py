@@ -147,7 +147,7 @@ def _policies(first: str | None, others: Sequence[str], window: str | None) -> l
 
 
 def _useful_workers(workers: int | None, files: Sequence[Path]) -> int | None:
-    """Stay in this process for one small file: it is done before a second process has started."""
+    """Stay in this process for one small file, which is done before a second process has started."""
     if workers is not None or len(files) > 1:
         return workers
     try:

@@ -19,7 +19,7 @@ from compact.errors import CompactError
 from compact.events import Started
 from compact.messages import Message, dialects, to_json
 from compact.messages.legality import violations_in
-from compact.messages.markers import SUMMARY_OPENS
+from compact.messages.message import SUMMARY_OPENS
 from compact.redaction import Redactor
 from compact.runtime.manager import CompactManager
 from compact.tokens import Meter

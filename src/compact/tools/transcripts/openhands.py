@@ -36,7 +36,7 @@ def read(value: dict[str, Any], name: str) -> RecordedSession:
             messages.append({"role": "tool", "tool_call_id": call.get("tool_call_id"), "content": content})
         elif isinstance(call, dict) and "action" in event:
             response = _object(call.get("model_response"))
-            # Each call of a batch is an event of its own that repeats the reply.
+            # Each call of a batch is a separate event that repeats the reply.
             if response.get("id") is None or response.get("id") != last_reply:
                 messages.append(_reply(response))
             last_reply = response.get("id")

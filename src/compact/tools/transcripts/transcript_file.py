@@ -85,7 +85,7 @@ class TranscriptFile:
 
     @property
     def name(self) -> str:
-        """The file's name without its endings: the id of a session that has none of its own."""
+        """The file's name without its extensions. It is the id of a session that has none."""
         name = self.path.name
         for ending in (".gz", ".jsonl", ".ndjson", ".json", ".traj"):
             name = name.removesuffix(ending)

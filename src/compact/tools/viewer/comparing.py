@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.messages import Message
-from compact.messages.markers import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
+from compact.messages.message import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
 
 Level: TypeAlias = Literal[
     "kept",  # unchanged

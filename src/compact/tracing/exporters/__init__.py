@@ -1,64 +1,85 @@
-"""Where events go besides the archive: one file each, imported when it is asked for."""
+"""Where events go besides the archive. One file per exporter, imported only when it is used."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from pydantic import SecretStr
 
 from compact.errors import ConfigError
-from compact.tracing.exporters.protocol import Calling, Exporter, Given, Sent, Told, Unavailable, as_exporter
+from compact.tracing.exporters.exporter import (
+    CallableExporter,
+    EventDict,
+    Exporter,
+    ExporterLike,
+    Sent,
+    Unavailable,
+    as_exporter,
+)
 
 __all__ = [
     "CHOICES",
-    "Calling",
+    "CallableExporter",
+    "EventDict",
     "Exporter",
-    "Given",
+    "ExporterLike",
+    "ExporterName",
     "Sent",
-    "Told",
     "Unavailable",
     "as_exporter",
     "open_exporter",
 ]
 
-CHOICES = ("jsonl", "console", "ariadne", "agents_sdk", "otlp")
-"""The names that `tracing.exporters` knows."""
+ExporterName: TypeAlias = Literal["jsonl", "console", "ariadne", "agents_sdk", "otlp"]
+"""A choice of `tracing.exporters`."""
+CHOICES: tuple[ExporterName, ...] = get_args(ExporterName)
 
 
-class Settings(Protocol):
-    """The part of the configuration that exporters read: the section `tracing`."""
+class ExporterSettings(Protocol):
+    """The settings that exporters read. The section `tracing` of the configuration has them."""
 
     @property
     def ariadne_url(self) -> str | None:
-        """Where Ariadne listens."""
+        """Address of Ariadne. None means its default on this machine."""
         ...
 
     @property
     def ariadne_token(self) -> SecretStr | None:
-        """What it asks of everybody who connects."""
+        """Bearer token for Ariadne."""
         ...
 
     @property
     def otlp_endpoint(self) -> str | None:
-        """Where an OpenTelemetry collector listens."""
+        """Address of an OpenTelemetry collector. None means that OpenTelemetry's own variables decide."""
         ...
 
 
-def open_exporter(name: str, settings: Settings) -> Exporter | None:
-    """The exporter of that name; None for `jsonl`, which is the archive's own events file and always written.
+def open_exporter(name: str, settings: ExporterSettings) -> Exporter | None:
+    """Open an exporter by name. Returns None for `jsonl`, the archive's own events file, which is always written.
 
     Raises:
-        ConfigError: there is none of that name; lists the choices.
-        MissingExtra: it needs a package that is not installed.
+        ConfigError: the name is unknown. The error lists the choices.
+        MissingExtra: the exporter needs a package that is not installed.
     """
-    if name == "jsonl":
-        return None
-    if name not in CHOICES:
-        raise ConfigError(
-            f"tracing.exporters must be one of {', '.join(CHOICES)}, got {name!r:.40}",
-            path="tracing.exporters",
-        )
-    opened: Any = import_module(f"compact.tracing.exporters.{name}").from_settings(settings)
-    assert isinstance(opened, Exporter)
-    return opened
+    match name:
+        case "jsonl":
+            return None
+        case "console":
+            from compact.tracing.exporters.console import ConsoleExporter
+
+            return ConsoleExporter()
+        case "ariadne":
+            from compact.tracing.exporters.ariadne import AriadneExporter
+
+            return AriadneExporter(settings.ariadne_url, token=settings.ariadne_token)
+        case "agents_sdk":
+            from compact.tracing.exporters.agents_sdk import AgentsSdkExporter
+
+            return AgentsSdkExporter()
+        case "otlp":
+            from compact.tracing.exporters.otlp import OtlpExporter
+
+            return OtlpExporter(settings.otlp_endpoint)
+    raise ConfigError(
+        f"tracing.exporters must be one of {', '.join(CHOICES)}, got {name!r:.40}", path="tracing.exporters"
+    )

@@ -1,8 +1,8 @@
-"""The tracing of the OpenAI Agents SDK: every event a `custom_span`, below the agent's own span when there is one.
+"""Tracing of the OpenAI Agents SDK: every event becomes a `custom_span` below the agent's own span.
 
-Events arrive on a worker, where no span is current. So the span that is current for the caller is noted when an event
-happens, by the id of the run it belongs to. A run is handed to the SDK when it has ended, its outermost span first, as
-the SDK's processors expect. Outside of any trace of the host's, each session has one of its own.
+Events arrive on a worker, where no span is current. `notice` therefore records the caller's current span when an event
+happens, keyed by the run that the event belongs to. A run is handed to the SDK when it has ended, outermost span first,
+because the SDK's processors expect that order. If the host has no trace, each session gets its own.
 """
 
 from __future__ import annotations
@@ -13,15 +13,10 @@ from typing import Any
 
 from compact.errors import MissingExtra
 from compact.events import Event
-from compact.tracing.exporters.protocol import Exporter, Sent, Told
+from compact.tracing.exporters.exporter import EventDict, Exporter, Sent
 
-_RUNS = 1_000
-"""Runs that may be open at once. The oldest is handed over as it is: its end will not come."""
-
-
-def from_settings(_: object) -> AgentsSdkExporter:
-    """The exporter that the configuration describes."""
-    return AgentsSdkExporter()
+_MAX_RUNS = 1_000
+"""Runs that may be open at once. Beyond that the oldest is handed over, because its end is unlikely to come."""
 
 
 class AgentsSdkExporter(Exporter):
@@ -39,66 +34,59 @@ class AgentsSdkExporter(Exporter):
         except ImportError as problem:
             raise MissingExtra.named("agents", "the exporter 'agents_sdk'") from problem
         self._sdk: Any = tracing
-        self._above: OrderedDict[str, Any] = OrderedDict()
-        """The host's span or trace, by the run that lies below it."""
-        self._parts: OrderedDict[str, list[Told]] = OrderedDict()
+        self._host_spans: OrderedDict[str, Any] = OrderedDict()
+        """The host's span or trace above each run."""
+        self._children: OrderedDict[str, list[EventDict]] = OrderedDict()
         """Events of runs that have not ended yet."""
-        self._own: dict[str, Any] = {}
-        """Traces that were opened here, by the session's trace id."""
+        self._own_traces: dict[str, Any] = {}
+        """Traces that were started here, by the session's trace id."""
 
-    def noticed(self, event: Event) -> None:
-        """Notes the caller's span."""
+    def notice(self, event: Event) -> None:
+        """Record the caller's span."""
         run = event.parent_id or event.span_id
-        if run not in self._above:
+        if run not in self._host_spans:
             above = self._sdk.get_current_span() or self._sdk.get_current_trace()
             if above is not None:
-                self._above[run] = above
-                if len(self._above) > 2 * _RUNS:
-                    self._above.popitem(last=False)
+                self._host_spans[run] = above
+                if len(self._host_spans) > 2 * _MAX_RUNS:
+                    self._host_spans.popitem(last=False)
 
-    def export(self, events: Sequence[Told]) -> Sent:
+    def export(self, events: Sequence[EventDict]) -> Sent:
         """See `Exporter.export`."""
         for event in events:
             if event["parent_id"] is not None:
-                self._parts.setdefault(str(event["parent_id"]), []).append(event)
-                if len(self._parts) > _RUNS:
-                    self._hand_over(next(iter(self._parts)))
+                self._children.setdefault(str(event["parent_id"]), []).append(event)
+                if len(self._children) > _MAX_RUNS:
+                    self._hand_over(next(iter(self._children)))
             else:
-                self._tell(event, self._place(event))
+                above = self._host_spans.pop(str(event["span_id"]), None)
+                self._send(event, above or self._own_trace(event))
         return Sent(len(events))
 
     def close(self) -> None:
-        """Hands over what has no end, and ends the traces that were opened here."""
-        for run in list(self._parts):
+        """Hand over runs that have not ended, and finish the traces that were started here."""
+        for run in list(self._children):
             self._hand_over(run)
-        for trace in self._own.values():
+        for trace in self._own_traces.values():
             trace.finish()
-        self._own.clear()
+        self._own_traces.clear()
 
-    def _place(self, event: Told) -> Any:
-        """What an event without a parent lies below: the host's own span, else a trace for the session."""
-        above = self._above.pop(str(event["span_id"]), None)
-        return above if above is not None else self._own_trace(event)
-
-    def _own_trace(self, event: Told) -> Any:
-        found = self._own.get(str(event["trace_id"]))
-        if found is None:
-            session_id = str(event["session_id"])
-            found = self._sdk.trace(
-                "compact", trace_id=f"trace_{event['trace_id']}", group_id=session_id or None
-            )
-            found.start()
-            self._own[str(event["trace_id"])] = found
-        return found
+    def _own_trace(self, event: EventDict) -> Any:
+        key = str(event["trace_id"])
+        if key not in self._own_traces:
+            group = str(event["session_id"]) or None
+            trace = self._sdk.trace("compact", trace_id=f"trace_{key}", group_id=group)
+            trace.start()
+            self._own_traces[key] = trace
+        return self._own_traces[key]
 
     def _hand_over(self, run: str) -> None:
-        """The events of a run whose last event never came."""
-        for event in self._parts.pop(run):
-            above = self._above.get(run)
-            self._tell(event, above if above is not None else self._own_trace(event))
-        self._above.pop(run, None)
+        """Send the events of a run whose last event never came."""
+        above = self._host_spans.pop(run, None)
+        for event in self._children.pop(run):
+            self._send(event, above or self._own_trace(event))
 
-    def _tell(self, event: Told, above: Any) -> None:
+    def _send(self, event: EventDict, above: Any) -> None:
         data = {
             "session_id": event["session_id"],
             "step": event["step"],
@@ -113,14 +101,14 @@ class AgentsSdkExporter(Exporter):
         if event["status"] == "error":
             properties = event["properties"]
             span.set_error({"message": str(properties.get("message", event["name"])), "data": None})
-        for part in self._parts.pop(str(event["span_id"]), ()):
-            self._tell(part, span)
+        for child in self._children.pop(str(event["span_id"]), ()):
+            self._send(child, span)
         _backdate(span, "_started_at", event["started_at"])
         span.finish()
         _backdate(span, "_ended_at", event["ended_at"])
 
 
 def _backdate(span: Any, attribute: str, when: Any) -> None:
-    """The SDK's spans take their times from the clock. Where they can be set, those of the event are."""
+    """Set a span to the event's own time if the SDK allows it. By default its spans take the time from the clock."""
     if getattr(span, attribute, None) is not None:
         setattr(span, attribute, when)

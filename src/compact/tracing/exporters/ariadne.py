@@ -1,7 +1,7 @@
-"""The Ariadne trace viewer: `POST {url}/ingest`, in batches, each span once and completed.
+"""The Ariadne trace viewer: `POST {url}/ingest` in batches. Each span is sent once, when it is complete.
 
-One bad event makes Ariadne refuse its whole batch, so a refused batch is split until the bad one stands alone. Whatever goes
-wrong is told on standard error, with `[Ariadne]` in front, and never raised.
+Ariadne refuses a whole batch for one bad event, so a refused batch is split until the bad event is alone. Problems are
+reported on standard error with the prefix `[Ariadne]`.
 """
 
 from __future__ import annotations
@@ -11,67 +11,49 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 DEFAULT_URL = "http://localhost:5175"
 TIMEOUT_S = 2.0
 BATCH_BYTES = 199_000
 """Ariadne refuses a body of more than 256 KiB."""
 _TEXT_CHARS = 50_000
-"""It cuts texts at twice this length itself."""
-_BAD_REQUEST, _TOO_LARGE, _UNPROCESSABLE = 400, 413, 422
-
-
-class Settings(Protocol):
-    """What is read of the section `tracing`."""
-
-    @property
-    def ariadne_url(self) -> str | None:
-        """Where Ariadne listens; None: its default on this machine."""
-        ...
-
-    @property
-    def ariadne_token(self) -> SecretStr | None:
-        """What it asks of everybody who connects; None: nothing."""
-        ...
-
-
-def from_settings(settings: Settings) -> AriadneExporter:
-    """The exporter that the configuration describes."""
-    return AriadneExporter(settings.ariadne_url or DEFAULT_URL, TIMEOUT_S, settings.ariadne_token)
+"""Ariadne itself cuts texts at twice this length."""
+_REFUSALS = (400, 413, 422)
+"""Bad request, too large, unprocessable: sending the same events again would not help."""
 
 
 class AriadneExporter(Exporter):
-    """Sends events to Ariadne, with a bearer `token` if there is one. Follows no redirect and uses no proxy."""
+    """Sends events to Ariadne, with a bearer `token` if one is given. Follows no redirects and uses no proxy."""
 
     name = "ariadne"
     resumes = True
 
     def __init__(
-        self, url: str = DEFAULT_URL, timeout_s: float = TIMEOUT_S, token: SecretStr | None = None
+        self, url: str | None = None, timeout_s: float | None = None, token: SecretStr | None = None
     ) -> None:
-        parts = urlsplit(url)
+        parts = urlsplit(url or DEFAULT_URL)
         self._secure = parts.scheme == "https"
         self._host = parts.hostname or "localhost"
         self._port = parts.port
         self._path = f"{parts.path.rstrip('/')}/ingest"
-        self._timeout_s = timeout_s
+        self._timeout_s = TIMEOUT_S if timeout_s is None else timeout_s
         self._token = token
         self._traces: dict[str, dict[str, Any]] = {}
-        """The traces that Ariadne knows, with the time of their newest span."""
+        """Traces that Ariadne knows, each with the end of its newest span."""
         self._is_down = False
 
-    def export(self, events: Sequence[Told]) -> Sent:
+    def export(self, events: Sequence[EventDict]) -> Sent:
         """See `Exporter.export`."""
         batch: list[bytes] = []
         size = 0
         for event in events:
-            piece = _encoded(_span(event))
+            piece = _encode(_span(event))
             if batch and size + len(piece) > BATCH_BYTES:
                 break
             batch.append(piece)
@@ -84,43 +66,43 @@ class AriadneExporter(Exporter):
         return sent
 
     def close(self) -> None:
-        """Tells when the traces ended, so far."""
+        """Send the traces again, with the time at which they ended so far."""
         for trace in self._traces.values():
             if "trace_id" in trace:
-                self._deliver([_encoded(trace)])
+                self._deliver([_encode(trace)])
 
-    def _announce(self, event: Told) -> None:
-        """Sends the session's trace, before its first span."""
-        known = self._traces.get(str(event["trace_id"]))
-        if known is None:
+    def _announce(self, event: EventDict) -> None:
+        """Send the session's trace before its first span."""
+        key = str(event["trace_id"])
+        if key not in self._traces:
             trace = _trace(event)
-            self._deliver([_encoded(trace)])
-            self._traces[str(event["trace_id"])] = trace
+            self._deliver([_encode(trace)])
+            self._traces[key] = trace
 
     def _deliver(self, batch: list[bytes]) -> Sent:
         parts = [batch]
         taken = refused = 0
         while parts:
             part = parts.pop(0)
+            cause: Exception | None = None
             try:
                 status = self._post(b'{"batch":[' + b",".join(part) + b"]}")
-            except (OSError, http.client.HTTPException) as problem:
-                self._failed(f"{type(problem).__name__}: {problem}")
-                if not taken:
-                    raise Unavailable(str(problem)) from problem
-                break  # the rest is offered again
+                problem = f"status {status}"
+            except (OSError, http.client.HTTPException) as error:
+                status, cause, problem = 0, error, f"{type(error).__name__}: {error}"
             if 200 <= status < 300:
                 taken += len(part)
-            elif status in (_BAD_REQUEST, _TOO_LARGE, _UNPROCESSABLE) and len(part) > 1:
-                parts[:0] = [part[: len(part) // 2], part[len(part) // 2 :]]
-            elif status in (_BAD_REQUEST, _TOO_LARGE, _UNPROCESSABLE):
+            elif status in _REFUSALS and len(part) > 1:
+                middle = len(part) // 2
+                parts[:0] = [part[:middle], part[middle:]]
+            elif status in _REFUSALS:
                 _complain(f"refused an event with status {status}: {part[0][:200].decode()}")
                 taken, refused = taken + 1, refused + 1
             else:
-                self._failed(f"status {status}")
+                self._note_outage(problem)
                 if not taken:
-                    raise Unavailable(f"status {status}")
-                break
+                    raise Unavailable(problem) from cause
+                break  # the rest is offered again
         if taken and self._is_down:
             self._is_down = False
             _complain(f"{self._address()} takes events again; those that waited follow")
@@ -145,8 +127,8 @@ class AriadneExporter(Exporter):
             headers["Authorization"] = f"Bearer {self._token.get_secret_value()}"
         return headers
 
-    def _failed(self, why: str) -> None:
-        """Told once for each outage. Who comes back may have forgotten the traces, so they are told again."""
+    def _note_outage(self, why: str) -> None:
+        """Report an outage once. Forget the traces, because a restarted Ariadne may not know them any more."""
         self._traces.clear()
         if not self._is_down:
             self._is_down = True
@@ -160,7 +142,7 @@ def _complain(text: str) -> None:
     sys.stderr.write(f"[Ariadne] {text}\n")
 
 
-def _trace(event: Told) -> dict[str, Any]:
+def _trace(event: EventDict) -> dict[str, Any]:
     session_id = str(event["session_id"])
     return {
         "type": "trace",
@@ -172,7 +154,7 @@ def _trace(event: Told) -> dict[str, Any]:
     }
 
 
-def _span(event: Told) -> dict[str, Any]:
+def _span(event: EventDict) -> dict[str, Any]:
     payload = dict(event["payload"])
     data = {"session_id": event["session_id"], "step": event["step"], **event["properties"]}
     if "summary" in payload:
@@ -190,26 +172,26 @@ def _span(event: Told) -> dict[str, Any]:
         "status": event["status"],
         "data": data,
     }
-    if event["parent_id"] is not None:  # a null is refused
+    if event["parent_id"] is not None:  # Ariadne refuses null
         span["parent_id"] = event["parent_id"]
     return span
 
 
-def _encoded(piece: dict[str, Any]) -> bytes:
-    """The piece as JSON. One that alone would be too large keeps its numbers and loses the end of its texts."""
+def _encode(piece: dict[str, Any]) -> bytes:
+    """Encode a piece as JSON. If it alone exceeds a batch, its texts are cut and its numbers stay."""
     encoded = json.dumps(piece).encode()
     limit = _TEXT_CHARS
     while len(encoded) > BATCH_BYTES and limit:
         limit //= 4
-        encoded = json.dumps({**piece, "data": _shortened(piece["data"], limit)}).encode()
+        encoded = json.dumps({**piece, "data": _shorten(piece["data"], limit)}).encode()
     return encoded
 
 
-def _shortened(value: Any, limit: int) -> Any:
+def _shorten(value: Any, limit: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= limit else f"{value[:limit]} [cut; the whole is in events.jsonl]"
     if isinstance(value, dict):
-        return {key: _shortened(entry, limit) for key, entry in value.items()}
+        return {key: _shorten(entry, limit) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_shortened(entry, limit) for entry in value[:limit]]
+        return [_shorten(entry, limit) for entry in value[:limit]]
     return value

@@ -1,4 +1,4 @@
-"""Events of all sessions in one file of your own. (Every session's own events.jsonl is written in any case.)"""
+"""The events of all sessions in one file, in addition to each session's own `events.jsonl`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 
 class JsonlExporter(Exporter):
-    """Appends each event as a line to a file, readable by its owner alone."""
+    """Appends each event as a line to a file that only its owner can read."""
 
     name = "jsonl"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
 
-    def export(self, events: Sequence[Told]) -> Sent:
+    def export(self, events: Sequence[EventDict]) -> Sent:
         """See `Exporter.export`."""
         lines = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
         try:

@@ -1,4 +1,4 @@
-"""OpenTelemetry over OTLP/HTTP: every event a span with its own ids and times, and a few metrics."""
+"""OpenTelemetry over OTLP/HTTP: every event becomes a span with its own ids and times. A few metrics are sent as well."""
 
 from __future__ import annotations
 
@@ -8,43 +8,31 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from compact.errors import MissingExtra
-from compact.tracing.exporters.protocol import Exporter, Sent, Told, Unavailable
+from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 log = logging.getLogger("compact")
 
 _TIMEOUT_S = 2.0
 _METRICS_S = 10.0
-"""How often metrics are sent while there is something to tell."""
+"""Shortest interval between two reports of metrics."""
 _METRICS_PAUSE_S = 300.0
-"""How long metrics wait after they were refused: many receivers take spans alone."""
+"""Pause after metrics were refused. Many receivers accept spans only."""
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-"""Where histograms are divided. OpenTelemetry's own bounds begin at 5: nearly all of ours would lie in the first part."""
+"""Bounds of the histograms. OpenTelemetry's defaults begin at 5, so nearly all values would fall into the first bucket."""
 _SAMPLED = 1
-_PASSING = (408, 425, 429)
-"""Refusals by which a collector says `not now`. Any other from 400 to 499 would come again with the same spans."""
+_TEMPORARY = (408, 425, 429)
+"""Refusals that mean `not now`. After any other status from 400 to 499 the same spans would be refused again."""
 _TOO_LARGE = 413
 
 
-class Settings(Protocol):
-    """What is read of the section `tracing`."""
-
-    @property
-    def otlp_endpoint(self) -> str | None:
-        """Where a collector listens; None: as OpenTelemetry's own variables say."""
-        ...
-
-
-def from_settings(settings: Settings) -> OtlpExporter:
-    """The exporter that the configuration describes."""
-    return OtlpExporter(settings.otlp_endpoint)
-
-
 class OtlpExporter(Exporter):
-    """Sends spans and metrics to a collector. `endpoint` is its address without the path of a signal.
+    """Sends spans and metrics to a collector. `endpoint` is its address, without `/v1/traces`.
+
+    If `endpoint` is None, OpenTelemetry's own environment variables decide.
 
     Raises:
         MissingExtra: the OpenTelemetry SDK is not installed.
@@ -60,63 +48,64 @@ class OtlpExporter(Exporter):
         except ImportError as problem:
             raise MissingExtra.named("otlp", "the exporter 'otlp'") from problem
         base = endpoint.rstrip("/").removesuffix("/v1/traces") if endpoint else None
-        timed = any("OTLP" in name and name.endswith("TIMEOUT") for name in os.environ)
-        timeout = None if timed else _TIMEOUT_S
+        has_timeout = any("OTLP" in name and name.endswith("TIMEOUT") for name in os.environ)
+        timeout = None if has_timeout else _TIMEOUT_S
         self._resource = _resource()
         self._status: int | None = None
-        """What the collector answered last; None: nothing, or nobody knows."""
-        self._refuses = False
+        """Status of the collector's last answer. None if it is unknown."""
+        self._has_warned = False
         self._spans: Any = OTLPSpanExporter(
             endpoint=base and f"{base}/v1/traces", timeout=timeout, session=self._session()
         )
         self._success = SpanExportResult.SUCCESS
         self._metrics = _Metrics(base and f"{base}/v1/metrics", timeout, self._resource)
 
-    def export(self, events: Sequence[Told]) -> Sent:
+    def export(self, events: Sequence[EventDict]) -> Sent:
         """See `Exporter.export`."""
         self._status = None
         result = self._spans.export([_span(event, self._resource) for event in events])
         if result is not self._success:
-            return self._not_taken(events)
-        self._refuses = False
+            return self._handle_failure(events)
+        self._has_warned = False
         for event in events:
             self._metrics.count(event)
         self._metrics.send(_METRICS_S)
         return Sent(len(events))
 
     def close(self) -> None:
-        """Sends the metrics of what was exported."""
+        """Send the metrics that were not sent yet."""
         self._metrics.send(0)
 
-    def _not_taken(self, events: Sequence[Told]) -> Sent:
+    def _handle_failure(self, events: Sequence[EventDict]) -> Sent:
+        """Decide what becomes of events that the collector did not take."""
         status = self._status
-        if status is None or not 400 <= status < 500 or status in _PASSING:
+        if status is None or not 400 <= status < 500 or status in _TEMPORARY:
             raise Unavailable("the collector did not take the spans")
         if status == _TOO_LARGE and len(events) > 1:
             return self.export(events[: len(events) // 2])
-        if not self._refuses:
-            self._refuses = True
+        if not self._has_warned:
+            self._has_warned = True
             log.warning(
-                "the OpenTelemetry collector refuses spans with status %s: they are dropped, and events.jsonl has them; "
-                "look at tracing.otlp_endpoint and at what the collector asks for",
+                "the OpenTelemetry collector refuses spans with status %s; they are dropped, but events.jsonl has them. "
+                "Check tracing.otlp_endpoint and the collector's requirements",
                 status,
             )
         return Sent(len(events), refused=len(events))
 
     def _session(self) -> Any:
-        """A client that notes what the collector answers: the SDK tells only that it failed."""
+        """Make an HTTP client that records the status of each answer, because the SDK only says that a call failed."""
         if any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ):
-            return None  # the SDK makes one of its own, with the host's credentials
-        session: Any = import_module("requests").Session()  # the SDK's own client
-        session.hooks["response"].append(self._noted)
+            return None  # the SDK makes its own client with the host's credentials
+        session: Any = import_module("requests").Session()  # the package that the SDK uses
+        session.hooks["response"].append(self._note_status)
         return session
 
-    def _noted(self, response: Any, **_: Any) -> None:
+    def _note_status(self, response: Any, **_: Any) -> None:
         self._status = response.status_code
 
 
 class _Metrics:
-    """Counters and histograms over the events that were sent."""
+    """Counters and histograms of the events that were sent."""
 
     def __init__(self, endpoint: str | None, timeout: float | None, resource: Any) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -133,23 +122,16 @@ class _Metrics:
         ]
         provider = MeterProvider([self._reader], resource=resource, shutdown_on_exit=False, views=views)
         meter = provider.get_meter("compact")
-        self._passes = meter.create_counter("compact.passes", unit="{pass}", description="Passes, by outcome")
-        self._saved = meter.create_counter("compact.tokens.saved", unit="{token}", description="Tokens saved")
-        self._problems = meter.create_counter(
-            "compact.problems", unit="{event}", description="Errors and warnings, by type or code"
-        )
-        self._duration = meter.create_histogram(
-            "compact.pass.duration", unit="s", description="Time of a pass"
-        )
-        self._summarizing = meter.create_histogram(
-            "compact.summary.duration", unit="s", description="Time of summarizing"
-        )
-        self._usage = meter.create_histogram(
-            "compact.context.usage", unit="1", description="Share of the window that a request takes"
-        )
+        counter, histogram = meter.create_counter, meter.create_histogram
+        self._passes = counter("compact.passes", "{pass}", "Passes, by outcome")
+        self._saved = counter("compact.tokens.saved", "{token}", "Tokens saved")
+        self._problems = counter("compact.problems", "{event}", "Errors and warnings, by type or code")
+        self._duration = histogram("compact.pass.duration", "s", "Duration of a pass")
+        self._summarizing = histogram("compact.summary.duration", "s", "Duration of summarizing")
+        self._usage = histogram("compact.context.usage", "1", "Share of the window that a request takes")
         self._sent_at = float("-inf")
 
-    def count(self, event: Told) -> None:
+    def count(self, event: EventDict) -> None:
         properties: Mapping[str, Any] = event["properties"]
         match event["name"]:
             case "compact.token_estimate":
@@ -187,7 +169,7 @@ def _resource() -> Any:
     return found
 
 
-def _span(event: Told, resource: Any) -> Any:
+def _span(event: EventDict, resource: Any) -> Any:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
@@ -212,8 +194,8 @@ def _span(event: Told, resource: Any) -> Any:
     )
 
 
-def _attributes(event: Told) -> dict[str, Any]:
-    """GenAI's names where there are some; everything else below `compact.`"""
+def _attributes(event: EventDict) -> dict[str, Any]:
+    """Name attributes by the GenAI conventions if they define one, and below `compact.` otherwise."""
     properties: Mapping[str, Any] = event["properties"]
     found: dict[str, Any] = {"gen_ai.conversation.id": event["session_id"], "compact.step": event["step"]}
     if event["name"] in ("compact.finished", "compact.trigger_decision"):
@@ -235,6 +217,6 @@ def _flatten(prefix: str, values: Mapping[str, Any], into: dict[str, Any]) -> No
             into[f"{prefix}.{key}"] = value if isinstance(value, str | bool | int | float) else str(value)
 
 
-def _nanoseconds(event: Told, key: str) -> int:
+def _nanoseconds(event: EventDict, key: str) -> int:
     moment = datetime.fromisoformat(str(event[key]))
     return int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1000

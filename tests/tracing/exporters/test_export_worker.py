@@ -15,8 +15,8 @@ from support.exporters import Gate, ListLog, event_maker, line_of
 from support.waiting import WAIT_S, until
 
 from compact.errors import ArchiveError, ConfigError
-from compact.tracing.export_worker import Follower
-from compact.tracing.exporters import Exporter, Sent, Told, Unavailable, as_exporter
+from compact.tracing.export_worker import ExportWorker
+from compact.tracing.exporters import EventDict, Exporter, Sent, Unavailable, as_exporter
 
 Report = tuple[str, str, int, int]
 
@@ -26,10 +26,10 @@ def lines(count: int, session_id: str = "s") -> list[bytes]:
     return [line_of(make(session_id=session_id)) for _ in range(count)]
 
 
-def following(exporter: Exporter, limit: int = 10_000) -> tuple[Follower, ListLog, list[Report]]:
+def following(exporter: Exporter, limit: int = 10_000) -> tuple[ExportWorker, ListLog, list[Report]]:
     source, reports = ListLog(), list[Report]()
-    follower = Follower(exporter, limit, source, lambda *report: reports.append(report))
-    return follower, source, reports
+    worker = ExportWorker(exporter, limit, source, lambda *report: reports.append(report))
+    return worker, source, reports
 
 
 def ids_of(written: Sequence[bytes]) -> list[str]:
@@ -39,56 +39,56 @@ def ids_of(written: Sequence[bytes]) -> list[str]:
 def test_events_arrive_in_order_and_are_counted() -> None:
     gate = Gate()
     gate.open.set()
-    follower, source, _ = following(gate)
+    worker, source, _ = following(gate)
     written = lines(1200)
-    source.write(follower, "s", written)
-    assert follower.flush(5)
+    source.write(worker, "s", written)
+    assert worker.flush(5)
     assert [event["span_id"] for event in gate.got] == ids_of(written)
-    assert follower.stats() == {"delivered": 1200, "refused": 0, "dropped": 0, "waiting": 0}
+    assert worker.stats() == {"delivered": 1200, "refused": 0, "dropped": 0, "waiting": 0}
 
 
 def test_drops_of_an_exporter_that_cannot_keep_up_are_counted_exactly_and_reported() -> None:
     gate = Gate(batch=1)
-    follower, source, reports = following(gate, limit=100)
+    worker, source, reports = following(gate, limit=100)
     for line in lines(1000):
-        source.write(follower, "s", [line])
-    assert follower.stats()["waiting"] == 100
+        source.write(worker, "s", [line])
+    assert worker.stats()["waiting"] == 100
     gate.open.set()
-    follower.close(5)
-    stats = follower.stats()
+    worker.close(5)
+    stats = worker.stats()
     assert stats == {"delivered": 100, "refused": 0, "dropped": 900, "waiting": 0}
     assert len(gate.got) == 100
-    follower.report("s")
+    worker.report("s")
     assert sum(count for _, _, count, _ in reports) == 900
     assert reports[-1] == ("s", "gate", reports[-1][2], 900)
 
 
 def test_what_a_closed_exporter_did_not_get_is_dropped_and_what_it_holds_is_not() -> None:
     gate = Gate(batch=1)
-    follower, source, reports = following(gate)
-    source.write(follower, "s", lines(10))
+    worker, source, reports = following(gate)
+    source.write(worker, "s", lines(10))
     assert gate.asked.wait(WAIT_S)
-    follower.close(0.05)
-    assert follower.stats()["dropped"] == 9
+    worker.close(0.05)
+    assert worker.stats()["dropped"] == 9
     assert reports == [("s", "gate", 9, 9)]
     gate.open.set()
-    until(lambda: follower.stats()["delivered"] == 1)
+    until(lambda: worker.stats()["delivered"] == 1)
     assert len(gate.got) == 1
 
 
 def test_an_exporter_that_resumes_reads_from_the_log_what_found_no_room() -> None:
     gate = Gate(resumes=True)
-    follower, source, reports = following(gate, limit=100)
+    worker, source, reports = following(gate, limit=100)
     written, other = lines(20_000), lines(50, "t")
     for start in range(0, len(written), 500):
-        source.write(follower, "s", written[start : start + 500])
-    source.write(follower, "t", other)
-    assert follower.stats()["waiting"] >= 20_050, "events that are being read may be heard of, too"
+        source.write(worker, "s", written[start : start + 500])
+    source.write(worker, "t", other)
+    assert worker.stats()["waiting"] >= 20_050, "events that are being read may be heard of, too"
     gate.open.set()
-    assert follower.flush(30)
+    assert worker.flush(30)
     assert [e["span_id"] for e in gate.got if e["session_id"] == "s"] == ids_of(written)
     assert [e["span_id"] for e in gate.got if e["session_id"] == "t"] == ids_of(other)
-    assert follower.stats() == {"delivered": 20_050, "refused": 0, "dropped": 0, "waiting": 0}
+    assert worker.stats() == {"delivered": 20_050, "refused": 0, "dropped": 0, "waiting": 0}
     assert reports == []
 
 
@@ -105,7 +105,7 @@ def test_the_next_process_sends_what_a_crash_left() -> None:
     ]  # written, and then the process died
     later = Gate(resumes=True)
     later.open.set()
-    second = Follower(later, 10_000, source, lambda *report: None)
+    second = ExportWorker(later, 10_000, source, lambda *report: None)
     source.write(second, "s", written[20:])
     assert second.flush(5)
     assert [event["span_id"] for event in later.got] == ids_of(written)[10:]
@@ -114,11 +114,11 @@ def test_the_next_process_sends_what_a_crash_left() -> None:
 def test_the_first_use_of_an_exporter_does_not_send_what_was_before() -> None:
     gate = Gate(resumes=True)
     gate.open.set()
-    follower, source, _ = following(gate)
+    worker, source, _ = following(gate)
     written = lines(20)
     source.written["s"] = [line.rstrip(b"\n") for line in written[:10]]
-    source.write(follower, "s", written[10:])
-    assert follower.flush(5)
+    source.write(worker, "s", written[10:])
+    assert worker.flush(5)
     assert [event["span_id"] for event in gate.got] == ids_of(written)[10:]
 
 
@@ -133,7 +133,7 @@ def test_an_exporter_that_was_away_from_the_first_event_on_gets_all_from_the_nex
     assert away.got == []
     back = Away()
     back.is_away, back.resumes = False, True
-    second = Follower(back, 10_000, source, lambda *report: None)
+    second = ExportWorker(back, 10_000, source, lambda *report: None)
     source.write(second, "s", written[20:])
     assert second.flush(5)
     assert [event["span_id"] for event in back.got] == ids_of(written)[5:]
@@ -142,28 +142,28 @@ def test_an_exporter_that_was_away_from_the_first_event_on_gets_all_from_the_nex
 def test_what_waited_when_there_was_no_more_room_is_not_sent_twice() -> None:
     away = Away()
     away.resumes = True
-    follower, source, _ = following(away, limit=20)
+    worker, source, _ = following(away, limit=20)
     written = lines(50)
-    source.write(follower, "s", written[:15])
+    source.write(worker, "s", written[:15])
     until(lambda: away.tries >= 1)
-    source.write(follower, "s", written[15:])
+    source.write(worker, "s", written[15:])
     away.is_away = False
-    assert follower.flush(10)
+    assert worker.flush(10)
     assert [event["span_id"] for event in away.got] == ids_of(written)
-    assert follower.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}
+    assert worker.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}
 
 
 def test_how_far_it_came_is_written_down_in_a_quiet_moment() -> None:
     gate = Gate(resumes=True)
     gate.open.set()
-    follower, source, _ = following(gate)
+    worker, source, _ = following(gate)
     written = lines(3)
-    source.write(follower, "s", written)
+    source.write(worker, "s", written)
     until(lambda: source.cursors == {("s", "gate"): ids_of(written)[-1]})
     until(lambda: "compact-gate" not in {thread.name for thread in threading.enumerate()})
     more = lines(1)
-    source.write(follower, "s", more)
-    assert follower.flush(5), "a worker that ended begins again"
+    source.write(worker, "s", more)
+    assert worker.flush(5), "a worker that ended begins again"
     assert len(gate.got) == 4
 
 
@@ -173,9 +173,9 @@ class Away(Exporter):
     def __init__(self) -> None:
         self.is_away = True
         self.tries = 0
-        self.got: list[Told] = []
+        self.got: list[EventDict] = []
 
-    def export(self, events: Sequence[Told]) -> Sent:
+    def export(self, events: Sequence[EventDict]) -> Sent:
         self.tries += 1
         if self.is_away:
             raise Unavailable("away")
@@ -185,57 +185,57 @@ class Away(Exporter):
 
 def test_events_wait_for_an_exporter_that_is_away_and_arrive_once() -> None:
     away = Away()
-    follower, source, _ = following(away)
+    worker, source, _ = following(away)
     written = lines(10)
-    source.write(follower, "s", written)
+    source.write(worker, "s", written)
     until(lambda: away.tries >= 3)
     away.is_away = False
-    until(lambda: follower.stats()["waiting"] == 0)
+    until(lambda: worker.stats()["waiting"] == 0)
     assert [event["span_id"] for event in away.got] == ids_of(written)
 
 
 def test_closing_does_not_wait_for_an_exporter_that_is_away() -> None:
     away = Away()
-    follower, source, _ = following(away)
-    source.write(follower, "s", lines(10))
+    worker, source, _ = following(away)
+    source.write(worker, "s", lines(10))
     until(lambda: away.tries >= 4)  # the pause between two tries has grown
     tries = away.tries
-    follower.close(30)
+    worker.close(30)
     assert tries < away.tries <= tries + 2
-    assert follower.stats()["dropped"] == 10
+    assert worker.stats()["dropped"] == 10
 
 
 def test_one_event_that_an_exporter_chokes_on_does_not_stop_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    got: list[Told] = []
+    got: list[EventDict] = []
 
-    def picky(event: Told) -> None:
+    def picky(event: EventDict) -> None:
         if len(got) == 1 and not caplog.records:
             raise ValueError("not this one")
         got.append(event)
 
-    follower, source, _ = following(as_exporter(picky))
+    worker, source, _ = following(as_exporter(picky))
     with caplog.at_level(logging.ERROR, "compact"):
-        source.write(follower, "s", lines(3))
-        assert follower.flush(5)
+        source.write(worker, "s", lines(3))
+        assert worker.flush(5)
     assert len(got) == 2
-    assert follower.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
+    assert worker.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
     assert "the exporter picky failed on compact.started" in caplog.text
 
 
 def test_an_exporter_that_always_fails_says_where_once_and_then_how_often(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def broken(event: Told) -> None:
+    def broken(event: EventDict) -> None:
         raise ValueError("never")
 
-    follower, source, _ = following(as_exporter(broken))
+    worker, source, _ = following(as_exporter(broken))
     with caplog.at_level(logging.ERROR, "compact"):
-        source.write(follower, "s", lines(500))
-        follower.close(20)
-        follower.close(20)
-    assert follower.stats()["refused"] == 500
+        source.write(worker, "s", lines(500))
+        worker.close(20)
+        worker.close(20)
+    assert worker.stats()["refused"] == 500
     first, *more = caplog.records
     assert first.exc_info
     assert not any(record.exc_info for record in more)
@@ -244,29 +244,29 @@ def test_an_exporter_that_always_fails_says_where_once_and_then_how_often(
 
 
 def test_an_exporter_that_would_end_the_process_ends_not_even_its_worker() -> None:
-    got: list[Told] = []
+    got: list[EventDict] = []
 
-    def leaving(event: Told) -> None:
+    def leaving(event: EventDict) -> None:
         got.append(event)
         if len(got) == 1:
             raise SystemExit(3)
 
-    follower, source, _ = following(as_exporter(leaving))
-    source.write(follower, "s", lines(3))
-    assert follower.flush(5)
+    worker, source, _ = following(as_exporter(leaving))
+    source.write(worker, "s", lines(3))
+    assert worker.flush(5)
     assert len(got) == 3
-    assert follower.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
+    assert worker.stats() == {"delivered": 2, "refused": 1, "dropped": 0, "waiting": 0}
 
 
-async def _coroutine(event: Told) -> None: ...
+async def _coroutine(event: EventDict) -> None: ...
 
 
 class _AsyncCallable:
-    async def __call__(self, event: Told) -> None: ...
+    async def __call__(self, event: EventDict) -> None: ...
 
 
 class _AsyncExporter(Exporter):
-    async def export(self, events: Sequence[Told]) -> Sent:  # type: ignore[override]
+    async def export(self, events: Sequence[EventDict]) -> Sent:  # type: ignore[override]
         return Sent(len(events))
 
 
@@ -291,8 +291,8 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     gate = Gate(resumes=True)
     gate.open.set()
     source = Flaky()
-    follower = Follower(gate, 5, source, lambda *report: None)
-    source.write(follower, "s", lines(10))
+    worker = ExportWorker(gate, 5, source, lambda *report: None)
+    source.write(worker, "s", lines(10))
     until(lambda: len(gate.got) == 10)
 
 
@@ -313,16 +313,16 @@ def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
     away = Away()
     away.resumes = True
     source = Counted()
-    follower = Follower(away, 20, source, lambda *report: None)
+    worker = ExportWorker(away, 20, source, lambda *report: None)
     written = lines(50)
-    source.write(follower, "s", written)
+    source.write(worker, "s", written)
     until(lambda: away.tries >= 4)
     assert source.reads == 2, "where this process begins, and the backlog"
-    assert follower.stats()["waiting"] == 50
+    assert worker.stats()["waiting"] == 50
     away.is_away = False
-    assert follower.flush(10)
+    assert worker.flush(10)
     assert [event["span_id"] for event in away.got] == ids_of(written), "once, and in order"
-    assert follower.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}
+    assert worker.stats() == {"delivered": 50, "refused": 0, "dropped": 0, "waiting": 0}
 
 
 def test_a_flush_is_over_when_it_is_written_down_how_far_it_came() -> None:
@@ -334,8 +334,8 @@ def test_a_flush_is_over_when_it_is_written_down_how_far_it_came() -> None:
     gate = Gate(resumes=True)
     gate.open.set()
     source = SlowLog()
-    follower = Follower(gate, 100, source, lambda *report: None)
+    worker = ExportWorker(gate, 100, source, lambda *report: None)
     written = lines(3)
-    source.write(follower, "s", written)
-    assert follower.flush(5)
+    source.write(worker, "s", written)
+    assert worker.flush(5)
     assert source.cursors == {("s", "gate"): ids_of(written)[-1]}

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in typeshed, public in CPython since 2.6
 from typing import Any, Literal, TypeAlias
 
+from compact.redaction.data import FreeNames, Masker, mask_leaf
+from compact.redaction.fields.names import is_schema, rule_in_object
 from compact.redaction.rules.rule import Rule
-from compact.redaction.structure.leaves import FreeNames, Masker, is_schema, mask_leaf, rule_in_object
 
 _TOKEN = re.compile(
     r"[ \t\n\r]*(?:(?P<string>\")|(?P<open>[{\[])|(?P<close>[}\]])|(?P<colon>:)|(?P<comma>,)|"

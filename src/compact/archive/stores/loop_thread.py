@@ -1,81 +1,19 @@
-"""Time limits for stores that wait for a network.
-
-A store limits each request. All requests that one call of the archive makes share one more limit: an `Operation` adds up
-how long they were waited for, and the store gives each request only what is left. Only waiting counts, so redacting a
-large text uses up none of the store's time.
-"""
+"""An event loop in a thread of its own, for stores that wait for a network from plain code."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from compact.errors import ArchiveError
 
 T = TypeVar("T")
 
 _first_process: int | None = None
-
-
-class Operation:
-    """Requests that share one limit: "quick" while an agent waits for it, "step" for everything that makes a step.
-
-    May be entered more than once, because `begin` and `commit` of a step are one operation.
-    """
-
-    def __init__(self, kind: Literal["quick", "step"]) -> None:
-        self.kind = kind
-        self._waited_s = 0.0
-        self._share = 1.0
-
-    def left(self, limit_s: float) -> float:
-        """Return what is left of a limit, in seconds; 0 or less once it is used up."""
-        return limit_s * self._share - self._waited_s
-
-    @contextmanager
-    def enter(self) -> Iterator[None]:
-        """Make requests inside part of this operation, or of the outer one if an operation is already under way."""
-        if _current.get() is not None:
-            yield
-            return
-        token = _current.set(self)
-        try:
-            yield
-        finally:
-            _current.reset(token)
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count the time spent inside."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._waited_s += time.monotonic() - began
-
-    @contextmanager
-    def sharing(self, part: float) -> Iterator[None]:
-        """Let requests inside use only a part of the limit, so that the rest is left for what follows."""
-        self._share = part
-        try:
-            yield
-        finally:
-            self._share = 1.0
-
-
-_current: ContextVar[Operation | None] = ContextVar("compact_archive_operation", default=None)
-
-
-def current() -> Operation | None:
-    """Return the operation that this code runs in."""
-    return _current.get()
 
 
 class LoopThread:

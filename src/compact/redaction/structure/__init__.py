@@ -1,1 +1,0 @@
-"""Structure: masking the leaves of JSON text, Python data and messages by the names that they have."""
