@@ -11,7 +11,7 @@ from support.data import FIXTURES
 
 from compact import CompactConfig
 from compact.engine.limits import Decision, Rules, decide
-from compact.runtime.models import rules_for
+from compact.runtime.model_rules import rules_for
 
 CASES: list[dict[str, Any]] = yaml.safe_load((FIXTURES / "cases" / "forge.yaml").read_text("utf-8"))["cases"]
 RULES = rules_for(CompactConfig(), 128_000)

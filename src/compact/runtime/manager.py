@@ -26,7 +26,7 @@ from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.conductor import Conductor
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.runtime.lanes import Run, is_light, wait_here, wait_on_loop
-from compact.runtime.models import Models
+from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalling
 from compact.runtime.services import CompactionStats, Services
 from compact.runtime.session_cache import Session, SessionCache

@@ -13,7 +13,7 @@ from compact.engine.effects import adrive, drive
 from compact.engine.line import Call
 from compact.events import Recovery
 from compact.messages import hygiene
-from compact.runtime.models import Models, rules_for
+from compact.runtime.model_rules import Models, rules_for
 from compact.runtime.overflow.evidence import input_tokens
 from compact.runtime.overflow.surviving import (
     Learn,
