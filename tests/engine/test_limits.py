@@ -12,6 +12,7 @@ from support.data import FIXTURES
 from compact import CompactConfig
 from compact.engine.limits import Decision, Rules, decide
 from compact.runtime.model_rules import rules_for
+from compact.tokens import Meter
 
 CASES: list[dict[str, Any]] = yaml.safe_load((FIXTURES / "cases" / "forge.yaml").read_text("utf-8"))["cases"]
 RULES = rules_for(CompactConfig(), 128_000)
@@ -66,7 +67,26 @@ def test_a_correction_divides_every_number_of_tokens() -> None:
 
 
 def test_a_pass_works_in_raw_tokens_of_messages() -> None:
-    """The fixed part and the priming of the reply are taken off, and the model's margin too."""
-    raw = rules(budget=1104, target=604, summarize_above=None).for_messages(100, 2.0, fold_all=True)
+    """The fixed part, the priming of the reply and the model's margin are taken off."""
+    raw = rules(budget=1108, target=608, summarize_above=None).for_messages(100, 2.0, fold_all=True)
     assert (raw.budget, raw.target, raw.summarize_above) == (500, 250, 0)
     assert (raw.fixed, raw.fold_all) == (100, True)
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro"])
+def test_a_list_at_the_raw_budget_fits_and_where_counts_are_exact_one_more_token_does_not(model: str) -> None:
+    meter = Meter(model)
+    for budget in range(40, 240):
+        raw = rules(budget=budget).for_messages(0, meter.factor, fold_all=False).budget
+        messages = [
+            {"role": "system", "content": "a"},
+            {"role": "developer", "content": "a"},
+            {"role": "user", "content": "a"},
+        ]
+        size = sum(meter.count_item(message, "chat") for message in messages)
+        messages[2]["content"] = "a" + " a" * (raw - size)
+        assert sum(meter.count_item(message, "chat") for message in messages) == raw
+        assert meter.estimate(messages, dialect="chat").total <= budget
+        messages[2]["content"] += " a"
+        if meter.factor == 1.0:
+            assert meter.estimate(messages, dialect="chat").total > budget

@@ -10,6 +10,7 @@ from compact.errors import InsufficientBudget
 from compact.events import PolicyInForce, Reason
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate, Meter
+from compact.tokens.meter import REPLY_TOKENS
 
 Layout: TypeAlias = Literal["layered", "selective"]
 
@@ -94,10 +95,11 @@ class Rules:
 
         `fixed` is what is sent beside the messages, `factor` the meter's margin.
         """
+        # The shares of an estimate are rounded up one by one, so with a margin three of them may cost 2 tokens more.
+        rounding = 0 if factor == 1.0 else 2
 
         def raw(tokens: int) -> int:
-            # 4 tokens for the priming of the reply and the rounding of the shares.
-            return max(0, int((tokens - 4) / factor))
+            return max(0, int((tokens - rounding) / factor) - REPLY_TOKENS)
 
         above, recent = self.summarize_above, self.recent_tokens
         return replace(
