@@ -42,7 +42,7 @@ $(LIGHT)/.installed: pyproject.toml constraints.txt
 demo: $(DEMO)/.installed  ## compact a recorded session and show what went where (installs only what it needs)
 	@$(DEMO)/bin/python -m compact demo
 
-view: $(DEMO)/.installed  ## open the viewer on the demo's archive
+view: $(DEMO)/.installed  ## watch the demo session in the viewer, call by call
 	@$(DEMO)/bin/python -m compact view --demo
 
 # Each worker takes a contiguous part of the suite, so shared fixtures and imports are made once, and helps out at the end.

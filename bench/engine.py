@@ -15,7 +15,7 @@ from bench import Figure, best_of, ratio
 from compact import CompactConfig, CompactManager
 from compact.engine.effects import Begin, Commit, Effect, Load, Store
 from compact.redaction.scan import scanner_for
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.tokens.counter import counter_for
 
 Item = dict[str, Any]

@@ -17,7 +17,7 @@ from compact import CompactManager
 from compact.checks import violations
 from compact.engine.effects import Begin, Commit, Effect, Emit, Load, Store
 from compact.errors import ArchiveError, CompactError
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.summaries.request import SummaryRequest
 from compact.testing import FailingArchive
 

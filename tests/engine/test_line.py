@@ -10,7 +10,7 @@ from support.engine import Item, assert_good, events, manager, of_size, pass_rul
 from compact import CompactManager
 from compact.engine.effects import Begin, Commit, Effect, Load
 from compact.errors import ArchiveError, InsufficientBudget
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.tokens import Meter
 
 

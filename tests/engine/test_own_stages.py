@@ -22,7 +22,7 @@ from compact.engine.plan import rows_of
 from compact.errors import ArchiveError, CompactError, ConfigError, InsufficientBudget
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolResult
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 
 WINDOW = 8_000
 RESULTS = 5

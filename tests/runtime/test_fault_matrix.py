@@ -21,7 +21,7 @@ from support.waiting import WAIT_S, until
 from compact.checks import violations
 from compact.engine.effects import Effect
 from compact.errors import ArchiveError, CompactError
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 
 # Long, and covered by short tests: tracing would double its time.
 pytestmark = pytest.mark.no_cover

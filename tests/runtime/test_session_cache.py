@@ -10,7 +10,7 @@ from support.engine import manager, pair, says, user
 
 from compact.checks import violations
 from compact.engine.line import Call
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.runtime.session_cache import SessionCache
 
 Item = dict[str, Any]

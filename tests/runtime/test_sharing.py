@@ -13,7 +13,7 @@ from support.waiting import WAIT_S, auntil, until
 
 from compact.checks import violations
 from compact.engine.effects import Effect
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.summaries.request import SummaryRequest
 
 WINDOW = 8000

@@ -16,7 +16,7 @@ from support.waiting import WAIT_S
 from compact.engine.effects import Effect
 from compact.engine.line import Call
 from compact.runtime import threads
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.runtime.threads import ProcessorTurn
 
 FOREVER_S = 100 * WAIT_S

@@ -13,7 +13,7 @@ from support.waiting import until
 
 from compact import CompactConfig, CompactManager
 from compact.engine.effects import Effect, Emit
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 
 WINDOW = 8_000
 Item = dict[str, Any]

@@ -21,7 +21,7 @@ from support.faults import Watched, assert_whole, hard_session, manager_at
 from support.waiting import until
 
 from compact.engine.effects import Effect
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 
 QUIET = {"MainThread", "compact-idle"}
 

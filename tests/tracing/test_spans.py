@@ -20,7 +20,7 @@ from compact import CompactManager
 from compact.engine.effects import Commit, Effect
 from compact.errors import ArchiveError, InsufficientBudget
 from compact.events import Ids, Recorder, session_trace
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.testing import FailingArchive, ScriptedSummarizer
 
 WINDOW = 16_000

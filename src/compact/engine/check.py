@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from compact.engine.context import Context, Row, total
 from compact.errors import CompactError, InsufficientBudget
-from compact.messages.legality import Violation, structure_violations, violations
+from compact.messages.legality import Violation, message_violations, structure_violations, violations
 
 __all__ = ["Violation", "check_budget", "check_pinned", "check_result", "violations"]
 
@@ -40,7 +40,13 @@ def check_result(before: Sequence[Row], after: Context) -> None:
             a stage wrote is passed off as the host's own.
         InsufficientBudget: it does not fit.
     """
-    problems = structure_violations([row.message for row in after.rows], after.desk.dialect)
+    dialect = after.desk.dialect
+    problems = structure_violations([row.message for row in after.rows], dialect)
+    for row in after.rows:
+        if row.source is None:  # a message that compact wrote
+            problems += message_violations(dialect.read(dialect.write(row.message)), dialect)
+    if before and not after.rows:
+        raise CompactError("the result would be an empty list")
     if problems:
         raise CompactError(f"the result would be illegal: {problems[0].message}", rule=problems[0].rule)
     check_budget(after)

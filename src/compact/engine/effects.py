@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from compact.events import Properties, Span, Trace
 from compact.summaries.request import SummaryRequest
@@ -101,6 +101,9 @@ class Emit:
 
 Effect: TypeAlias = Store | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
+
+
+EFFECTS: tuple[type, ...] = get_args(Effect)
 
 
 class Paused(BaseException):

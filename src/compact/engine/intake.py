@@ -49,7 +49,7 @@ class Intake:
         self._calls: set[str] = set()
         """Call ids in it: an id must not be used twice."""
         self._resume = 0
-        """Where its newest reply begins, with the message before it."""
+        """The index of the message before its newest reply. Checking resumes there."""
         self._moved = dict(moved or {})
         """Results that are in the archive, by their index in the host's list, and the pointers that stand for them."""
 
@@ -102,7 +102,7 @@ class Intake:
             text, role = item["content"], item["role"]
             if not text.isascii() or not text.strip() or "\x00" in text:
                 return False
-            if place >= seen and role == role_before and dialect.RESULTS_IN_USER:
+            if dialect.RESULTS_IN_USER and (role == role_before or (not place and role != "user")):
                 return False
             if role == "assistant" and role_before == "user":
                 self._resume = place - 1

@@ -27,7 +27,8 @@ from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
 from compact.messages.message import text_hash
 from compact.messages.units import removable
 
-DEFAULT_STAGES: tuple[Stage, ...] = (offload, shrink_calls, summarize, truncate)
+REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
+DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
 """The ladder, reversible stages first."""
 _STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
 
@@ -129,12 +130,16 @@ class Pass:
         )
 
 
-def check_stages(stages: Iterable[Any]) -> tuple[Stage, ...]:
+def check_stages(stages: Any) -> tuple[Stage, ...]:
     """Return the ladder of a host.
 
     Raises:
-        ConfigError: a stage cannot be called.
+        ConfigError: it is not a list, or a stage cannot be called.
     """
+    if not isinstance(stages, Iterable):
+        raise ConfigError(
+            f"stages must be a list of stages, got a {type(stages).__name__}", hint=_STAGE_HINT, path="stages"
+        )
     found = tuple(stages)
     for stage in found:
         if not callable(stage):

@@ -32,7 +32,7 @@ class Rules:
     summarize_above: int | None
     """Nothing is summarized up to this size. None: summarize as soon as the reversible stages are not enough."""
     recent_tokens: int | None
-    """The share of the recent part. None: turns and pairs decide what is recent."""
+    """Tokens for the recent part. None: turns and pairs decide what is recent."""
     has_thresholds: bool
     """Whether any of the next three is set."""
     token_threshold: int | None

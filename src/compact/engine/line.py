@@ -16,7 +16,7 @@ from typing import Any
 from compact.engine.context import Context, Desk, Row, Stage
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working
-from compact.engine.ladder import Outcome, Pass
+from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
 from compact.engine.state import SessionState, describe_state, resolve, restore_state
 from compact.errors import ArchiveError
@@ -245,7 +245,7 @@ class Line:
             rules=self.rules.for_messages(
                 fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
             ),
-            stages=self.stages,
+            stages=REVERSIBLE_STAGES if call.reversible else self.stages,
             summaries=seen.state.summaries,
             after_step=seen.state.step,
             reason=decision.reason,
@@ -361,7 +361,7 @@ class Line:
 
 
 def _unchanged(seen: _Seen) -> Result:
-    """The messages unchanged. If they are the context, that is the copy of the host's list."""
+    """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
     return Result(messages if items is messages else list(items), seen.state, seen.estimate)
 

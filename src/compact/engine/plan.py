@@ -24,7 +24,7 @@ def reducible(context: Context) -> list[bool]:
 
 
 def doomed(context: Context, least: Sequence[int]) -> set[int]:
-    """Places of the units that are folded even if everything else is reduced, so reducing them is in vain.
+    """Places of the units that must be folded even if everything else is reduced. Reducing them gains nothing.
 
     Folded whole, they also give the summarizer their own words instead of pointers. `least` says what each unit costs
     when it is reduced.

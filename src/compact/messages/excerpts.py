@@ -242,6 +242,8 @@ def choose(
     `costs` are their tokens, `factors` weigh the text of each owner, `standing` are the words of what is kept anyway.
     Of equal pieces the newest counts; the others come last.
     """
+    if not pieces:
+        return []
     words = [line.split() for line in _spaced(_END.join([piece.text for piece in pieces])).split(_END)]
     worth = {word: worth_of(word) for word in set(chain.from_iterable(words))}
     for word in standing & worth.keys():

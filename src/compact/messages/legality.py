@@ -100,6 +100,11 @@ def violations_in(messages: Sequence[Message], dialect: Dialect, in_flight: bool
     return sorted(found, key=lambda violation: violation.index)
 
 
+def message_violations(message: Message, dialect: Dialect) -> list[Violation]:
+    """The part of `violations` that is about one message: its role, its texts, its ids."""
+    return [] if dialect.NAME == "harness" else list(_message_rules(0, message, dialect))
+
+
 def structure_violations(
     messages: Sequence[Message], dialect: Dialect, in_flight: bool = True
 ) -> list[Violation]:

@@ -1,11 +1,11 @@
 """How one call of a host is run: alone in its session, shared with callers that ask for the same, within its time.
 
-    enter     the session's lane is free: go on. Otherwise wait for the run that holds it and begin again; what that run
-              compacted is found compacted
-    here      while the line only records events, it runs on the caller's own thread: a warm call costs no thread
-    thread    from the first slow effect on it runs in a thread, and the caller waits for it, on a thread or on a loop
-    snapshot  out of time: the run is fenced, and the caller gets the messages as they were before. If they do not fit,
-              the stages that need no model are tried once. If those do not end either, an error says so
+    enter     if the session's lane is free, go on. Otherwise wait for the run that holds it, then begin again with the
+              state that it left
+    here      while the line only records events, it runs on the caller's own thread, so a warm call costs no thread
+    thread    from the first slow effect on it runs in a background thread, and the caller waits for it
+    snapshot  a run that is out of time is fenced, and the caller gets the messages as they were before it. If they do not
+              fit, the stages that need no model are tried once. If those do not end in time either, an error says so
 
 `Conductor.conduct` never blocks. It yields what it waits for, so threads and event loops share every rule.
 """
@@ -23,7 +23,8 @@ from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Result
 from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Offload, Started
-from compact.runtime.lanes import NEVER, Fenced, Run, Wait
+from compact.runtime.lanes import NEVER, Fenced, Wait
+from compact.runtime.run import Run
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, SessionCache
 from compact.runtime.threads import ProcessorTurn, in_thread
@@ -80,7 +81,7 @@ class Conductor:
             if len(run.call.given) <= len(run.call.messages) or (grown := run.grow()) is None:
                 break
             run = grown
-        return run.call.given if is_unchanged else messages
+        return run.call.given if is_unchanged and isinstance(run.call.given, list) else messages
 
     def store(self, session: Session, asking: Asking[T], limit_s: float, *, here: bool = True) -> Asking[T]:
         """Run a piece of work that needs the archive but not the lane.

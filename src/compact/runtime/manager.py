@@ -25,14 +25,15 @@ from compact.messages.dialects import Dialect, get, require_list
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.conductor import Conductor
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
-from compact.runtime.lanes import Run, is_light, wait_here, wait_on_loop
+from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalling
+from compact.runtime.run import Run, is_light
 from compact.runtime.services import CompactionStats, Services
 from compact.runtime.session_cache import Session, SessionCache
-from compact.runtime.summarizing import Summarizer
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
+from compact.summaries.request import Summarizer
 from compact.tokens import Estimate, Meter
 from compact.tracing.exporters import ExporterLike
 

@@ -34,7 +34,7 @@ class KnownModel:
 
     name: str
     version: int
-    """Of what was learned about windows."""
+    """The version of the learned windows that the rules are made from."""
     meter: Meter
     window: Window
     rules: Rules

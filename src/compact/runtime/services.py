@@ -13,16 +13,28 @@ from typing import Any, TypedDict
 
 from compact.archive import Archive, ArchiveRedactor, Backend, Step, backend_archive, open_archive
 from compact.config import CompactConfig
-from compact.engine.effects import Begin, Begun, Commit, Effect, Emit, KeepRemoved, Load, Loaded, Store
+from compact.engine.effects import (
+    EFFECTS,
+    Begin,
+    Begun,
+    Commit,
+    Effect,
+    Emit,
+    KeepRemoved,
+    Load,
+    Loaded,
+    Store,
+)
 from compact.errors import CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.messages import Message
 from compact.messages.dialects import Dialect, get
 from compact.redaction import Redactor, rules_from_config
-from compact.runtime.lanes import Fenced, Run
+from compact.runtime.lanes import Fenced
+from compact.runtime.run import Run
 from compact.runtime.session_cache import Session
-from compact.runtime.summarizing import Breaker, Summarizer, Writers
-from compact.summaries.request import Reply, SummaryRequest
+from compact.runtime.summarizing import Breaker, Writers
+from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import Exporter, ExporterLike, as_exporter, open_exporter
 from compact.tracing.journal import LIMIT, Journal
@@ -131,6 +143,11 @@ class Services:
     def serve(self, run: Run, effect: Effect) -> Any:
         """Answer an effect. Everything but events may take its time."""
         session = run.session
+        if not isinstance(effect, EFFECTS):
+            raise CompactError(
+                f"a stage asked for something unknown: {type(effect).__name__}",
+                hint="A stage yields the effects of compact.engine.effects",
+            )
         if run.was_answered:
             self._judge(run, effect)
         if not isinstance(effect, Emit | SummaryRequest):

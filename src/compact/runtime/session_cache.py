@@ -25,7 +25,7 @@ class Session:
 
     id: str
     trace: Trace
-    lane: Lane = field(default_factory=Lane)
+    lane: Lane[Any] = field(default_factory=Lane)
     state: SessionState = field(default_factory=SessionState)
     intake: Intake = field(default_factory=Intake)
     outcome: Outcome | None = None

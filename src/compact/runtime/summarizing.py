@@ -11,20 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.events import Warned
-from compact.runtime.lanes import Run
+from compact.runtime.run import Run
 from compact.runtime.threads import in_thread
 from compact.summaries import extractive, llm, templates
-from compact.summaries.request import Reply, SummaryRequest
+from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tokens import Meter
 from compact.tokens.windows import window_of
-
-Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str | Reply]]
-"""Writes a summary. It gets masked messages, and its answer is verified and masked."""
 
 AGENT = "agent"
 """The value of `summary.model` that means the agent's own model."""

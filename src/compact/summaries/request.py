@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from compact.messages import Message
 
@@ -47,3 +47,7 @@ class Reply:
     refused: bool = False
     trusted: bool = False
     """Code took every line from the input, so there is nothing to check."""
+
+
+Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str | Reply]]
+"""Writes a summary. It gets masked messages, and its answer is verified and masked."""

@@ -33,6 +33,8 @@ class Counter(Protocol):
     """The package that counts: "tiktoken" or "splintr"."""
     encode: Callable[[str], Sized]
     """The package's own function. Safe for short ASCII text; anything else goes through `count`."""
+    unchecked_chars: float
+    """How much more text may go to `encode` directly; then `count` has to clear up."""
     bytes_per_token: int
     """How many entries of what `encode` returns make one token."""
 
@@ -46,6 +48,7 @@ class TiktokenCounter:
 
     name = "tiktoken"
     bytes_per_token = 1
+    unchecked_chars = float("inf")
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
@@ -97,13 +100,13 @@ class SplintrCounter:
         self._tokenizer = splintr.Tokenizer.from_bytes(encoding.rank_file(), pattern, {})
         self.encode: Callable[[str], Sized] = self._tokenizer.encode_flat
         self._encoding = encoding
-        self._seen_chars = 0
+        self.unchecked_chars: float = SPLINTR_CACHE_CHARS
 
     def count(self, text: str) -> int:
         """See `Counter.count`."""
-        self._seen_chars += len(text)
-        if self._seen_chars > SPLINTR_CACHE_CHARS:
-            self._seen_chars = 0
+        self.unchecked_chars -= len(text)
+        if self.unchecked_chars < 0:
+            self.unchecked_chars = SPLINTR_CACHE_CHARS
             self._tokenizer.clear_cache()
         try:
             return len(self.encode(text)) // 4  # four bytes per token

@@ -107,7 +107,8 @@ class Meter:
         found = self._texts.get(text)
         if found is None:
             counter = self._counter
-            if len(text) < _SHORT_CHARS and text.isascii():
+            if len(text) < _SHORT_CHARS and text.isascii() and counter.unchecked_chars > 0:
+                counter.unchecked_chars -= len(text)
                 # Nothing that `Counter.count` guards against can occur here, and most new texts are like this.
                 found = len(counter.encode(text)) // counter.bytes_per_token
             else:
@@ -169,7 +170,9 @@ class Meter:
 
     def _tally(self, items: list[Any], dialect: Dialect | None) -> list[int]:
         """Raw tokens by share."""
-        chosen = dialect or self._last_dialect
+        # Harness artifacts are counted in their own way, so a list that could be anything is never taken for them.
+        guess = self._last_dialect
+        chosen = dialect or (None if guess is not None and guess.NAME == "harness" else guess)
         if chosen is None:
             return self._tally(items, self._detect(items, items, None))
         prefix = self._known.find_prefix(items, chosen.NAME)

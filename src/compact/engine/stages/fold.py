@@ -81,7 +81,9 @@ def fold(
         previous_step=_step_of(previous),
     )
     body = yield from _ask(request, desk, total(rows))
-    text = _frame(context.step, "\n\n".join(piece for piece in (kept, body.text) if piece), where)
+    # Arguments of a call may carry a NUL as data. In a text it would make the whole list illegal.
+    said = valid_text("\n\n".join(piece for piece in (kept, body.text) if piece))
+    text = _frame(context.step, said, where)
     message = Message("assistant", (summary_part(text, rows, desk.dialect),))
     return Fold(
         row=Row(message, desk.count(message), None, "summary"),

@@ -93,11 +93,9 @@ def _print(out: Console, rows: Sequence[SessionStats]) -> None:
     if not rows:
         out.print("The archive is empty")
         return
-    stages = [
-        stage
-        for stage in ("offload", "compact", "summarize", "truncate")
-        if any(stage in row.by_strategy for row in rows)
-    ]
+    used = {stage for row in rows for stage in row.by_strategy}
+    ours = ("offload", "compact", "summarize", "truncate")
+    stages = [*(stage for stage in ours if stage in used), *sorted(used.difference(ours))]
     columns = (">calls", ">steps", ">peak", ">saved", *(f">{stage}" for stage in stages))
     columns += (">seconds", ">errors", ">warnings")
     numbers = [_numbers(row, stages) for row in rows]
