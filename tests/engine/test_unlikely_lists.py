@@ -104,7 +104,7 @@ def test_a_stage_that_asks_for_something_unknown_is_told_so() -> None:
 
 def test_stages_that_are_no_list_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="stages must be a list of stages, got a int"):
-        manager(8_000, stages=5)
+        manager(8_000, stages=5)  # type: ignore[arg-type]
 
 
 def test_reduce_runs_only_our_reversible_stages() -> None:
