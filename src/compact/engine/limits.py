@@ -106,7 +106,7 @@ class Rules:
             self,
             budget=raw(self.budget - fixed),
             target=raw(min(self.target, self.budget) - fixed),
-            summarize_above=0 if above is None else raw(above - fixed),
+            summarize_above=0 if above is None else raw(above - fixed) - 1,  # reaching it is enough
             recent_tokens=None if recent is None else raw(recent),
             fixed=fixed,
             fold_all=fold_all,
