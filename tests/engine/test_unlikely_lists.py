@@ -57,6 +57,18 @@ def test_a_role_that_was_changed_in_place_is_noticed(items: list[Item], edited: 
     assert violations(made.preflight("s", own, dialect="anthropic"), "anthropic") == []
 
 
+def test_a_call_id_that_is_used_again_is_noticed_after_several_plain_messages() -> None:
+    """Plain messages and calls arrive together. Every call among them is remembered, not only the newest."""
+    made = manager()
+    history = [user("a"), says("b")]
+    made.preflight("s", history)
+    history = [*history, user("c"), says("d"), user("e"), says("f"), *pair("c1", "one"), *pair("c2", "two")]
+    made.preflight("s", history)
+    history = [*history, *pair("c1", "three"), user("g")]
+    assert violations(history)
+    assert violations(made.preflight("s", history)) == []
+
+
 @pytest.mark.parametrize("runs_async", [False, True])
 def test_a_summarizer_that_is_cancelled_is_one_that_failed(runs_async: bool) -> None:
     async def cancelled(_: Any) -> str:

@@ -94,7 +94,8 @@ class Intake:
         dialect, first = self._dialect, self._resume + 1 if self._resume else 0
         if dialect is None or self._moved or first >= seen or named not in (None, dialect.NAME):
             return False
-        role_before = None
+        resume, before = self._resume, items[first - 1] if first else None
+        role_before = before.get("role") if type(before) is dict else None
         for place in range(first, len(items)):
             item = items[place]
             if not is_plain(item) or item["role"] not in ("user", "assistant"):
@@ -105,8 +106,9 @@ class Intake:
             if dialect.RESULTS_IN_USER and (role == role_before or (not place and role != "user")):
                 return False
             if role == "assistant" and role_before == "user":
-                self._resume = place - 1
+                resume = place - 1
             role_before = role
+        self._resume = resume  # only now: where something else follows, all that is new has to be checked
         self._items[seen:] = items[seen:]
         return True
 
