@@ -126,6 +126,8 @@ def pass_rules(**changed: Any) -> Rules:
         "least_room": 0,
         "keep_turns": 1,
         "keep_pairs": 1,
+        "keep_up_to": 10_000,
+        "calls_between": 0,
         "never_prune": frozenset({"system"}),
         "layout": "layered",
         "retention_window": 0,

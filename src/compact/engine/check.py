@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from compact.engine.context import Context, Row, total
+from compact.engine.context import Context, Row
 from compact.errors import CompactError, InsufficientBudget
 from compact.messages.legality import Violation, message_violations, structure_violations, violations
 
@@ -66,19 +66,65 @@ def check_result(before: Sequence[Row], after: Context) -> None:
 
 
 def _insufficient(context: Context) -> InsufficientBudget:
-    rules, shares = context.rules, dict[str, int]()
-    for unit in context.units:
-        for row in context.rows[unit.start : unit.stop]:
-            what = f"protected {row.message.role}" if unit.pinned else row.message.role
-            shares[what] = shares.get(what, 0) + row.tokens
+    """The error that names the largest pieces, in the model's own tokens, and what moves each."""
+    rules, scale = context.rules, context.desk.scale
+    shares: dict[str, int] = {}
+    for what, tokens in _pieces(context):
+        shares[what] = shares.get(what, 0) + tokens
+    shares = {what: scale(tokens) for what, tokens in shares.items()}
     if rules.fixed:
-        shares["tools and system prompt"] = rules.fixed
-    table = ", ".join(f"{what} {tokens:,}" for what, tokens in sorted(shares.items(), key=lambda kv: -kv[1]))
-    needed = total(context.rows)
+        shares[_BESIDE] = rules.fixed
+    largest = sorted(shares, key=lambda what: -shares[what])
+    needed = scale(context.tokens) + rules.fixed
+    table = ", ".join(f"{what} {shares[what]:,}" for what in largest)
     return InsufficientBudget(
-        f"what must stay takes {needed:,} tokens, the budget for messages is {rules.budget:,} ({table})",
-        hint="Protect less, shorten the system prompt or the tools, or use a model with a larger context window",
+        f"what must stay takes {needed:,} tokens, the budget is {rules.request_budget:,} of a window of "
+        f"{rules.window:,} ({table})",
+        hint="; ".join([*dict.fromkeys(_advice(what) for what in largest[:2]), _LARGER]),
         needed=needed,
-        budget=rules.budget,
+        budget=rules.request_budget,
         shares=shares,
     )
+
+
+_BESIDE = "tools and system prompt"
+_USERS = "the user's newest message"
+_NEWEST_CALL, _NEWEST_RESULT, _NEWEST_WORDS = "the newest call", "the newest result", "the newest message"
+_LARGER = "use a model with a larger window, or keep less of it free (policy.hard_cap_buffer, policy.reserve_output_tokens)"
+_ADVICE = {
+    _BESIDE: "Send fewer or shorter tools, or shorten the system prompt",
+    _USERS: "Put long material of the user into a file or a tool result, which can be moved out",
+    _NEWEST_CALL: "Let the agent write in smaller pieces: the arguments of the newest call stay whole",
+    _NEWEST_RESULT: "Return pictures and documents as paths: only text can be moved out (offload.large_result_tokens)",
+}
+
+
+def _advice(what: str) -> str:
+    if what in _ADVICE:
+        return _ADVICE[what]
+    return (
+        "Protect less (policy.roles_never_prune, `protected`) or shorten it"
+        if "protected" in what
+        else ("Shorten the system prompt" if what in ("system", "developer") else "Send shorter messages")
+    )
+
+
+def _pieces(context: Context) -> Iterator[tuple[str, int]]:
+    """What every row is, with its raw tokens."""
+    users = next((row for row in reversed(context.rows) if row.message.starts_turn), None)
+    last = context.units[-1] if context.units else None
+    for unit in context.units:
+        for row in context.rows[unit.start : unit.stop]:
+            message = row.message
+            if unit.pinned:
+                is_prompt = message.role in ("system", "developer")
+                yield message.role if is_prompt else f"protected {message.role}", row.tokens
+            elif row is users:
+                yield _USERS, row.tokens
+            elif unit is last:
+                yield (
+                    (_NEWEST_CALL if message.calls else _NEWEST_RESULT if message.results else _NEWEST_WORDS),
+                    row.tokens,
+                )
+            else:
+                yield message.role, row.tokens
