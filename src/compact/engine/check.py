@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from compact.engine.context import Context, Row
+from compact.engine.plan import newest_of_user
 from compact.errors import CompactError, InsufficientBudget
 from compact.messages.legality import Violation, message_violations, structure_violations, violations
 
@@ -19,7 +20,15 @@ def check_pinned(context: Context) -> None:
     """
     pinned = sum(context.tokens_of(unit) for unit in context.units if unit.pinned)
     if pinned > context.rules.budget:
-        raise _insufficient(context)
+        last = max((place for place, unit in enumerate(context.units) if unit.kind != "summary"), default=-1)
+        users = newest_of_user(context)
+        stays = [
+            n
+            for place, unit in enumerate(context.units)
+            if unit.pinned or place == last or unit.start in users
+            for n in range(unit.start, unit.stop)
+        ]
+        raise _insufficient(context.with_rows([context.rows[n] for n in stays]))
 
 
 def check_budget(context: Context) -> None:
@@ -80,7 +89,7 @@ def _insufficient(context: Context) -> InsufficientBudget:
     return InsufficientBudget(
         f"what must stay takes {needed:,} tokens, the budget is {rules.request_budget:,} of a window of "
         f"{rules.window:,} ({table})",
-        hint="; ".join([*dict.fromkeys(_advice(what) for what in largest[:2]), _LARGER]),
+        hint="; ".join([_advice(what) for what in largest[:2] if shares[what] * 10 >= needed] + [_LARGER]),
         needed=needed,
         budget=rules.request_budget,
         shares=shares,
@@ -102,24 +111,25 @@ _ADVICE = {
 def _advice(what: str) -> str:
     if what in _ADVICE:
         return _ADVICE[what]
+    if what.endswith("prompt"):
+        return f"Shorten the {what}"
     return (
-        "Protect less (policy.roles_never_prune, `protected`) or shorten it"
-        if "protected" in what
-        else ("Shorten the system prompt" if what in ("system", "developer") else "Send shorter messages")
+        "Protect less (policy.roles_never_prune)" if what.startswith("protected") else "Send shorter messages"
     )
 
 
 def _pieces(context: Context) -> Iterator[tuple[str, int]]:
     """What every row is, with its raw tokens."""
-    users = next((row for row in reversed(context.rows) if row.message.starts_turn), None)
+    users = newest_of_user(context)
     last = context.units[-1] if context.units else None
     for unit in context.units:
-        for row in context.rows[unit.start : unit.stop]:
+        for n in range(unit.start, unit.stop):
+            row = context.rows[n]
             message = row.message
             if unit.pinned:
                 is_prompt = message.role in ("system", "developer")
-                yield message.role if is_prompt else f"protected {message.role}", row.tokens
-            elif row is users:
+                yield f"{message.role} prompt" if is_prompt else f"protected {message.role}", row.tokens
+            elif n in users:
                 yield _USERS, row.tokens
             elif unit is last:
                 yield (

@@ -99,8 +99,8 @@ class Rules:
         return replace(self, budget=_UNBOUNDED, keep_up_to=_UNBOUNDED, summarize_above=_UNBOUNDED)
 
     def hurry(self) -> Rules:
-        """The rules of a pass that comes soon after the last one: reaching the target matters more than what is recent."""
-        return replace(self, keep_up_to=self.target)
+        """The rules of a pass that comes soon after the last one: all that matters is to reach the target."""
+        return replace(self, keep_up_to=self.target, summarize_above=None)
 
     def for_messages(self, fixed: int, factor: float, *, fold_all: bool) -> Rules:
         """The rules of a pass, in raw tokens of messages.

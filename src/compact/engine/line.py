@@ -242,7 +242,7 @@ class Line:
         work = Pass(
             rows=rows,
             desk=self.desk(dialect),
-            rules=(self.rules.hurry() if self._is_soon(seen) else self.rules).for_messages(
+            rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
                 fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
             ),
             stages=REVERSIBLE_STAGES if call.reversible else self.stages,
@@ -292,9 +292,12 @@ class Line:
             yield finish("compacted", result.state.tokens_after)
         return result
 
-    def _is_soon(self, seen: _Seen) -> bool:
-        """Whether only a few replies came since the last step. A session must not be compacted in every call."""
-        if not seen.state.standing:
+    def _is_soon(self, seen: _Seen, decision: Decision) -> bool:
+        """Whether only a few replies came since the last step. A session must not be compacted in every call.
+
+        Below the budget there is a choice: a session that nothing could be done about waits until it has grown.
+        """
+        if not seen.state.standing or decision.reason != "budget":
             return False
         new = seen.working.items[len(seen.state.standing) :]
         replies = sum(seen.dialect.read(item).role == "assistant" for item in new)
