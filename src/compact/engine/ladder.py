@@ -23,7 +23,7 @@ from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
-from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
+from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
 from compact.messages.message import text_hash
 from compact.messages.units import removable
 
@@ -121,12 +121,14 @@ class Pass:
             reason=self.reason,
             note=self.note,
             policy=rules.in_force,
-            kept=Kept(
-                pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
-                recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
-                tool_pairs=sum(unit.kind == "pair" for unit in kept),
+            planned=Planned(
+                kept=Kept(
+                    pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
+                    recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
+                    tool_pairs=sum(unit.kind == "pair" for unit in kept),
+                ),
+                pruned_count=sum(unit.stop - unit.start for unit in going),
             ),
-            pruned_count=sum(unit.stop - unit.start for unit in going),
         )
 
 

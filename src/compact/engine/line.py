@@ -36,7 +36,7 @@ from compact.messages.message import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3
-_BELOW = Decision(False, "below_threshold")
+_BELOW = Decision(False, "below")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +207,8 @@ class Line:
         if rules.turn_threshold is not None:
             turns = sum(seen.dialect.read(item).starts_turn for item in items)
         decision = decide(rules, tokens=tokens, messages=len(items), turns=turns)
+        if decision.reason == "budget" and seen.call.fit is not None:
+            return Decision(True, "overflow")
         if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
             return decision
         # A pass that left the session above its threshold would be tried again on every call.
@@ -367,7 +369,7 @@ def _unchanged(seen: _Seen) -> Result:
 
 
 def _is_by_count(decision: Decision) -> bool:
-    return decision.reason in ("message_threshold", "turn_threshold")
+    return decision.reason in ("messages", "turns")
 
 
 def _count_ineffective(seen: _Seen, after: int) -> int:
