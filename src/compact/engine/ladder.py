@@ -69,6 +69,8 @@ class Pass:
     note: str | None
     remember: Callable[[Context], tuple[dict[str, Any], dict[str, str]]]
     """Returns the state and the fingerprints that belong to a result."""
+    given: Sequence[Any] | None = None
+    """The host's messages, if repairs or offloads changed them on the way to `rows`."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -84,7 +86,10 @@ class Pass:
         yield Emit(self._plan(context))
         check_pinned(context)
         begun = yield Begin(
-            [desk.dialect.write(row.message) for row in before], desk.dialect.NAME, self.after_step
+            [desk.dialect.write(row.message) for row in before],
+            desk.dialect.NAME,
+            self.after_step,
+            self.given,
         )
         masked = _with_masked(before, desk, begun)
         context = replace(context, rows=masked, step=begun.step, history_path=begun.history_path)
