@@ -32,6 +32,17 @@ class Sides:
     """Like `tokens_before`, these add up to the figure in the step's `compact.pruned_messages`."""
 
 
+def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:
+    """Find the place of each object among the known ones; None if it is not one of them.
+
+    A host may use one object several times. Its first use is then the first among the known ones, and so on.
+    """
+    found: dict[int, list[int]] = defaultdict(list)
+    for place, each in enumerate(known):
+        found[id(each)].append(place)
+    return [places.pop(0) if (places := found[id(each)]) else None for each in wanted]
+
+
 def describe_sides(
     given: Sequence[Any],
     stood: Sequence[Any],
@@ -50,9 +61,9 @@ def describe_sides(
         items: The messages of `after`.
         scale: Turns raw tokens into the model's own.
     """
-    places = _places((row.message for row in before), (row.message for row in after))
+    places = find_places((row.message for row in before), (row.message for row in after))
     return {
-        "before": None if stood is given else _entries(_places(given, stood), stood),
+        "before": None if stood is given else _entries(find_places(given, stood), stood),
         "after": _entries(places, items),
         "tokens_before": _scaled(before, scale),
         "tokens_after": _scaled(after, scale),
@@ -71,14 +82,6 @@ def rebuild_sides(record: Mapping[str, Any], transcript: Sequence[Any]) -> Sides
         tokens_before=list(record["tokens_before"]),
         tokens_after=list(record["tokens_after"]),
     )
-
-
-def _places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:
-    """Find each object among the known ones. A host may use one object twice; then the first stands for the first."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for place, each in enumerate(known):
-        found[id(each)].append(place)
-    return [places.pop(0) if (places := found[id(each)]) else None for each in wanted]
 
 
 def _entries(places: Sequence[int | None], items: Sequence[Any]) -> list[Entry]:
