@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from compact.events import KINDS, Failure, Properties, TriggerDecision
 from scripts.config_reference import field_docs
 
-BEGINS = "<!-- Made by `python -m scripts.event_reference docs/OBSERVABILITY.md`. Change the docstrings in src/compact/events.py. -->"
+BEGINS = "<!-- Made by `python -m scripts.event_reference docs/OBSERVABILITY.md`. Change the docstrings in src/compact/events/__init__.py. -->"
 ENDS = "<!-- End of the made part. -->"
 _TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"
 _ENVELOPE: dict[str, tuple[str, dict[str, Any]]] = {

@@ -56,7 +56,7 @@ def test_automatic_trigger_at_85_percent_threshold() -> None:
     after = made.preflight("s", items)
     assert made.estimate(after).total < 108_800
     decision = events(made, name="trigger_decision")[0]["properties"]
-    assert (decision["triggered"], decision["reason"]) == (True, "trigger_pct")
+    assert (decision["triggered"], decision["reason"]) == (True, "trigger")
 
 
 def test_no_trigger_below_threshold() -> None:
@@ -64,7 +64,7 @@ def test_no_trigger_below_threshold() -> None:
     items = of_size(made, turns(30), 96_000)
     assert made.preflight("s", items) is items
     decision = events(made, name="trigger_decision")[0]["properties"]
-    assert (decision["triggered"], decision["reason"]) == (False, "below_threshold")
+    assert (decision["triggered"], decision["reason"]) == (False, "below")
     assert of_size(made, turns(3), 108_799) is not None
     assert made.preflight("t", of_size(made, turns(3), 108_799))[0]["content"].startswith(" a a")
 
@@ -191,8 +191,10 @@ def test_trigger_decision_event() -> None:
     made.manual_compact("s", turns(20))
     properties = events(made, name="trigger_decision")[0]["properties"]
     assert properties["policy"] == {"trigger_pct": 0.85, "hard_cap_buffer": 1500, "strategy": "task_state"}
-    assert properties["kept"] == {"pinned": 0, "recent_turns": 6, "tool_pairs": 0}
-    assert properties["pruned_count"] == 28
+    assert properties["planned"] == {
+        "kept": {"pinned": 0, "recent_turns": 6, "tool_pairs": 0},
+        "pruned_count": 28,
+    }
 
 
 def test_summary_created_event() -> None:

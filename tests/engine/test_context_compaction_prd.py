@@ -93,9 +93,9 @@ def test_recency_preservation() -> None:
 
 def test_flexible_triggers() -> None:
     for policy, reason in (
-        ({"token_threshold": 1000}, "token_threshold"),
-        ({"message_threshold": 20}, "message_threshold"),
-        ({"turn_threshold": 5}, "turn_threshold"),
+        ({"token_threshold": 1000}, "tokens"),
+        ({"message_threshold": 20}, "messages"),
+        ({"turn_threshold": 5}, "turns"),
     ):
         made = selective(**policy)
         items = [m for n in range(10) for m in (user(f"Q{n} " * 10), says("a " * 80), says("b " * 80))]

@@ -44,12 +44,12 @@ def test_any_threshold_that_is_set_triggers_when_reached(case: dict[str, Any]) -
 def test_the_most_urgent_setting_gives_the_reason() -> None:
     chosen = rules(trigger=85, budget=98, token_threshold=50, message_threshold=10, turn_threshold=5)
     assert decide(chosen, tokens=99, messages=1, turns=1) == Decision(True, "budget")
-    assert decide(chosen, tokens=98, messages=1, turns=1) == Decision(True, "trigger_pct")
-    assert decide(chosen, tokens=85, messages=1, turns=1) == Decision(True, "trigger_pct")
-    assert decide(chosen, tokens=84, messages=1, turns=1) == Decision(True, "token_threshold")
-    assert decide(chosen, tokens=49, messages=10, turns=1) == Decision(True, "message_threshold")
-    assert decide(chosen, tokens=49, messages=9, turns=5) == Decision(True, "turn_threshold")
-    assert decide(chosen, tokens=49, messages=9, turns=4) == Decision(False, "below_threshold")
+    assert decide(chosen, tokens=98, messages=1, turns=1) == Decision(True, "trigger")
+    assert decide(chosen, tokens=85, messages=1, turns=1) == Decision(True, "trigger")
+    assert decide(chosen, tokens=84, messages=1, turns=1) == Decision(True, "tokens")
+    assert decide(chosen, tokens=49, messages=10, turns=1) == Decision(True, "messages")
+    assert decide(chosen, tokens=49, messages=9, turns=5) == Decision(True, "turns")
+    assert decide(chosen, tokens=49, messages=9, turns=4) == Decision(False, "below")
 
 
 def test_a_fit_lowers_every_number_to_it() -> None:

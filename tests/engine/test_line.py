@@ -124,7 +124,7 @@ def test_a_session_that_cannot_get_smaller_waits_until_it_has_grown_by_a_tenth_o
         assert made.estimate(grown).total == tokens
         made.preflight(session, grown)
         found = [e["properties"]["reason"] for e in events(made, session, "trigger_decision")]
-        assert found == ["trigger_pct", "trigger_pct" if tried_again else "ineffective"]
+        assert found == ["trigger", "trigger" if tried_again else "ineffective"]
 
 
 def test_a_count_that_what_is_kept_exceeds_does_not_fire_on_every_call() -> None:

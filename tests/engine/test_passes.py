@@ -62,7 +62,7 @@ def test_the_turns_that_stay_are_those_whose_words_stay() -> None:
         "s", [*pair("c0", "x"), *(m for n in (1, 2, 3) for m in (user("q"), *pair(f"c{n}", "x")))]
     )
     (decision,) = (e["properties"] for e in events(made, name="trigger_decision"))
-    assert decision["kept"] == {"pinned": 0, "recent_turns": 1, "tool_pairs": 3}
+    assert decision["planned"]["kept"] == {"pinned": 0, "recent_turns": 1, "tool_pairs": 3}
 
 
 def test_what_was_kept_and_pruned_is_told_by_layers() -> None:
@@ -74,8 +74,8 @@ def test_what_was_kept_and_pruned_is_told_by_layers() -> None:
     assert pruned["pruned_count"] == len(items) - (len(after) - 1), "all that does not stand any more"
     assert pruned["tokens_after"] < pruned["tokens_before"]
     (decision,) = (e["properties"] for e in events(made, name="trigger_decision"))
-    assert decision["kept"] == {"pinned": 2, "recent_turns": 6, "tool_pairs": 1}
-    assert decision["pruned_count"] == pruned["pruned_count"]
+    assert decision["planned"]["kept"] == {"pinned": 2, "recent_turns": 6, "tool_pairs": 1}
+    assert decision["planned"]["pruned_count"] == pruned["pruned_count"]
     saved = events(made, name="pruned_messages")[0]["payload"]["saved"]
     assert sum(saved.values()) == pruned["tokens_before"] - pruned["tokens_after"]
     assert set(saved) == {"summarize"}

@@ -11,6 +11,7 @@ from compact.events import (
     Kept,
     Layers,
     Offload,
+    Planned,
     PolicyInForce,
     Properties,
     PrunedMessages,
@@ -23,6 +24,8 @@ from compact.events import (
 )
 
 POLICY = PolicyInForce(trigger_pct=0.85, hard_cap_buffer=1500, strategy="task_state")
+ADDED_LATER = {"compact.pruned_messages": {"kept"}}
+"""Properties that logs of earlier versions lack, by the event's name."""
 EXAMPLES: list[Properties] = [
     TokenEstimate(
         model="gpt-4o",
@@ -31,14 +34,13 @@ EXAMPLES: list[Properties] = [
         usage_pct=0.1,
         breakdown=Breakdown(system=1, developer=2, tools_schema=3, messages=4),
     ),
-    TriggerDecision(triggered=False, reason="below_threshold", note=None, policy=POLICY),
+    TriggerDecision(triggered=False, reason="below", note=None, policy=POLICY),
     TriggerDecision(
         triggered=True,
         reason="manual",
         note="user-requested",
         policy=POLICY,
-        kept=Kept(pinned=1, recent_turns=6, tool_pairs=4),
-        pruned_count=12,
+        planned=Planned(kept=Kept(pinned=1, recent_turns=6, tool_pairs=4), pruned_count=12),
     ),
     Archival(session_id="s", step=1, storage_adapter="fs", file_path="a/s/state-001.json"),
     Offload(
@@ -49,11 +51,15 @@ EXAMPLES: list[Properties] = [
     ),
     SummaryCreated(strategy="brief", input_messages=3, summary_tokens=20, compression_ratio=0.2),
     PrunedMessages(
-        layers=Layers(pinned=1, summary=1, recent=5), pruned_count=7, tokens_before=9, tokens_after=3
+        layers=Layers(pinned=1, summary=1, recent=5),
+        pruned_count=7,
+        tokens_before=9,
+        tokens_after=3,
+        kept=Kept(pinned=1, recent_turns=5, tool_pairs=4),
     ),
-    Started(reason="trigger_pct", note=None),
+    Started(reason="trigger", note=None),
     Finished(
-        reason="trigger_pct", note=None, outcome="compacted", duration_ms=1.5, tokens_before=9, tokens_after=3
+        reason="trigger", note=None, outcome="compacted", duration_ms=1.5, tokens_before=9, tokens_after=3
     ),
     Failure(error_type="InsufficientBudget", message="too large", fallback="snapshot"),
     Warned(code="unknown_model", severity="low", message="no window is known for x"),

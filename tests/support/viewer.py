@@ -24,12 +24,10 @@ HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>
 BREAKOUT = "</pre></textarea></script><svg/onload=window.hacked=1>"
 
 
-def manager_on(root: Path, window: int = WINDOW, **settings: Any) -> CompactManager:
+def manager_on(root: Path, window: int = WINDOW, model: str = "gpt-4o", **settings: Any) -> CompactManager:
     """A manager whose archive lies in a folder."""
     archive = {"adapter": "fs", "root": str(root)}
-    return CompactManager(
-        CompactConfig(model="gpt-4o", max_context_tokens=window, archive=archive, **settings)
-    )
+    return CompactManager(CompactConfig(model=model, max_context_tokens=window, archive=archive, **settings))
 
 
 def fill_with_demo(root: Path) -> None:

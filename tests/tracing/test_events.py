@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from support.events import EXAMPLES, POLICY
+from support.events import ADDED_LATER, EXAMPLES, POLICY
 
 from compact.events import (
     KINDS,
@@ -25,6 +25,7 @@ from compact.events import (
     parse,
     timestamp,
 )
+from compact.events.reading import in_current_form
 
 NOW = datetime(2026, 5, 1, 12, 30, 0, 5, tzinfo=UTC)
 
@@ -77,10 +78,13 @@ def test_a_line_has_the_form_of_the_contract_and_comes_back(properties: Properti
 def test_a_decision_carries_its_plan_only_when_triggered() -> None:
     idle, acting = (made(example).to_json()["properties"] for example in EXAMPLES[1:3])
     assert set(idle) == {"triggered", "reason", "note", "policy"}
-    assert set(acting) == {"triggered", "reason", "note", "policy", "kept", "pruned_count"}
-    assert acting["kept"] == {"pinned": 1, "recent_turns": 6, "tool_pairs": 4}
+    assert set(acting) == {"triggered", "reason", "note", "policy", "planned"}
+    assert acting["planned"] == {
+        "kept": {"pinned": 1, "recent_turns": 6, "tool_pairs": 4},
+        "pruned_count": 12,
+    }
     planless = made(TriggerDecision(triggered=True, reason="manual", note=None, policy=POLICY))
-    with pytest.raises(ValueError, match="needs 'kept' and 'pruned_count'"):
+    with pytest.raises(ValueError, match="needs 'planned'"):
         parse(planless.to_json())
 
 
@@ -113,7 +117,7 @@ def test_what_is_no_event_is_refused_with_the_field(change: dict[str, Any], comp
 @pytest.mark.parametrize("properties", EXAMPLES, ids=lambda example: type(example).__name__)
 def test_every_property_is_required(properties: Properties) -> None:
     line = made(properties).to_json()
-    for name in line["properties"]:
+    for name in line["properties"].keys() - ADDED_LATER.get(properties.NAME, set()):
         short = {key: value for key, value in line["properties"].items() if key != name}
         with pytest.raises(ValueError, match=rf"'properties\.{name}'|{name!r}"):
             parse({**line, "properties": short})
@@ -138,6 +142,50 @@ def test_properties_of_a_later_version_are_passed_over() -> None:
     line = made(EXAMPLES[3]).to_json()
     line["properties"]["added_later"] = 1
     assert parse(line) == made(EXAMPLES[3])
+
+
+FORMER_REASONS = {
+    "below_threshold": "below",
+    "trigger_pct": "trigger",
+    "token_threshold": "tokens",
+    "message_threshold": "messages",
+    "turn_threshold": "turns",
+}
+
+
+@pytest.mark.parametrize(("former", "current"), FORMER_REASONS.items())
+@pytest.mark.parametrize("properties", EXAMPLES, ids=lambda example: type(example).__name__)
+def test_a_line_with_a_former_reason_is_read(properties: Properties, former: str, current: str) -> None:
+    line = made(properties).to_json()
+    if "reason" not in line["properties"]:
+        assert in_current_form(line) is line
+        return
+    line["properties"]["reason"] = former
+    assert parse(line).to_json()["properties"] == {**line["properties"], "reason": current}
+
+
+def test_a_decision_of_an_earlier_version_is_read() -> None:
+    line = made(EXAMPLES[2]).to_json()
+    line["properties"].update(line["properties"].pop("planned"))
+    assert parse(line) == made(EXAMPLES[2])
+    assert in_current_form(line) == made(EXAMPLES[2]).to_json()
+    del line["properties"]["pruned_count"]
+    with pytest.raises(ValueError, match=r"'properties.planned.pruned_count': Field required"):
+        parse(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {},
+        {"name": "compact.started", "properties": None},
+        {"name": "compact.started", "properties": {"reason": ["trigger_pct"]}},
+        {"name": "someone.else", "properties": {"kept": 1, "pruned_count": 2}},
+        {"name": "compact.pruned_messages", "properties": {"kept": 1, "pruned_count": 2}},
+    ],
+)
+def test_any_other_line_keeps_its_form(line: dict[str, Any]) -> None:
+    assert in_current_form(line) is line
 
 
 def test_a_whole_number_is_a_fine_float() -> None:
@@ -197,6 +245,7 @@ def test_the_warning_codes_hold_those_of_the_contract() -> None:
     assert {
         "redaction_disabled", "unknown_model", "small_window", "ineffective", "breaker_open",
         "spooled", "exporter_drops", "state_reset", "pointer_copied", "torn_events",
+        "ledger_full", "new_conversation", "learned_limit", "clock_unknown",
     } <= set(WARNING_CODES)  # fmt: skip
     assert len(WARNING_CODES) == len(set(WARNING_CODES))
 

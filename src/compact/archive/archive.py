@@ -73,17 +73,27 @@ class Archive(Reader):
         """The store's name: "fs", "s3", "memory"."""
         return self.store.adapter
 
-    def begin(self, session_id: str, messages: Sequence[Any], *, dialect: str, after: int) -> Attempt:
+    def begin(
+        self,
+        session_id: str,
+        messages: Sequence[Any],
+        *,
+        dialect: str,
+        after: int,
+        given: Sequence[Any] | None = None,
+    ) -> Attempt:
         """Claim the step that follows step `after` (0: none yet), with the whole transcript already durable.
 
         `after` is the step whose state the pass works from. If another worker commits first, `Attempt.commit` says so.
+        `given` is the host's list, if it was repaired on the way to `messages`. The transcript holds that list, and
+        the page for people shows `messages`.
 
         Raises:
             ArchiveError: the transcript cannot be stored. Nothing may be taken out of the context.
         """
         operation = Operation("step")
         with operation.enter():
-            return self._attempts.begin(self._enter(session_id), messages, dialect, after, operation)
+            return self._attempts.begin(self._enter(session_id), messages, given, dialect, after, operation)
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.

@@ -15,6 +15,7 @@ from typing import Any, cast
 from compact.archive import keys
 from compact.archive.records import Step, digest, read_state, session_id_in
 from compact.archive.stores.port import Blob, Operation, Spooling, Store
+from compact.engine.sides import Sides, rebuild_sides
 from compact.errors import ArchiveError
 from compact.events import Event, parse
 
@@ -37,7 +38,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A session as it was before a step, redacted, in its own dialect."""
+    """A session as its host had it before a step, redacted, in its own dialect."""
 
     session_id: str
     step: int
@@ -146,7 +147,7 @@ class Reader:
         return found
 
     def restore(self, session_id: str, step: int | None = None) -> Restored:
-        """Return the transcript as it was before a step (default: the newest), redacted, in its own dialect.
+        """Return the transcript as the host had it before a step (default: the newest), redacted, in its own dialect.
 
         Raises:
             ArchiveError: there is no such step, it was pruned, or its transcript is not the one that was written.
@@ -156,8 +157,23 @@ class Reader:
             raise _no_step(self.folder(session_id), None, [])
         return Restored(session_id, found.step, found.dialect, self.transcript(session_id, found))
 
+    def sides(self, session_id: str, step: Step) -> Sides | None:
+        """Return what stood before and after a step, message for message; None if an earlier version wrote its record.
+
+        What stood before it is the transcript after repairs. Summaries count messages in that list.
+
+        Raises:
+            ArchiveError: as `restore` does.
+        """
+        return self.sides_in(self.folder(session_id), step)
+
+    def sides_in(self, folder: str, step: Step) -> Sides | None:
+        """See `sides`."""
+        transcript, record = self.transcript_in(folder, step), step.state.get("sides")
+        return None if record is None else rebuild_sides(record, transcript)
+
     def transcript(self, session_id: str, step: Step) -> list[Any]:
-        """Return the messages before a step, one for one."""
+        """Return the host's messages before a step, one for one."""
         return self.transcript_in(self.folder(session_id), step)
 
     def transcript_in(self, folder: str, step: Step) -> list[Any]:

@@ -61,9 +61,16 @@ class Attempts:
     attempt_ttl_s: float
 
     def begin(
-        self, session: OpenSession, messages: Sequence[Any], dialect: str, after: int, operation: Operation
+        self,
+        session: OpenSession,
+        messages: Sequence[Any],
+        given: Sequence[Any] | None,
+        dialect: str,
+        after: int,
+        operation: Operation,
     ) -> Attempt:
         """Claim step `after` + 1 and make the transcript durable. See `Archive.begin`."""
+        whole = None if given is None else session.scribe.messages(given)
         clean = session.scribe.messages(messages)
         if session.tidy_at != after:
             self.tidy(session)
@@ -72,7 +79,7 @@ class Attempts:
         _active.add(attempt_id)
         attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean, operation)
         try:
-            attempt.stage("transcript", session.scribe.transcript(clean))
+            attempt.stage("transcript", session.scribe.transcript(clean if whole is None else whole))
         except BaseException:
             attempt.abandon()
             raise
@@ -179,7 +186,7 @@ class Attempt:
 
     @property
     def messages(self) -> Sequence[Any]:
-        """The transcript as stored: redacted wire messages, one for one."""
+        """The messages that the pass works on, one for one, redacted."""
         return self._clean.items
 
     def __enter__(self) -> Self:

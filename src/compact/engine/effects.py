@@ -40,6 +40,8 @@ class Begin:
     dialect: str
     after: int
     """The step whose state the pass works from; 0 before the first."""
+    given: Sequence[Any] | None = None
+    """The transcript as the host gave it, if repairs or offloads changed it on the way to `items`."""
 
 
 @dataclass(frozen=True, slots=True)

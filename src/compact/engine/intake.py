@@ -11,6 +11,7 @@ from typing import Any
 
 from compact.engine.context import Desk, Row
 from compact.engine.effects import Asking, Emit, KeepRemoved
+from compact.engine.sides import find_places
 from compact.engine.stages.offload import is_large, offload_row
 from compact.errors import ArchiveError
 from compact.events import Failure
@@ -139,13 +140,13 @@ class Intake:
         except ArchiveError as problem:
             yield Emit(Failure.of(problem, "none"))
             return working
-        places = {id(item): source for item, source in zip(working.items, working.sources, strict=True)}
-        sources = [places.get(id(item)) for item in report.messages]
+        places = find_places(working.items, report.messages)
+        sources = [None if place is None else working.sources[place] for place in places]
         desk = tools.desk(dialect)
         # What hygiene mends is compact's own writing. It is masked, so that it is the same after a restart.
         items = [
-            item if id(item) in places else dialect.write(desk.rewrite(dialect.read(item)))
-            for item in report.messages
+            dialect.write(desk.rewrite(dialect.read(item))) if place is None else item
+            for place, item in zip(places, report.messages, strict=True)
         ]
         return Working(items, sources)
 

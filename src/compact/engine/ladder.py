@@ -23,7 +23,7 @@ from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
-from compact.events import Kept, Layers, PrunedMessages, Reason, TriggerDecision
+from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
 from compact.messages.message import text_hash
 from compact.messages.units import removable
 
@@ -69,6 +69,8 @@ class Pass:
     note: str | None
     remember: Callable[[Context], tuple[dict[str, Any], dict[str, str]]]
     """Returns the state and the fingerprints that belong to a result."""
+    given: Sequence[Any] | None = None
+    """The host's messages, if repairs or offloads changed them on the way to `rows`."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -84,7 +86,10 @@ class Pass:
         yield Emit(self._plan(context))
         check_pinned(context)
         begun = yield Begin(
-            [desk.dialect.write(row.message) for row in before], desk.dialect.NAME, self.after_step
+            [desk.dialect.write(row.message) for row in before],
+            desk.dialect.NAME,
+            self.after_step,
+            self.given,
         )
         masked = _with_masked(before, desk, begun)
         context = replace(context, rows=masked, step=begun.step, history_path=begun.history_path)
@@ -121,12 +126,14 @@ class Pass:
             reason=self.reason,
             note=self.note,
             policy=rules.in_force,
-            kept=Kept(
-                pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
-                recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
-                tool_pairs=sum(unit.kind == "pair" for unit in kept),
+            planned=Planned(
+                kept=Kept(
+                    pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
+                    recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
+                    tool_pairs=sum(unit.kind == "pair" for unit in kept),
+                ),
+                pruned_count=sum(unit.stop - unit.start for unit in going),
             ),
-            pruned_count=sum(unit.stop - unit.start for unit in going),
         )
 
 

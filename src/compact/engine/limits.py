@@ -146,14 +146,14 @@ def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:
     if tokens > rules.budget:
         return Decision(True, "budget")
     if tokens >= rules.trigger:
-        return Decision(True, "trigger_pct")
+        return Decision(True, "trigger")
     if rules.token_threshold is not None and tokens >= rules.token_threshold:
-        return Decision(True, "token_threshold")
+        return Decision(True, "tokens")
     if rules.message_threshold is not None and messages >= rules.message_threshold:
-        return Decision(True, "message_threshold")
+        return Decision(True, "messages")
     if rules.turn_threshold is not None and turns >= rules.turn_threshold:
-        return Decision(True, "turn_threshold")
-    return Decision(False, "below_threshold")
+        return Decision(True, "turns")
+    return Decision(False, "below")
 
 
 def measure_fixed(

@@ -18,6 +18,7 @@ from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.sides import describe_sides
 from compact.engine.state import SessionState, describe_state, resolve, restore_state
 from compact.errors import ArchiveError
 from compact.events import (
@@ -36,7 +37,7 @@ from compact.messages.message import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3
-_BELOW = Decision(False, "below_threshold")
+_BELOW = Decision(False, "below")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,8 @@ class _Seen:
 
     call: Call
     state: SessionState
+    given: Sequence[Any]
+    """The context before repairs and offloads: the host's own messages."""
     working: Working
     dialect: Dialect
     estimate: Estimate
@@ -126,6 +129,7 @@ class Line:
             self.rules = self.rules.without_budget()
         known, (working, state) = state, (yield from self._resolve(call, state))
         tools = Tools(self.meter, self.desk, self.rules.max_turns)
+        given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
@@ -144,7 +148,7 @@ class Line:
                 ),
             )
         )
-        seen = _Seen(call, state, working, dialect, estimate, at_hand=state is known and state.asked)
+        seen = _Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
@@ -207,6 +211,8 @@ class Line:
         if rules.turn_threshold is not None:
             turns = sum(seen.dialect.read(item).starts_turn for item in items)
         decision = decide(rules, tokens=tokens, messages=len(items), turns=turns)
+        if decision.reason == "budget" and seen.call.fit is not None:
+            return Decision(True, "overflow")
         if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
             return decision
         # A pass that left the session above its threshold would be tried again on every call.
@@ -250,7 +256,8 @@ class Line:
             after_step=seen.state.step,
             reason=decision.reason,
             note=call.note,
-            remember=lambda after: self._describe(seen, after, fixed),
+            remember=lambda after: self._describe(seen, rows, after, fixed),
+            given=None if seen.given is seen.working.items else seen.given,
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
@@ -344,11 +351,15 @@ class Line:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
         return Result(list(items), after, seen.estimate, outcome)
 
-    def _describe(self, seen: _Seen, after: Context, fixed: int) -> tuple[dict[str, Any], dict[str, str]]:
+    def _describe(
+        self, seen: _Seen, before: Sequence[Row], after: Context, fixed: int
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         items = [seen.dialect.write(row.message) for row in after.rows]
         size = self._count(items, seen.dialect) + fixed
+        sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
+        ineffective = _count_ineffective(seen, size)
         return describe_state(
-            seen.call.messages, after.rows, items, after.summaries, size, _count_ineffective(seen, size)
+            seen.call.messages, after.rows, items, after.summaries, size, ineffective, sides
         )
 
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
@@ -378,7 +389,7 @@ def _unchanged(seen: _Seen) -> Result:
 
 
 def _is_by_count(decision: Decision) -> bool:
-    return decision.reason in ("message_threshold", "turn_threshold")
+    return decision.reason in ("messages", "turns")
 
 
 def _count_ineffective(seen: _Seen, after: int) -> int:

@@ -129,8 +129,12 @@ def describe_state(
     summaries: frozenset[str],
     tokens_after: int,
     ineffective: int,
+    sides: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """A step's state as it is archived: how to make the context from the host's messages, and both hashes."""
+    """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
+
+    `sides` is for readers: see `compact.engine.sides`. Records of earlier versions do not have it.
+    """
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
         for row, item in zip(rows, items, strict=True)
@@ -143,6 +147,8 @@ def describe_state(
         "tokens_after": tokens_after,
         "ineffective": ineffective,
     }
+    if sides is not None:
+        state["sides"] = sides
     known: dict[int, bytes] = {}
     return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
 

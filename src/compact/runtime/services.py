@@ -168,7 +168,7 @@ class Services:
                 return self._summarize(run, effect)
             case Begin():
                 attempt = self.archive.begin(
-                    session.id, effect.items, dialect=effect.dialect, after=effect.after
+                    session.id, effect.items, dialect=effect.dialect, after=effect.after, given=effect.given
                 )
                 run.attempt = attempt
                 return Begun(attempt.step, attempt.history_path, attempt.messages)

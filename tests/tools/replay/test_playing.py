@@ -53,7 +53,7 @@ def test_a_step_says_when_why_and_how_much() -> None:
     found = played(long_session(), policy(policy={"trigger_pct": 0.7}))
     step = found.runs[0].steps[0]
     assert step.number == 1
-    assert step.reason == "trigger_pct"
+    assert step.reason == "trigger"
     assert step.tokens_after == found.runs[0].sent[step.call] < step.tokens_before
     assert sum(step.saved.values()) > 0
 

@@ -95,7 +95,7 @@ def test_the_inspector_finds_the_summary_the_policy_and_the_counts(ariadne: Aria
     assert summary["summary_tokens"] > 0
     decision = by_name["compact.trigger_decision"]
     assert decision["policy"] == {"trigger_pct": 0.85, "hard_cap_buffer": 1500, "strategy": "task_state"}
-    assert decision["kept"]["pinned"] == 1
+    assert decision["planned"]["kept"]["pinned"] == 1
     assert by_name["compact.pruned_messages"]["tokens_after"] > 0
     assert summary["session_id"] == "s"
 

@@ -76,7 +76,9 @@ def _cited_message(archive: Archive, session: str, wanted: str) -> Any:
     step, _, number = wanted.lower().removeprefix("v").replace("m", "").replace(" ", ":").partition(":")
     if not (step.isdecimal() and number.isdecimal()):
         raise typer.BadParameter(f"{wanted!r} is not STEP:N, as in 4:12", param_hint="--message")
-    messages = archive.restore(session, int(step)).messages
+    found = archive.step(session, int(step))
+    sides = archive.sides(session, found)  # citations count what stood, which repairs may have changed
+    messages = archive.transcript(session, found) if sides is None else sides.before
     if not 1 <= int(number) <= len(messages):
         raise typer.BadParameter(
             f"the transcript of step {step} has messages 1 to {len(messages)}", param_hint="--message"
@@ -99,7 +101,7 @@ def restore(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore the transcript as it was before a step, redacted: one message per line, or one object with --json."""
+    """Restore the transcript as its host had it before a step, redacted: one message per line, or one object with --json."""
     if output is not None:
         check_outputs({"-o": [output]}, [], force)
     with open_at(root) as archive:

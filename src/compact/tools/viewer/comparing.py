@@ -1,8 +1,7 @@
 """Compare the messages before and after a step: which is which, and at which level of detail.
 
-Pure functions. A step's state says how its context is made: a number for each message that was kept (its place in the
-host's list), or the message itself if compact wrote it. The transcript before the step is in the archive. Which message a
-pointer replaces is found by the ids of tool calls, then by the order.
+Pure functions. A step's record says what stood before and after it, and which messages are the same (`compact.engine.sides`).
+Which message a pointer replaces is found by the ids of tool calls, then by the order.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def places(
 ) -> dict[int, int]:
     """Map the places in the host's list to places in the transcript of a step, which has `count` messages.
 
-    A host that keeps what it was given passes the transcript itself. For one that passes its full history, the messages
+    For records of earlier versions, which say nothing about repairs: where those changed the list, this is a guess. A host that keeps what it was given passes the transcript itself. For one that passes its full history, the messages
     of the step before (`previous`, its state) come first.
     """
     if replaced == count:

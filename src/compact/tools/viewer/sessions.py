@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from compact.archive import Archive, News
+from compact.events.reading import in_current_form
 from compact.tools.viewer.ingest import as_event
 
 MAX_INGESTED_EVENTS = 20_000
@@ -197,7 +198,7 @@ class Sessions:
                 if event["type"] == "trace":
                     self._name(key, event)
                 else:
-                    self._put(key, as_event(event))
+                    self._put(key, dict(in_current_form(as_event(event))))
             self._thin_out()
         for key in touched:
             self._changed(key)
@@ -260,7 +261,7 @@ def read_line(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         data = None
     if isinstance(data, dict) and isinstance(data.get("name"), str):
-        return data
+        return dict(in_current_form(data))
     return {
         "name": "unreadable",
         "status": "error",

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from compact.archive import Archive, Step
+from compact.engine.sides import Sides
 from compact.errors import ArchiveError, CompactError
 from compact.events import Offload, PrunedMessages
 from compact.messages import (
@@ -86,6 +87,10 @@ class Comparison:
     after: list[Standing]
     pairs: list[Pair]
     summary: Mapping[str, Any]
+    given: int
+    """Messages in the host's list, which `restore` returns. Repairs come between that list and `before`."""
+    is_exact: bool
+    """False: an earlier version wrote the record, so which messages stood is partly guessed."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the content."""
@@ -93,6 +98,8 @@ class Comparison:
             "step": self.step.step,
             "committed_at": self.step.committed_at,
             "dialect": self.step.dialect,
+            "given": self.given,
+            "exact": self.is_exact,
             "tokens_before": sum(each.tokens for each in self.before),
             "tokens_after": sum(each.tokens for each in self.after),
             "before": [_outline(each) for each in self.before],
@@ -173,42 +180,50 @@ class StepReader:
 
     def _make_comparison(self, folder: str, number: int, model: str) -> Comparison:
         archive, step = self._archive, self._archive.step_in(folder, number)
-        wire = archive.transcript_in(folder, step)
         summary = archive.summary_in(folder, step)
+        recorded = archive.sides_in(folder, step)
+        sides = self._guess_sides(folder, step, model) if recorded is None else recorded
         read = _reader(step.dialect)
-        before = [read(item) for item in wire]
-        recipe = list(step.state.get("recipe", []))
-        places_of = places(
-            recipe, step.state.get("replaced", len(wire)), len(wire), self._previous(folder, number)
-        )
-        after = [
-            places_of[entry] if isinstance(entry, int) else read(entry["item"])
-            for entry in recipe
-            if not isinstance(entry, int) or entry in places_of
-        ]
+        before = [read(item) for item in sides.before]
+        after = [read(item) for item in sides.after]
         pairs = compare(
             before,
-            after,
+            [message if place is None else place for message, place in zip(after, sides.places, strict=True)],
             offloaded=self._offloaded(folder, number),
             summaries=[tuple(each["positions"]) for each in summary.get("summaries", [])],
         )
-        meter = Meter(model)
-        dialect = dialects.get(step.dialect)
         names = {call.id: call.name for message in before for call in message.calls}
 
-        def standing(message: Message) -> Standing:
+        def standing(message: Message, tokens: int) -> Standing:
             tools = [call.name for call in message.calls]
             tools += [result.name or names.get(result.call_id, "") for result in message.results]
-            return Standing(message, _tokens(message, meter, dialect), tuple(filter(None, tools)))
+            return Standing(message, tokens, tuple(filter(None, tools)))
 
-        sides = [standing(message) for message in before]
         return Comparison(
             step=step,
-            before=sides,
-            after=[sides[each] if isinstance(each, int) else standing(each) for each in after],
+            before=list(map(standing, before, sides.tokens_before)),
+            after=list(map(standing, after, sides.tokens_after)),
             pairs=pairs,
             summary=summary,
+            given=step.files["transcript"].lines,
+            is_exact=recorded is not None,
         )
+
+    def _guess_sides(self, folder: str, step: Step, model: str) -> Sides:
+        """Rebuild both sides of a step whose record was written by an earlier version."""
+        before = self._archive.transcript_in(folder, step)
+        recipe = list(step.state.get("recipe", []))
+        replaced = step.state.get("replaced", len(before))
+        places_of = places(recipe, replaced, len(before), self._previous(folder, step.step))
+        standing = [entry for entry in recipe if not isinstance(entry, int) or entry in places_of]
+        found = [places_of[entry] if isinstance(entry, int) else None for entry in standing]
+        after = [
+            entry["item"] if place is None else before[place]
+            for place, entry in zip(found, standing, strict=True)
+        ]
+        meter, dialect = Meter(model), dialects.get(step.dialect)
+        sizes = [[_tokens(item, meter, dialect) for item in side] for side in (before, after)]
+        return Sides(before, after, found, *sizes)
 
     def _previous(self, folder: str, number: int) -> Mapping[str, Any] | None:
         try:
@@ -243,9 +258,9 @@ def _reader(dialect: str) -> Callable[[Any], Message]:
     return read
 
 
-def _tokens(message: Message, meter: Meter, dialect: dialects.Dialect) -> int:
+def _tokens(item: Any, meter: Meter, dialect: dialects.Dialect) -> int:
     try:
-        return meter.scale(meter.count_item(message.origin, dialect))
+        return meter.scale(meter.count_item(item, dialect))
     except CompactError:
         return 0
 

@@ -103,7 +103,8 @@ def _describe(kind: str, properties: Mapping[str, Any]) -> str:
 def _describe_decision(p: Mapping[str, Any]) -> str:
     if not p["triggered"]:
         return f"nothing to do: {p['reason']}"
+    kept = p["planned"]["kept"]
     return (
-        f"acts: {p['reason']}; keeps {p['kept']['pinned']} pinned, {p['kept']['recent_turns']} turns, "
-        f"{p['kept']['tool_pairs']} pairs; {p['pruned_count']} messages may go"
+        f"acts: {p['reason']}; plans to keep {kept['pinned']} pinned, {kept['recent_turns']} turns, "
+        f"{kept['tool_pairs']} pairs; {p['planned']['pruned_count']} messages may go"
     )

@@ -7,6 +7,7 @@ import { took } from "/page/model.js";
 
 const PATHS = /\/(?:tool_outputs|conversation_history)\/[A-Za-z0-9_-][A-Za-z0-9._-]*[A-Za-z0-9_-]/g;
 const MANY = 400;
+const kept = (k) => `${count(k.pinned)} pinned, ${plural(k.recent_turns, "recent turn")}, ${plural(k.tool_pairs, "tool pair")}`;
 
 export class Inspector {
   /** `jump(step, place)`: show that archived message; `compare(step)`: show that step. */
@@ -73,8 +74,8 @@ export class Inspector {
       trigger: policy.trigger_pct === undefined ? undefined : `at ${percent(policy.trigger_pct)} of the window`,
       buffer: policy.hard_cap_buffer === undefined ? undefined : `${count(policy.hard_cap_buffer)} tokens`,
       strategy: policy.strategy,
-      "keeps at least": p.kept ? `${count(p.kept.pinned)} pinned, ${plural(p.kept.recent_turns, "recent turn")}, ${plural(p.kept.tool_pairs, "tool pair")}` : undefined,
-      "may take": p.pruned_count === undefined ? undefined : plural(p.pruned_count, "message"),
+      "plans to keep": p.planned?.kept ? kept(p.planned.kept) : undefined,
+      "may take": p.planned?.pruned_count === undefined ? undefined : plural(p.planned.pruned_count, "message"),
     }));
   }
 
@@ -91,6 +92,7 @@ export class Inspector {
     return section("Counts", facts({
       tokens: `${count(p.tokens_before)} → ${count(p.tokens_after)}`, saved: `${count(p.tokens_before - p.tokens_after)} tokens`,
       "left the context": plural(p.pruned_count, "message"),
+      kept: p.kept ? kept(p.kept) : undefined,
       "stands now": `${count(layers.pinned)} pinned, ${plural(layers.summary, "summary message")}, ${count(layers.recent)} recent`,
     }));
   }

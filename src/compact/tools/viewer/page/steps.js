@@ -20,10 +20,11 @@ export class Steps {
     this.pick = el("div", { class: "pick", role: "group", "aria-label": "Steps" });
     this.scales = el("div", { class: "scales" });
     this.levels = el("div", { class: "chips levels", role: "group", "aria-label": "Levels shown" });
+    this.note = el("p", { class: "quiet note" });
     this.sides = el("div", { class: "sides", "aria-hidden": "true" });
     this.box = el("div", { id: "pairs", class: "scroll", role: "listbox", "aria-label": "Messages before and after" });
     this.empty = el("div", { class: "empty", hidden: true });
-    this.node = el("div", { class: "steps" }, this.pick, this.scales, this.levels, this.sides, this.box, this.empty);
+    this.node = el("div", { class: "steps" }, this.pick, this.scales, this.levels, this.note, this.sides, this.box, this.empty);
     this.list = new VirtualList(this.box, {
       height: 26, role: "option", draw: (pair) => this.draw(pair), chosen: (index) => chosen(this.list.items[index], this.found),
     });
@@ -73,7 +74,7 @@ export class Steps {
   }
 
   say(title, words) {
-    for (const part of [this.scales, this.levels, this.sides, this.box]) part.hidden = true;
+    for (const part of [this.scales, this.levels, this.note, this.sides, this.box]) part.hidden = true;
     this.empty.hidden = false;
     refill(this.empty, el("h2", { text: title }), el("p", { text: words }));
   }
@@ -96,6 +97,12 @@ export class Steps {
       on: { click: () => this.toggle(level.level) },
     }, el("i", { class: `swatch bg-${level.level}` }), `${level.messages} ${level.level}`)));
     refill(this.sides, el("span", { text: `Before: ${plural(found.before.length, "message")}` }), el("span"), el("span", { text: `After: ${plural(found.after.length, "message")}` }));
+    const notes = [
+      found.exact ? "" : "An earlier version wrote this step's record: where messages were repaired, what stood is a guess.",
+      found.given === found.before.length ? "" : `The host's list had ${plural(found.given, "message")}; repairs made it ${count(found.before.length)}. Restoring the step gives the host's list.`,
+    ];
+    this.note.textContent = notes.filter(Boolean).join(" ");
+    this.note.hidden = !this.note.textContent;
     const shown = found.pairs.filter(([, , level]) => !this.hidden.has(level));
     this.list.show(shown, { active: -1 });
   }

@@ -13,24 +13,27 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 Clock: TypeAlias = Callable[[], datetime]
 """Returns the current time, with a timezone."""
 
 Status: TypeAlias = Literal["ok", "error"]
 Reason: TypeAlias = Literal[
-    "trigger_pct",
-    "budget",
-    "token_threshold",
-    "message_threshold",
-    "turn_threshold",
-    "manual",
-    "below_threshold",
-    "ineffective",
+    "below",  # nothing is due
+    "trigger",  # policy.trigger_pct
+    "tokens",  # policy.token_threshold
+    "messages",  # policy.message_threshold
+    "turns",  # policy.turn_threshold
+    "budget",  # the request does not fit
+    "cold_cache",  # reserved
+    "background_started",  # reserved
+    "background_swapped",  # reserved
+    "manual",  # the caller asked for it
+    "overflow",  # the provider refused the request as too long
+    "ineffective",  # due, but the last passes did not help and the session has not grown since
 ]
-"""The policy field that decided, or why nothing was done."""
+"""What decided whether to act."""
 PassOutcome: TypeAlias = Literal[
     "compacted",  # a step was committed
     "unchanged",  # nothing was gained
@@ -56,6 +59,10 @@ WarningCode: TypeAlias = Literal[
     "pointer_copied",  # text from elsewhere contains a pointer to an archived output
     "server_managed",  # the provider keeps the conversation; there is nothing to compact
     "torn_events",  # a half-written line was cut from the end of events.jsonl
+    "ledger_full",  # the user's standing rules no longer fit their share of the context
+    "new_conversation",  # a list that continues no known one began a session of its own
+    "learned_limit",  # a provider's refusal taught a smaller window
+    "clock_unknown",  # the age of the provider's cache is not known
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 
@@ -100,7 +107,7 @@ class PolicyInForce(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept(_Record):
-    """What a plan keeps in any case."""
+    """What stays of a session."""
 
     pinned: int
     """Messages that are never pruned."""
@@ -108,6 +115,16 @@ class Kept(_Record):
     """Newest turns whose text stays."""
     tool_pairs: int
     """Newest tool calls that stay whole, with their results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(_Record):
+    """What a pass is going to do. compact.pruned_messages says what it did."""
+
+    kept: Kept
+    """What the pass means to keep in any case."""
+    pruned_count: int
+    """Messages that the pass may remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,17 +156,15 @@ class TriggerDecision(Properties):
     """The trigger decided whether to act. If not, this event ends the preflight and is its span."""
 
     NAME: ClassVar[str] = "compact.trigger_decision"
-    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"kept", "pruned_count"})
+    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"planned"})
     triggered: bool
     reason: Reason
-    """The setting that decided, or why nothing was done."""
+    """What decided."""
     note: str | None
     """The note that the caller of a manual compaction gave."""
     policy: PolicyInForce
-    kept: Kept | None = None
-    """If triggered: what the plan keeps."""
-    pruned_count: int | None = None
-    """If triggered: messages that the plan removes. compact.pruned_messages says how many were removed."""
+    planned: Planned | None = None
+    """If triggered: the plan. compact.pruned_messages says what was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,12 +223,15 @@ class PrunedMessages(Properties):
     """Messages left the context; the step is committed."""
 
     NAME: ClassVar[str] = "compact.pruned_messages"
+    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"kept"})
     layers: Layers
     pruned_count: int
     """Messages that left the context, including those that were summarized."""
     tokens_before: int
     """Tokens of the messages, without system prompt and tools."""
     tokens_after: int
+    kept: Kept | None = None
+    """What was really kept. Logs of earlier versions do not have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +251,8 @@ class Finished(Properties):
     reason: Reason
     note: str | None
     outcome: PassOutcome
-    """How the pass ended: adopted means that another worker was faster, unchanged that nothing was gained."""
+    """How the pass ended: adopted means that another worker was faster, unchanged that nothing was gained, timeout that
+    the pass outlived its timeout and its result is discarded."""
     duration_ms: float
     """Duration of the pass alone."""
     tokens_before: int
@@ -339,40 +358,17 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 
 def parse(data: Any) -> Event:
-    """Read back what `Event.to_json` wrote. Properties that this version does not know are ignored.
+    """Read back what `Event.to_json` wrote, in this version or an earlier one.
+
+    Properties that this version does not know are ignored.
 
     Raises:
         ValueError: it is not an event; the message names the field that is missing or wrong.
     """
-    from pydantic import ValidationError
+    # It needs pydantic, which a process that only writes events never loads.
+    from compact.events.reading import read
 
-    if not isinstance(data, Mapping):
-        raise ValueError(f"an event is an object, got {type(data).__name__}")
-    kind = KINDS.get(str(data.get("name")))
-    if kind is None:
-        raise ValueError(f"unknown event name {data.get('name')!r}; known: {', '.join(KINDS)}")
-    try:
-        line = _line_model(kind.NAME).model_validate(data)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        raise ValueError(f"{kind.NAME}: {'.'.join(map(str, first['loc']))!r}: {first['msg']}") from None
-    made = line.properties
-    if isinstance(made, TriggerDecision) and made.triggered and None in (made.kept, made.pruned_count):
-        raise ValueError("a triggered compact.trigger_decision needs 'kept' and 'pruned_count'")
-    for name in ("started_at", "ended_at"):
-        if not _TIME.fullmatch(getattr(line, name)):
-            raise ValueError(f"{kind.NAME}: {name!r} must be UTC like 2026-01-31T12:00:00.000000Z")
-    return Event(**dict(line))
-
-
-@cache
-def _line_model(name: str) -> Any:
-    """The pydantic model of a line with this event name."""
-    from pydantic import ConfigDict, create_model
-
-    types: dict[str, Any] = {**get_type_hints(Event), "properties": KINDS[name]}
-    required: dict[str, Any] = {field_name: (hint, ...) for field_name, hint in types.items()}
-    return create_model("Line", __config__=ConfigDict(strict=True), **required)
+    return read(data)
 
 
 def timestamp(moment: datetime) -> str:
