@@ -127,7 +127,7 @@ def explore(life: Life, turn: int) -> None:
 
 
 @pytest.mark.parametrize("take_turn", [work, talk_in_text, explore])
-@pytest.mark.parametrize("host", ["keeps", "full"])
+@pytest.mark.parametrize("host", ["keeps", pytest.param("full", marks=pytest.mark.sweep)])
 @pytest.mark.parametrize(
     "window",
     [16_000, pytest.param(32_000, marks=pytest.mark.sweep), pytest.param(128_000, marks=pytest.mark.sweep)],
@@ -140,7 +140,8 @@ def test_a_session_at_its_limit_is_compacted_rarely_and_sees_its_newest_results(
     assert life.passes >= 5, "the session lived at its limit"
     assert life.edits <= life.passes
     assert life.passes * 3 <= 300
-    assert life.folds_again, "what earlier passes left is folded, too"
+    summaries = sum("<COMPACT-SUMMARY" in str(item.get("content")) for item in life.sent)
+    assert life.folds_again if preset == "selective" else summaries <= 1, "what was folded is folded again"
 
 
 def test_a_threshold_far_below_the_window_is_kept_too() -> None:
@@ -160,9 +161,10 @@ def test_the_newest_pairs_stay_whole_in_an_automatic_pass_as_long_as_they_fit(to
     life.history += pair("large", " b" * tokens)
     for n in range(3):
         life.history += pair(f"d{n}", " c" * 2_000)
-    life.call()
+    found = life.made.preflight("s", life.history)
+    life.look_at_pairs(found)
     (done,) = events(life.made, name="pruned_messages")
-    assert (life.edits, done["properties"]["kept"]["tool_pairs"]) == (1, 4)
+    assert done["properties"]["kept"]["tool_pairs"] == 4
 
 
 def test_what_was_really_kept_is_reported_when_less_fits() -> None:
