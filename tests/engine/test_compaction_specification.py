@@ -139,6 +139,31 @@ def test_keep_tool_io_pairs_policy() -> None:
     assert_good(made, items, after)
 
 
+@pytest.mark.parametrize("keep", [1, 2, 4, 8])
+@pytest.mark.parametrize("size", [100, 1_000, 3_000])
+def test_keep_tool_io_pairs_policy_holds_in_automatic_passes(keep: int, size: int) -> None:
+    """Whatever else must go, and however often: the newest pairs stand whole as long as they fit the budget."""
+    made = manager(32_000, policy={"keep_tool_io_pairs": keep, "calls_between_passes": 0})
+    history: list[dict[str, Any]] = [user("Look at all files.")]
+    passes = 0
+    for n in range(200):
+        history += pair(f"c{n}", f" word{n}" * (size // 2))
+        sent = made.preflight("s", history)
+        if len(made.archive.steps("s")) == passes:
+            history = list(sent)
+            continue
+        passes = len(made.archive.steps("s"))
+        newest = history[-2 * keep :]
+        fits = made.estimate(newest).total < 28_000
+        assert not fits or all(any(a is b for b in sent) for a in newest)
+        done = events(made, name="pruned_messages")[-1]["properties"]["kept"]
+        assert done["tool_pairs"] == keep or not fits
+        history = list(sent)
+        if passes == 4:
+            return
+    assert passes or size == 100
+
+
 def test_incremental_reduction_on_budget_overflow() -> None:
     """Six large turns do not fit: fewer are kept, and what no longer is kept stands in the summary."""
     summarizer = ScriptedSummarizer("they talked")
