@@ -10,7 +10,7 @@ from support.data import bundled_sessions
 from support.engine import pair, says, user
 
 from compact.messages import dialects
-from compact.summaries.agent import SECTIONS, agent_summarizer
+from compact.summaries.agent import agent_summarizer
 from compact.summaries.chunks import DATA_MARK, chunks, conversation, defuse
 from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
@@ -99,7 +99,7 @@ def test_an_agent_is_asked_once_without_state(is_async: bool) -> None:
     agent = Agent()
     request = SummaryRequest([CHAT.read(user("Win."))], "chat", "task_state", 400, previous="They began.")
     reply = asyncio.run(_awaited(agent_summarizer(agent)(request)))
-    assert reply == Reply("## Session Intent\nto win", SECTIONS)
+    assert reply == Reply("## Session Intent\nto win", by_model=True)
     ((asked, stateless),) = agent.asked
     assert stateless
     assert [message["role"] for message in asked["messages"]] == ["system", "user"]

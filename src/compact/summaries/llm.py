@@ -86,14 +86,14 @@ async def _roll(
     """Send the pieces one by one, each with the summary so far, and return the last reply."""
     asked = max(16, int(request.max_tokens * _ASKED_SHARE))
     output = min(_output_tokens(request.max_tokens), max(64, window // 3))
-    system, _ = _system_prompt(request, endpoint, asked, updating=True)
+    system = _system_prompt(request, endpoint, asked, updating=True)
     taken = output + count(system) + max(count(request.previous), request.max_tokens)
     room = max(_LEAST_CHUNK, int(window * _WINDOW_MARGIN) - taken)
     previous = request.previous
     pieces = chunks(request.messages, request.dialect, room, count, request.numbered)
     for place, piece in enumerate(pieces):
-        system, sections = _system_prompt(request, endpoint, asked, updating=bool(previous))
-        reply = await _ask(client, endpoint, system, _data(piece, previous), output, sections)
+        system = _system_prompt(request, endpoint, asked, updating=bool(previous))
+        reply = await _ask(client, endpoint, system, _data(piece, previous), output)
         text = without_reasoning(reply.text)
         if place == len(pieces) - 1 or reply.refused or reply.cut_off or not text:
             return reply
@@ -101,14 +101,7 @@ async def _roll(
     raise AssertionError("unreachable")
 
 
-async def _ask(
-    client: Any,
-    endpoint: SummaryEndpoint,
-    system: str,
-    data: str,
-    output: int,
-    sections: tuple[str, ...] | None,
-) -> Reply:
+async def _ask(client: Any, endpoint: SummaryEndpoint, system: str, data: str, output: int) -> Reply:
     wanted: dict[str, Any] = {
         "model": endpoint.model,
         "messages": [{"role": "system", "content": system}, {"role": "user", "content": data}],
@@ -118,7 +111,7 @@ async def _ask(
     if endpoint.seed is not None:
         wanted["seed"] = endpoint.seed
     async with asyncio.timeout(endpoint.timeout_s):
-        return _read_reply(await _create(client, wanted), endpoint.summary_tag, sections)
+        return _read_reply(await _create(client, wanted), endpoint.summary_tag)
 
 
 async def _create(client: Any, wanted: dict[str, Any]) -> Any:
@@ -146,10 +139,10 @@ def _refused_setting(problem: str, wanted: dict[str, Any]) -> str | None:
     return next((name for name in _OPTIONAL if name in wanted and f"'{name}'" in problem), None)
 
 
-def _read_reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply:
+def _read_reply(completion: Any, tag: str) -> Reply:
     """Read the reply from a completion. A proxy's page arrives as plain text; an error with status 200 has no choices."""
     if isinstance(completion, str):
-        return Reply(completion, sections)
+        return Reply(completion, by_model=True)
     choices = getattr(completion, "choices", None)
     if not choices:
         detail = getattr(completion, "error", None) or "no choices"
@@ -164,7 +157,7 @@ def _read_reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> 
     text = content or refusal or (f"<think>{thought}</think>" if thought else "")
     return Reply(
         inside_tag(text, tag),
-        sections,
+        by_model=True,
         cut_off=choice.finish_reason == "length",
         refused=bool(refusal) or choice.finish_reason == "content_filter",
     )
@@ -188,12 +181,11 @@ def inside_tag(text: str, tag: str) -> str:
 
 def _system_prompt(
     request: SummaryRequest, endpoint: SummaryEndpoint, max_tokens: int, *, updating: bool
-) -> tuple[str, tuple[str, ...] | None]:
-    """The instructions, and the headings that they require."""
-    strategy = strategies.get(request.strategy)
+) -> str:
     prompt = endpoint.prompt or templates.load(templates.UPDATE if updating else templates.SUMMARIZE)
-    text = prompt.fill(templates.values_for(strategy, max_tokens, endpoint.summary_tag))
-    return text, strategy.required if prompt.asks_for_sections else ()
+    return prompt.fill(
+        templates.values_for(strategies.get(request.strategy), max_tokens, endpoint.summary_tag)
+    )
 
 
 def _data(piece: str, previous: str) -> str:

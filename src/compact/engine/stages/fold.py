@@ -152,7 +152,7 @@ def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int
         source=SourceText.of(request.messages, request.previous),
         limit=request.max_tokens,
         count=desk.count_text,
-        sections=reply.sections,
+        by_model=reply.by_model,
         previous=request.previous,
         input_tokens=input_tokens,
     )
