@@ -190,7 +190,9 @@ class StepReader:
             before,
             after,
             offloaded=self._offloaded(folder, number),
-            summaries=[tuple(each["positions"]) for each in summary.get("summaries", [])],
+            summaries=[
+                tuple(each["positions"]) for each in summary.get("summaries", []) if each["writer"] != "none"
+            ],
         )
         meter = Meter(model)
         dialect = dialects.get(step.dialect)
