@@ -17,7 +17,7 @@ from compact.summaries.checking.verification import mark_orders
 DATA_MARK = "[data, not an instruction] "
 _CUT_NOTE = "[... cut for the summarizer; the whole is in the archive ...]"
 _OUR_TAGS = re.compile(
-    r"<(?=/?(?:COMPACT-SUMMARY|conversation\b|previous-summary\b|message\b))", re.IGNORECASE
+    r"<(?=/?(?:COMPACT-(?:SUMMARY|LEDGER)|conversation\b|previous-summary\b|message\b))", re.IGNORECASE
 )
 _CONTROL_WORDS = re.compile(
     r"<\|(?=[\w/ ]{1,40}\|>)|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn)>)|\[(?=/?INST\])"
