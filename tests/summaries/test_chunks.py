@@ -49,6 +49,23 @@ def test_a_message_larger_than_the_room_is_cut_and_says_so() -> None:
     assert "cut for the summarizer" in piece
 
 
+@pytest.mark.parametrize("count", [3, 60, 900])
+@pytest.mark.parametrize("words", [5, 400, 20_000])
+def test_there_are_never_more_pieces_than_allowed(count: int, words: int) -> None:
+    """However long the conversation: the longest messages are cut, and its beginning and its end are there."""
+    items = [
+        says(f"number {n} " + "word " * (words if n % 3 else 5)) for n in range(min(count, 60_000 // words))
+    ]
+    messages = [CHAT.read(item) for item in items]
+    for most in (1, 2, 5):
+        pieces = chunks(messages, "chat", 400, COUNT, most=most)
+        assert len(pieces) <= most
+        assert all(COUNT(piece) <= 400 for piece in pieces)
+        assert "number 0 " in pieces[0]
+        if most > 1:
+            assert f"number {len(items) - 1} " in pieces[-1]
+
+
 def test_no_messages_are_one_empty_piece() -> None:
     assert chunks([], "chat", 300, COUNT) == [""]
 
