@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.engine import assert_good, events, manager, pair, says, turns, user
+from support.llm import Answer, serving
 
 from compact import CompactConfig, CompactManager
 from compact.testing import ScriptedSummarizer
@@ -30,14 +31,36 @@ def example() -> list[dict[str, Any]]:
     ]
 
 
-def test_example_scenario() -> None:
-    made = selective(summarizer=ScriptedSummarizer("I found a division by zero and patched it."))
-    items = example()
-    after = made.manual_compact("s", items)
-    assert [message["role"] for message in after] == ["user", "assistant", "user"]
-    assert after[0] is items[0]
-    assert after[2] is items[7]
-    assert "I found a division by zero and patched it." in after[1]["content"]
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I debugged the code: the division by zero was an issue with error handling, and the patch with try/catch is applied.",
+        "<summary>\nFound a division by zero in f and patched it.\n</summary>",
+        "## Progress\n- f() returned 1 / 0; the patch is in place [m6]",
+        "Fixed the division by zero.",
+    ],
+    ids=["prose", "tagged", "one heading", "five words"],
+)
+def test_example_scenario(said: str) -> None:
+    """A real endpoint answers as models do, and what it wrote is verified: no event tells of a rejection."""
+    settings = {"model": "small-model", "timeout_s": 5}
+    with (
+        serving(Answer(said)) as endpoint,
+        manager(
+            summary={**settings, "base_url": endpoint.base_url},
+            policy={"layout": "selective", "retention_window": 1},
+        ) as made,
+    ):
+        items = example()
+        after = made.manual_compact("s", items)
+        assert [message["role"] for message in after] == ["user", "assistant", "user"]
+        assert after[0] is items[0]
+        assert after[2] is items[7]
+        assert said.removeprefix("<summary>\n").removesuffix("\n</summary>") in after[1]["content"]
+        assert events(made, name="error") == []
+        (record,) = made.archive.summary("s", made.archive.step("s", 1))["summaries"]
+        assert record["writer"] == "configured"
+        assert len(endpoint.requests) == 1
 
 
 def test_the_default_retention_window_covers_the_whole_example() -> None:

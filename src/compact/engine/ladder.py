@@ -24,7 +24,7 @@ from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
-from compact.messages.message import text_hash
+from compact.messages.message import SUMMARY_OPENS, text_hash
 from compact.messages.units import removable
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
@@ -199,13 +199,14 @@ def _with_masked(rows: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:
 
 def _count_pruned(before: Context, after: Context) -> PrunedMessages:
     pinned = sum(after.is_pinned(row.message) for row in after.rows)
-    summary = (
-        sum(text_hash(row.message.text) in after.summaries for row in after.rows) if after.summaries else 0
-    )
+    # A ledger stands for folded history as well, but it is neither a summary nor recent.
+    frames = [row.message.text for row in after.rows if after.is_summary(row.message)]
+    summary = sum(text.startswith(SUMMARY_OPENS) for text in frames)
+    standing = sum(row.level not in ("summary", "ledger", "marker") for row in after.rows)
     turns, pairs = _count_whole(before, after)
     return PrunedMessages(
-        layers=Layers(pinned=pinned, summary=summary, recent=len(after.rows) - pinned - summary),
-        pruned_count=len(before.rows) - sum(row.level not in ("summary", "marker") for row in after.rows),
+        layers=Layers(pinned=pinned, summary=summary, recent=len(after.rows) - pinned - len(frames)),
+        pruned_count=len(before.rows) - standing,
         tokens_before=after.desk.scale(before.tokens),
         tokens_after=after.desk.scale(after.tokens),
         kept=Kept(pinned=pinned, recent_turns=turns, tool_pairs=pairs),

@@ -19,6 +19,8 @@ from compact.messages.units import runs_between_users
 
 _RUN_TOKENS = 100
 """Roughly the least that a summary of a run between user messages takes."""
+_MOST_ASKED = 8
+"""Runs of one pass that a model summarizes. An agent that waits for hundreds of model calls has stopped."""
 
 
 def summarize(context: Context) -> Asking[Context]:
@@ -78,7 +80,8 @@ def _fold_runs(context: Context) -> Asking[Context]:
             break
         cost = costs[place]
         room = min(rules.summary_tokens, max(int(cost * share), min(cost // 2, _RUN_TOKENS)))
-        made = yield from _fold_rows(context, run, room, words=False)
+        by_code = sum(made.writer == "configured" for made in made_for.values()) >= _MOST_ASKED
+        made = yield from _fold_rows(context, run, room, words=False, by_code=by_code)
         if made is not None and made.row.tokens < cost and not made.is_empty:
             made_for[place] = made
             size -= cost - made.row.tokens
@@ -88,7 +91,9 @@ def _fold_runs(context: Context) -> Asking[Context]:
     return context.with_rows(after, folds=tuple(made_for.values()))
 
 
-def _fold_rows(context: Context, places: Sequence[int], room: int, *, words: bool) -> Asking[Fold | None]:
+def _fold_rows(
+    context: Context, places: Sequence[int], room: int, *, words: bool, by_code: bool = False
+) -> Asking[Fold | None]:
     """One summary of the rows at these places; None if there are only earlier summaries, which it would take in.
 
     With `words`, it carries what the user said in them.
@@ -107,5 +112,6 @@ def _fold_rows(context: Context, places: Sequence[int], room: int, *, words: boo
             previous_tokens=total(earlier),
             places=inputs,
             carry_instructions=words,
+            by_code=by_code,
         )
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.messages import Message
-from compact.messages.message import GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
+from compact.messages.message import FRAME_OPENS, GAP, POINTER_OPENS, is_pointer
 
 Level: TypeAlias = Literal[
     "kept",  # unchanged
@@ -128,7 +128,7 @@ def _summary_places(
     new = [
         n
         for n, each in enumerate(after)
-        if n not in matched and not isinstance(each, int) and each.text.startswith(SUMMARY_OPENS)
+        if n not in matched and not isinstance(each, int) and each.text.startswith(FRAME_OPENS)
     ]
     taken = set(matched.values())
     heads: dict[int, int] = {}
@@ -159,7 +159,7 @@ def reduced_level(message: Message, offloaded: Set[str]) -> Level:
 
 
 def _is_ours(message: Message) -> bool:
-    return message.text.startswith(SUMMARY_OPENS) or message.text == GAP
+    return message.text.startswith(FRAME_OPENS) or message.text == GAP
 
 
 def _ids(message: Message) -> list[str]:
