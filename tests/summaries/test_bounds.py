@@ -172,7 +172,7 @@ def test_a_slow_model_is_asked_once_for_a_summary() -> None:
 
     policy = {"layout": "selective", "retention_window": 1}
     with manager(8_000, summarizer=never, summary={"timeout_s": 0.02}, policy=policy) as made:
-        compacted(made, short_runs(30, 60), manual=True)
+        compacted(made, short_runs(12, 120), manual=True)
         assert {e["properties"]["error_type"] for e in events(made, name="error")} == {"TimeoutError"}
         assert calls == len(events(made, name="error")) == 3
 

@@ -8,6 +8,7 @@ from compact.engine.context import Context, Row
 from compact.engine.plan import newest_of_user
 from compact.errors import CompactError, InsufficientBudget
 from compact.messages.legality import Violation, message_violations, structure_violations, violations
+from compact.tokens.meter import REPLY_TOKENS
 
 __all__ = ["Violation", "check_budget", "check_pinned", "check_result", "violations"]
 
@@ -80,11 +81,12 @@ def _insufficient(context: Context) -> InsufficientBudget:
     shares: dict[str, int] = {}
     for what, tokens in _pieces(context):
         shares[what] = shares.get(what, 0) + tokens
+    shares[_REPLY] = REPLY_TOKENS
     shares = {what: scale(tokens) for what, tokens in shares.items()}
     if rules.fixed:
         shares[_BESIDE] = rules.fixed
     largest = sorted(shares, key=lambda what: -shares[what])
-    needed = scale(context.tokens) + rules.fixed
+    needed = sum(shares.values())
     table = ", ".join(f"{what} {shares[what]:,}" for what in largest)
     return InsufficientBudget(
         f"what must stay takes {needed:,} tokens, the budget is {rules.request_budget:,} of a window of "
@@ -97,6 +99,7 @@ def _insufficient(context: Context) -> InsufficientBudget:
 
 
 _BESIDE = "tools and system prompt"
+_REPLY = "the start of the reply"
 _USERS = "the user's newest message"
 _NEWEST_CALL, _NEWEST_RESULT, _NEWEST_WORDS = "the newest call", "the newest result", "the newest message"
 _LARGER = "use a model with a larger window, or keep less of it free (policy.hard_cap_buffer, policy.reserve_output_tokens)"

@@ -68,7 +68,8 @@ def fold(
     """Write one assistant message for these rows, of at most `max_tokens` tokens in all.
 
     `places` says where each row stands in the archived transcript; `previous` is the earlier summary that it takes in.
-    With `by_code`, no model is asked. If nobody writes a summary, the earlier one goes on standing under its own number; without one, the message is a ledger.
+    With `by_code`, no model is asked. If nobody writes a summary, the earlier one goes on standing under its own number;
+    without one, the message is a ledger.
     """
     desk, where = context.desk, context.history_path
     empty = Message("assistant", (Text(frame(context.step, "", " ", where)),))

@@ -20,7 +20,7 @@ from compact.messages.units import runs_between_users
 _RUN_TOKENS = 100
 """Roughly the least that a summary of a run between user messages takes."""
 _MOST_ASKED = 8
-"""Runs of one pass that a model summarizes. An agent that waits for hundreds of model calls has stopped."""
+"""Runs that a model is asked to summarize in one pass; code does the rest, because the agent is waiting."""
 
 
 def summarize(context: Context) -> Asking[Context]:
@@ -74,14 +74,14 @@ def _fold_runs(context: Context) -> Asking[Context]:
     if beside + sum(min(cost, _RUN_TOKENS) for cost in costs) > rules.keep_up_to and not rules.fold_all:
         return (yield from _fold_oldest(context))
     share = min(0.5, max(0.0, (rules.target - beside) / max(1, sum(costs))))
-    size, made_for = context.tokens, dict[int, Fold]()
+    size, made_for, asked = context.tokens, dict[int, Fold](), 0
     for place, run in enumerate(runs):
         if size <= rules.target and not rules.fold_all:
             break
         cost = costs[place]
         room = min(rules.summary_tokens, max(int(cost * share), min(cost // 2, _RUN_TOKENS)))
-        by_code = sum(made.writer == "configured" for made in made_for.values()) >= _MOST_ASKED
-        made = yield from _fold_rows(context, run, room, words=False, by_code=by_code)
+        made = yield from _fold_rows(context, run, room, words=False, by_code=asked >= _MOST_ASKED)
+        asked += room > _RUN_TOKENS
         if made is not None and made.row.tokens < cost and not made.is_empty:
             made_for[place] = made
             size -= cost - made.row.tokens

@@ -20,7 +20,7 @@ from compact.messages.message import POINTER_OPENS
 
 _MIN_TOKENS = 40
 """No message is cut below this, because the rest would say nothing."""
-_ROUNDS = 5
+_ROUNDS = 8
 """Markers between roles take room, too. Cutting for them can make others necessary."""
 _TRIES = 4
 """A cut that comes out too long is made again, shorter by the excess."""
@@ -37,10 +37,10 @@ def truncate(context: Context) -> Asking[Context]:
     limit = budget
     for _ in range(_ROUNDS):
         context = yield from _reduce(context, limit)
-        over = total(alternate(context.rows, context.desk)) - budget
-        if over <= 0:
+        size = total(alternate(context.rows, context.desk))
+        if size <= budget:
             return context
-        limit -= over
+        limit = min(limit, budget - (size - context.tokens))
     check_budget(context.with_rows(alternate(context.rows, context.desk)))
     return context
 
