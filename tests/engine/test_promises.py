@@ -167,9 +167,12 @@ def test_the_promises_hold_for_a_hundred_thousand_sessions(dialect: str, data: s
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("window", [2500, 6000])
 def test_the_promises_hold_on_real_sessions(dialect: str, window: int) -> None:
-    for session in bundled_sessions():
-        items = CONVERTERS[dialect](session["messages"])
-        assert check_promises(items, dialect, window, manual=False) != "refused", session["id"]
+    outcomes = Counter(
+        check_promises(CONVERTERS[dialect](session["messages"]), dialect, window, manual=False)
+        for session in bundled_sessions()
+    )
+    # In two of them the prompt, the user's newest message and the newest call alone are larger than the small window.
+    assert outcomes["refused"] <= (2 if window == 2500 else 0)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
