@@ -107,8 +107,9 @@ def runs_between_users(
     dialect: Dialect,
     retention_window: int,
     is_pinned: Callable[[Message], bool] = lambda m: m.protected or m.role in ("system", "developer"),
+    shortest: int = 2,
 ) -> Iterator[range]:
-    """All runs of which `compressible_run` returns the first, on neutral messages."""
+    """All runs of at least `shortest` messages, of which `compressible_run` returns the first; on neutral messages."""
     limit = max(0, len(messages) - max(0, retention_window))
     if limit and messages[limit - 1].calls:
         limit -= 1
@@ -125,7 +126,7 @@ def runs_between_users(
         ends = index == limit or index in blocked or _is_users(messages[index])
         if not ends:
             continue
-        if seen_user and index - start >= 2:
+        if seen_user and index - start >= shortest:
             yield range(start, index)
         if index < limit and _is_users(messages[index]):
             seen_user = True

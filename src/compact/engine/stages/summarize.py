@@ -67,8 +67,7 @@ def _fold_runs(context: Context) -> Asking[Context]:
     User messages stay, unless what is left between them could not be made small enough: then the oldest turns go.
     """
     rules, rows = context.rules, context.rows
-    messages = [row.message for row in rows]
-    runs = list(runs_between_users(messages, context.desk.dialect, rules.retention_window, context.is_pinned))
+    runs = _find_runs(context)
     costs = [total(rows[run.start : run.stop]) for run in runs]
     beside = context.tokens - sum(costs)
     if beside + sum(min(cost, _RUN_TOKENS) for cost in costs) > rules.keep_up_to and not rules.fold_all:
@@ -91,18 +90,40 @@ def _fold_runs(context: Context) -> Asking[Context]:
     return context.with_rows(after, folds=tuple(made_for.values()))
 
 
+def _find_runs(context: Context) -> list[range]:
+    """The runs between user messages. A summary that an earlier pass left of one is a run again if it is long."""
+    rows, rules = context.rows, context.rules
+    found = runs_between_users(
+        [row.message for row in rows],
+        context.desk.dialect,
+        rules.retention_window,
+        context.is_pinned,
+        shortest=1,
+    )
+
+    def is_worth_it(run: range) -> bool:
+        if len(run) > 1:
+            return True
+        (row,) = rows[run.start : run.stop]
+        return context.is_summary(row.message) and row.tokens > 2 * _RUN_TOKENS
+
+    return [run for run in found if is_worth_it(run)]
+
+
 def _fold_rows(
     context: Context, places: Sequence[int], room: int, *, words: bool, by_code: bool = False
 ) -> Asking[Fold | None]:
-    """One summary of the rows at these places; None if there are only earlier summaries, which it would take in.
+    """One summary of the rows at these places. Earlier summaries among them are taken in.
 
-    With `words`, it carries what the user said in them.
+    With `words`, it carries what the user said in them. Then earlier summaries alone are not worth another one: None.
     """
     rows = context.rows
     earlier = [rows[n] for n in places if context.is_summary(rows[n].message)]
     inputs = [n for n in places if not context.is_summary(rows[n].message)]
     if not inputs:
-        return None
+        if words:
+            return None
+        earlier, inputs = [], list(places)
     return (
         yield from fold(
             [rows[n] for n in inputs],
