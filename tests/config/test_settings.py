@@ -39,6 +39,7 @@ def test_every_default_of_the_contract() -> None:
             "turn_threshold": None,
             "summarize_pct": None,
             "target_pct": 0.5,
+            "calls_between_passes": 6,
             "retention_window": 6,
             "recent_share": None,
             "max_turns": None,
@@ -352,7 +353,7 @@ def test_sources_name_every_setting_and_explain_gives_its_value(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("layered", {}),
+        ("layered", {"summary.fallback": "pruning-only"}),
         (
             "selective",
             {"layout": "selective", "token_threshold": 60_000, "retention_window": 6},
