@@ -353,7 +353,7 @@ def test_sources_name_every_setting_and_explain_gives_its_value(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("layered", {"summary.fallback": "pruning-only"}),
+        ("layered", {}),
         (
             "selective",
             {"layout": "selective", "token_threshold": 60_000, "retention_window": 6},
@@ -365,6 +365,7 @@ def test_presets(name: str, expected: dict[str, Any]) -> None:
     config = CompactConfig.preset(name)
     assert config.policy == PolicyConfig(**expected)
     assert config.summary.max_tokens == 2000
+    assert config.summary.fallback == ("pruning-only" if name == "layered" else "extractive")
     assert (config.offload.large_result_tokens, config.offload.preview_lines) == (20_000, 10)
     assert CompactConfig.preset(name, policy={"max_turns": 3}).policy == PolicyConfig(**expected, max_turns=3)
 
