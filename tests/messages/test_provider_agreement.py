@@ -89,14 +89,10 @@ def test_thousands_of_damaged_sessions_are_accepted_after_cleaning(dialect: str,
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
 def test_legal_sessions_are_accepted(dialect: str, data: st.DataObject) -> None:
-    items = [
-        {k: v for k, v in item.items() if k not in ("x_trace", "annotations")}
-        for item in data.draw(SESSIONS[dialect])
-    ]
-    after = hygiene.sendable(items, dialect)
+    after = hygiene.sendable(data.draw(SESSIONS[dialect]), dialect)
     assert violations(after, dialect, in_flight=False) == []
-    refused = [problem for problem in provider_problems(after, dialect) if "Extra inputs" not in problem]
-    assert refused == []
+    # Blocks of the future pass through untouched; today's provider does not know them.
+    assert [problem for problem in provider_problems(after, dialect) if "future_thing" not in problem] == []
 
 
 # --- nothing where content should be
@@ -119,7 +115,7 @@ ROLES = {
 }
 
 
-def session_with(dialect: str, role: str, content: Any) -> list[Item]:
+def session_with(dialect: str, role: str, content: Any) -> Any:
     """A short legal session in which one entry of this role has this content."""
     chat: list[Item] = [
         {"role": "system", "content": "Rules."},
@@ -216,7 +212,10 @@ def test_calls_of_others_and_results_of_the_assistant_are_misplaced() -> None:
     use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
     words = {"type": "text", "text": "Hi"}
-    items = [{"role": "user", "content": [words, use]}, {"role": "assistant", "content": [words, result]}]
+    items: list[Item] = [
+        {"role": "user", "content": [words, use]},
+        {"role": "assistant", "content": [words, result]},
+    ]
     assert {(v.index, v.rule) for v in violations(items, "anthropic")} >= {
         (0, "misplaced_part"),
         (1, "misplaced_part"),
@@ -228,3 +227,34 @@ def test_calls_of_others_and_results_of_the_assistant_are_misplaced() -> None:
     ]
     cleaned = hygiene.clean(named, dialect="chat")
     assert cleaned[1]["role"] == "assistant", "what calls tools is a reply"
+
+
+def test_too_many_cache_marks_are_reported_and_taken_off() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    items: list[Item] = []
+    for n in range(6):
+        items.append({"role": "user", "content": [{"type": "text", "text": f"part {n}", **mark}]})
+        items.append({"role": "assistant", "content": "Yes."})
+    check_agreement(items, "anthropic", "marks")
+    assert [v.rule for v in violations(items, "anthropic")] == ["cache_marks"]
+    check_sent(items, "anthropic", "marks")
+    assert hygiene.clean_report(items, dialect="anthropic").removed == (), "a mark is no content"
+
+
+def test_an_item_that_is_there_twice_keeps_one_id() -> None:
+    message = {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg_1",
+        "content": [{"type": "output_text", "text": "Hi"}],
+    }
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "read", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "x"}
+    items: list[Item] = [{"role": "user", "content": "Go"}, *[reasoning, message, call, output] * 2]
+    check_agreement(items, "responses", "twice")
+    assert {v.rule for v in violations(items, "responses")} >= {"duplicate_item_id"}
+    check_sent(items, "responses", "twice")
+    after = hygiene.clean(items, dialect="responses")
+    assert [item.get("id") for item in after].count("msg_1") == 1
+    assert sum(item.get("role") == "assistant" for item in after) == 2, "what it says stays"
