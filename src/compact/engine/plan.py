@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compact.engine.context import Context
+from compact.messages import Message, Text
 from compact.messages.units import Unit, removable
 
 
@@ -127,6 +128,17 @@ def rows_of(units: Sequence[Unit], *, pinned: bool) -> frozenset[int]:
 
 
 def newest_of_user(context: Context) -> frozenset[int]:
-    """The index of the newest message that a person wrote, which is never cut; empty if there is none."""
-    found = [n for n, row in enumerate(context.rows) if row.message.starts_turn]
+    """The index of the newest message with words of a person, which are never cut; empty if there is none.
+
+    In some dialects a person's words may stand in one message with the results before them.
+    """
+    found = [n for n, row in enumerate(context.rows) if _has_words_of_user(row.message)]
     return frozenset(found[-1:])
+
+
+def _has_words_of_user(message: Message) -> bool:
+    return message.starts_turn or (
+        message.role == "user"
+        and not message.injected
+        and any(isinstance(part, Text) for part in message.parts)
+    )

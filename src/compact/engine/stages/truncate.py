@@ -83,7 +83,9 @@ def _rows_of(context: Context, chosen: Sequence[bool]) -> list[int]:
 def _may_be_cut(context: Context, index: int) -> bool:
     """Whether a row has text that may be cut. Signed messages, summaries and the user's newest message stay whole."""
     message = context.rows[index].message
-    if message.signed or context.is_summary(message) or index in newest_of_user(context):
+    if message.signed or context.is_summary(message):
+        return False
+    if index in newest_of_user(context) and not message.results:
         return False
     return any(isinstance(part, Text | ToolResult) for part in message.parts)
 
