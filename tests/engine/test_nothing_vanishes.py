@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from support.engine import manager
 from support.strategies import SESSIONS, examples
 
-from compact import CompactManager
+from compact import CompactManager, hygiene
+from compact.checks import violations
 from compact.errors import MessageError
+from compact.tokens import Meter
+
+METER = Meter("gpt-4o")
 
 KEYS = [
     "role", "content", "type", "kind", "parts", "text", "message", "tool_calls", "tool_call_id", "id", "name", "function",
@@ -85,3 +89,20 @@ def test_an_entry_of_any_shape_inside_a_session(
 ) -> None:
     place = data.draw(st.integers(0, len(session)))
     check([*session[:place], stranger, *session[place:]])
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.lists(entries, max_size=3), st.sampled_from(["chat", "responses", "anthropic", "ai_sdk", "harness"])
+)
+def test_entries_of_any_shape_in_a_dialect_that_is_named(items: list[Any], dialect: str) -> None:
+    for work in (lambda: violations(items, dialect), lambda: METER.estimate(items, dialect=dialect)):
+        with suppress(MessageError):
+            work()
+    with suppress(MessageError):
+        report = hygiene.clean_report(items, dialect=dialect)
+        standing = {id(item) for item in report.messages} | {
+            id(removed.message) for removed in report.removed
+        }
+        assert {id(item) for item in items} <= standing
+        assert violations(report.messages, dialect) == []

@@ -236,6 +236,20 @@ def test_calls_of_others_and_results_of_the_assistant_are_misplaced() -> None:
     assert cleaned[1]["role"] == "assistant", "what calls tools is a reply"
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_another_name_for_the_model_is_the_assistant_and_any_other_role_the_user(dialect: str) -> None:
+    for role, expected in (("model", "assistant"), ("AI", "assistant"), ("critic", "user")):
+        items = [
+            {"role": "user", "content": "Hi"},
+            {"role": role, "content": "So"},
+            {"role": "user", "content": "Go"},
+        ]
+        assert any(v.rule == "unknown_role" for v in violations(items, dialect))
+        cleaned = hygiene.clean(items, dialect=dialect)
+        assert expected in [item["role"] for item in cleaned if "So" in str(item["content"])]
+        assert provider_problems(cleaned, dialect) == []
+
+
 def test_too_many_cache_marks_are_reported_and_taken_off() -> None:
     mark = {"cache_control": {"type": "ephemeral"}}
     items: list[Item] = []

@@ -218,3 +218,22 @@ def test_artifacts_are_recognised_by_their_documented_shape_only() -> None:
     for kind in ("note", "human", "ai", "event"):
         with pytest.raises(MessageError):
             dialects.detect([{"type": kind, "content": "x"}])
+
+
+def test_replies_of_other_clients_without_content_are_messages() -> None:
+    """A client's object leaves out what is null and has fields of its own."""
+    from litellm import Message
+
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    reply = Message(content=None, tool_calls=[call], provider_specific_fields={"citations": ["x"]})
+    dicts: list[Item] = [
+        {"role": "assistant", "tool_calls": [call], "thinking_blocks": ["x"], "images": ["x"]},
+        {"role": "assistant", "refusal": "No.", "provider_specific_fields": {"k": "v"}},
+        {"role": "assistant", "usage": {"k": 1}, "provider_specific_fields": {"k": "v"}},
+    ]
+    result = {"role": "tool", "tool_call_id": "c1", "content": "x"}
+    for said in (reply, *dicts):
+        dialects.read([ASK, said])
+        host = manager()
+        host.preflight("s", [ASK, said, *([result] if "tool_calls" in str(said) else [])])
+        host.close()

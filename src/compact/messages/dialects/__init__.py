@@ -137,7 +137,7 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
     for index, item in enumerate(messages):
         try:
             found.append(known.read(item))
-        except ValueError as problem:
+        except (ValueError, TypeError, AttributeError) as problem:  # a field may be of any type
             raise unreadable(index, known, problem, item) from problem
     return known, found
 

@@ -58,7 +58,7 @@ def read(item: Any) -> Message:
         result = ToolResult(
             call_id=wire.text_at(data, "tool_call_id"),
             content=content,
-            name=data.get("name"),
+            name=data["name"] if isinstance(data.get("name"), str) else None,
             by_position=role == "function",
         )
         return Message("tool", (result,), origin=item, **wire.marks(data))
@@ -93,6 +93,8 @@ def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
         form.put("role", role, "a function message has no name, but the id of a tool's call")
     form.put_blocks("content", text_block, ("text",))
     if role in _RESULT_ROLES:
+        if not isinstance(data.get("name", ""), str | None):
+            form.drop("name", "the name of the tool is not text", "bad_name")
         if is_missing(form.data.get("content")):
             form.put("content", "", "the tool message has no content", "empty_content")
     elif form.data.get("content") == []:

@@ -67,6 +67,15 @@ _OWN_KEYS = frozenset(
     }
 )
 """Keys of a message whose value is not the text of another format."""
+_SAYS_OTHERWISE = (
+    "tool_calls",
+    "function_call",
+    "refusal",
+    "audio",
+    "reasoning_content",
+    "reasoning_details",
+)
+"""What an assistant's message without content consists of."""
 _TEXT_KEYS = frozenset(
     {
         "blocks",
@@ -127,13 +136,15 @@ def find_hidden_text(data: Mapping[str, Any]) -> str | None:
 
     An entry that is simply empty is a message; one whose text is somewhere else is not one of ours.
     """
-    if data.get("content"):
+    if data.get("content") or any(data.get(key) for key in _SAYS_OTHERWISE):
         return None
     absent = "content" not in data
     for key, value in data.items():
         if not value or not isinstance(value, str | Mapping | list | tuple) or key in _OWN_KEYS:
             continue
-        if key in _TEXT_KEYS or (absent and not str(key).startswith(("x_", "_"))):
+        if key in _TEXT_KEYS:
+            return str(key)
+        if absent and not isinstance(value, Mapping) and not str(key).startswith(("x_", "_")):
             return str(key)
     return None
 

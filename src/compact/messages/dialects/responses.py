@@ -82,6 +82,8 @@ def read(item: Any) -> Message:
         if not parts:
             wire.require_own_text(data)
         return Message(wire.role_of(data), parts, origin=item, **_marks(data))
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         return Message("assistant", (_read_call(kind, data),), origin=item, **_marks(data))
     if kind in _OUTPUTS:
@@ -95,8 +97,6 @@ def read(item: Any) -> Message:
             origin=item,
             **wire.marks(data),
         )
-    if not isinstance(kind, str):
-        raise ValueError(f"its 'type' is {kind!r}")
     role = "user" if kind in _USER_TYPES else "assistant"
     return Message(role, (Opaque(kind, origin=data),), origin=item, **wire.marks(data))
 
@@ -176,6 +176,8 @@ def pieces(item: Any) -> Iterable[Piece]:
         if not content:
             wire.require_own_text(data)
         return found
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         call = _read_call(kind, data)
         return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
@@ -224,7 +226,8 @@ def _write_call(data: dict[str, Any], call: ToolCall) -> None:
 def _summary(data: Mapping[str, Any]) -> str:
     found = []
     for key in ("summary", "content"):
-        for block in data.get(key) or ():
+        blocks = data.get(key)
+        for block in blocks if isinstance(blocks, list | tuple) else ():
             if isinstance(block, Mapping) and isinstance(block.get("text"), str):
                 found.append(block["text"])
     return "\n".join(found)

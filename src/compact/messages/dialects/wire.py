@@ -8,7 +8,7 @@ from typing import Any
 from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.message import Image, Message, Part, Piece, Reasoning, Refusal, Sealed, Text, to_json
 
-_PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer"})
+_PLAIN_ROLES = ("user", "assistant", "system", "developer")  # a tuple: a role may be of any type
 _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
 """A string from this length on may be inline binary data."""

@@ -23,6 +23,8 @@ from compact.messages.legality import (
 from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _REPLACEMENT = "\ufffd"
+_MODEL_ROLES = frozenset({"model", "ai", "bot", "chatbot"})
+"""What other formats call the assistant."""
 
 
 def sanitize(
@@ -40,7 +42,8 @@ def sanitize(
     - Calls in a message that is not the assistant's, and results in one that is, are dropped.
     - An item's own id that was used before is removed, and a repeated reasoning item is dropped (Responses).
     - Empty messages are dropped.
-    - A role that the dialect does not have becomes `user`, or `assistant` if the message calls tools.
+    - A role that the dialect does not have becomes `user`, or `assistant` if it is another name for the model or if the
+      message calls tools.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -95,7 +98,8 @@ def _sanitize_message(
     message = _well_formed(_with_valid_text(before, dialect), dialect)
     if message.role not in ROLES.get(dialect.NAME, {message.role}):
         # What calls tools is a reply, whatever the host named its role.
-        message = replace(message, role="assistant" if message.calls else "user", edited=True)
+        is_reply = bool(message.calls) or message.role.lower() in _MODEL_ROLES
+        message = replace(message, role="assistant" if is_reply else "user", edited=True)
     mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
     kept = tuple(
         part for part in mended if part is not None and not is_misplaced(part, message.role, dialect)

@@ -39,6 +39,8 @@ class Provider:
     rules: Rules = field(default_factory=lambda: Rules(signing_key=b"stand-in"))
     late_refusals: bool = False
     """Whether a streamed request that is too long is refused inside its stream."""
+    counts_output: bool = False
+    """Whether the output that a request asks for must fit the window too. Older models refuse what does not."""
     too_long: Callable[[int, int], Problem] | None = None
     """Other words for a request that is too long: a function of its size and the window."""
     count: Callable[[str, Item], int] | None = None
@@ -76,8 +78,11 @@ class Provider:
         if not problems:
             tokens = (self.count or count_request)(endpoint.name, found)
             window = self._window_of(str(found["model"]))
+            output = _output_of(found) if self.counts_output else 0
             if tokens > window and not counting:
                 problems = [(self.too_long or endpoint.too_long)(tokens, window)]
+            elif tokens + output > window and not counting:
+                problems = [endpoint.no_room(tokens, output, window)]
         messages = endpoint.list_messages(found)
         with self._lock:
             request = Received(
@@ -107,6 +112,11 @@ class Provider:
 
     def _window_of(self, model: str) -> int:
         return self.window if isinstance(self.window, int) else self.window.get(model, 200_000)
+
+
+def _output_of(body: Item) -> int:
+    keys = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    return next((body[key] for key in keys if isinstance(body.get(key), int)), 0)
 
 
 def find_counting(body: Any, rules: Rules) -> list[Problem]:
