@@ -54,10 +54,10 @@ class FailingArchive(Archive):
         super().__init__(MemoryStore(recorder.clock), Redactor(), recorder)
         self._fails = fails
 
-    def begin(self, session_id: str, messages: Sequence[Any], *, dialect: str, after: int) -> Any:
+    def begin(self, session_id: str, messages: Sequence[Any], **named: Any) -> Any:
         """See `Archive.begin`."""
         self._maybe_fail("begin")
-        return super().begin(session_id, messages, dialect=dialect, after=after)
+        return super().begin(session_id, messages, **named)
 
     def put_output(self, session_id: str, text: str, **named: Any) -> Any:
         """See `Archive.put_output`."""

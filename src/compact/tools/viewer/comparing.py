@@ -1,6 +1,6 @@
 """Compare the messages before and after a step: which is which, and at which level of detail.
 
-Pure functions. A step's record says what stood before and after it, and which messages are the same (`compact.engine.sides`).
+Pure functions. A step's record says what stood before and after it, and which messages are the same (`compact.engine.state`).
 Which message a pointer replaces is found by the ids of tool calls, then by the order.
 """
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from compact.archive import Archive, Step
-from compact.engine.sides import Sides
+from compact.engine.state import Sides
 from compact.errors import ArchiveError, CompactError
 from compact.events import Offload, PrunedMessages
 from compact.messages import (
