@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 from support.archive import add_step, archive_on, conversation, fs_archive, recorder
 from support.engine import Clock, events, manager, pair, says, turns, user
-from support.exporters import busy_session
+from support.exporters import Gate, busy_session
 from support.hosts import openai_client
 from support.integrations import Reply, agent_manager, serving
 from support.llm import llm_manager
@@ -30,7 +30,7 @@ from compact.archive.stores.spool import SpooledStore
 from compact.engine.effects import Commit
 from compact.errors import ArchiveError, ContextOverflow, InsufficientBudget
 from compact.events import Started
-from compact.testing import CapturingExporter, FailingArchive, ScriptedSummarizer
+from compact.testing import FailingArchive, ScriptedSummarizer
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = {
@@ -177,23 +177,17 @@ def a_conversation_that_the_provider_keeps(_: Path) -> Lines:
     with serving(lambda _: Reply("hi")) as provider, made:
         client = made.wrap(openai_client(provider))
         client.responses.create(model="gpt-4o", input=[result], previous_response_id="resp_1")
-    return seen.events
+    return list(map(dict, seen.events))
 
 
 def an_exporter_that_drops(_: Path) -> Lines:
-    gate = threading.Event()
-
-    class Stuck(CapturingExporter):
-        def export(self, batch: Any) -> Any:
-            gate.wait(WAIT_S)
-            return super().export(batch)
-
-    made = manager(exporters=[Stuck()], tracing={"queue_events": 10, "flush_timeout_s": 0.1})
+    stuck = Gate(batch=1)
+    made = manager(exporters=[stuck], tracing={"queue_events": 10, "flush_timeout_s": 0.1})
     for n in range(30):
         made.services.emit(made.sessions.get("s"), Started(reason="manual", note=str(n)))
     made.flush()
     made.close()
-    gate.set()
+    stuck.open.set()
     return events(made)
 
 
@@ -206,7 +200,7 @@ def a_log_that_hangs(_: Path) -> Lines:
         let_go.wait(WAIT_S)
         append(session_id, batch)
 
-    made.archive.append_events = hanging  # type: ignore[method-assign]
+    made.archive.append_events = hanging  # type: ignore[method-assign,assignment]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("compact.tracing.journal.LIMIT", 20)
         patched.setattr("compact.tracing.journal.MOST", 50)

@@ -20,6 +20,7 @@ from compact import CompactConfig, CompactManager, hygiene
 from compact.archive import Scribe
 from compact.checks import violations
 from compact.engine.context import Context
+from compact.engine.effects import Asking
 from compact.errors import CompactError
 from compact.events import PrunedMessages
 from compact.messages import Text
@@ -227,7 +228,8 @@ def test_one_message_object_at_two_places_is_shown_at_both(tmp_path: Path) -> No
 
 
 def test_a_stage_of_the_hosts_own_is_shown_by_what_it_returned(tmp_path: Path) -> None:
-    def shorten(context: Context) -> Context:
+    def shorten(context: Context) -> Asking[Context]:
+        yield from ()
         rows = [
             context.desk.row(row.message.with_parts((Text("short"),)), "cut") if n % 2 else row
             for n, row in enumerate(context.rows)
