@@ -136,6 +136,16 @@ def test_a_new_summary_stands_beside_the_first_message_that_it_covers() -> None:
     assert found == [(0, None, "pruned"), (1, None, "pruned"), (2, 0, "kept"), (3, 1, "kept")]
 
 
+def test_a_message_that_was_cut_stands_beside_itself_though_its_neighbour_is_gone() -> None:
+    before = read(user("one two three"), user("four five six"), user("seven eight nine"), says("ten"))
+    (cut,) = read(user("four [compact: the rest is in /x] six"))
+    found = [(p.before, p.after, p.level) for p in compare(before, [cut, 3])]
+    assert found == [(0, None, "pruned"), (1, 0, "cut"), (2, None, "pruned"), (3, 1, "kept")]
+    (rewritten,) = read(user("something else"))
+    found = [(p.before, p.after, p.level) for p in compare(before, [rewritten, 3])]
+    assert found[0] == (0, 0, "mended")
+
+
 def test_a_line_names_its_message_by_number_or_by_its_words() -> None:
     before = read(
         user("Please mend the login page, it is slow."),

@@ -111,7 +111,9 @@ def _match(before: Sequence[Message], after: Sequence[Message | int]) -> dict[in
             continue
         low = max((found[m] for m in found if m < n), default=-1)
         high = min((found[m] for m in found if m > n and found[m] > low), default=len(before))
-        known = _first(free, (p for p in range(low + 1, high) if _may_be_same(before[p], each)))
+        alike = [p for p in range(low + 1, high) if p in free and _may_be_same(before[p], each)]
+        # A message that was cut keeps its head. One that a host's own stage wrote may have nothing of the old one.
+        known = next((p for p in alike if _has_head_of(before[p], each)), alike[0] if alike else None)
         if known is not None:
             found[n] = known
             free.discard(known)
@@ -168,6 +170,11 @@ def _ids(message: Message) -> list[str]:
 
 def _may_be_same(before: Message, after: Message) -> bool:
     return before.text == after.text if _is_ours(after) else before.role == after.role
+
+
+def _has_head_of(before: Message, after: Message) -> bool:
+    head = after.text.partition(POINTER_OPENS)[0].strip()
+    return bool(head) and before.text.lstrip().startswith(head)
 
 
 def _first(free: set[int], candidates: Iterable[int]) -> int | None:
