@@ -222,6 +222,7 @@ def test_both_sides_are_rebuilt_from_the_record_and_the_hosts_list(
     record, before, standing = described(given, stood, after, [None, len(stood) - 1])
     found = rebuild_sides(record, copy.deepcopy(given))
     assert (found.before, found.after, found.places) == (stood, after, [None, len(stood) - 1])
+    assert found.levels == ["whole", "whole"]
     assert sum(found.tokens_before) == -(-sum(row.tokens for row in before) * 135 // 100)
     assert sum(found.tokens_after) == -(-sum(row.tokens for row in standing) * 135 // 100)
     assert (record["before"] is None) is (stood is given)

@@ -184,6 +184,8 @@ class Sides:
     after: list[Any]
     places: list[int | None]
     """For each message after the step its place before it; None if compact wrote it."""
+    levels: list[str | None]
+    """For each message after the step how much of it is left; None if that is not known."""
     tokens_before: list[int]
     tokens_after: list[int]
     """Like `tokens_before`, these add up to the figure in the step's `compact.pruned_messages`."""
@@ -211,6 +213,7 @@ def describe_sides(
     return {
         "before": None if stood is given else _entries(find_places(given, stood), stood),
         "after": _entries(places, items),
+        "levels": [row.level for row in after],
         "tokens_before": _scaled(before, scale),
         "tokens_after": _scaled(after, scale),
     }
@@ -225,6 +228,7 @@ def rebuild_sides(record: Mapping[str, Any], transcript: Sequence[Any]) -> Sides
         before=before,
         after=_resolved(after, before),
         places=[entry if isinstance(entry, int) else None for entry in after],
+        levels=list(record["levels"]),
         tokens_before=list(record["tokens_before"]),
         tokens_after=list(record["tokens_after"]),
     )
