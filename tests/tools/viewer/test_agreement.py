@@ -160,7 +160,7 @@ EVERY_DIALECT = pytest.mark.parametrize("dialect", sorted(CONVERTERS))
 def test_every_step_of_a_broken_session_is_shown_as_it_was(
     tmp_path: Path, keeps: bool, restarts: bool, dialect: str
 ) -> None:
-    counts = check_broken_sessions(tmp_path, range(3, 5), keeps, restarts, dialect)
+    counts = check_broken_sessions(tmp_path, range(4, 5), keeps, restarts, dialect)
     assert counts["steps"] > 1
     assert counts["repaired"] > 0
 
