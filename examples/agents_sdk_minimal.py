@@ -6,6 +6,7 @@ import asyncio
 
 import offline_model
 from agents import Agent, RunConfig, Runner, function_tool
+from outcome import print_outcome
 
 from compact import CompactConfig, CompactManager
 from compact.integrations.openai_agents import compact_filter
@@ -18,7 +19,7 @@ def measure(station: int) -> str:
 
 
 async def main() -> None:
-    with offline_model.model(calls=20) as name:
+    with offline_model.model(calls=40) as name:
         config = CompactConfig(
             model=name,
             max_context_tokens=offline_model.WINDOW,
@@ -29,10 +30,10 @@ async def main() -> None:
                 "meteorologist", instructions="Find the wettest station.", model=name, tools=[measure]
             )
             run_config = RunConfig(call_model_input_filter=compact_filter(manager))
-            question = "Look at stations 1 to 20. Which one is the wettest?"
+            question = "Look at stations 1 to 40. Which one is the wettest?"
             result = await Runner.run(agent, question, run_config=run_config, max_turns=60)
         print(result.final_output)
-        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+        print_outcome(manager)
 
 
 if __name__ == "__main__":

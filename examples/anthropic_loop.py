@@ -6,6 +6,7 @@ from typing import Any
 
 import offline_model
 from anthropic import Anthropic
+from outcome import print_outcome
 
 from compact import CompactConfig, CompactManager
 
@@ -23,10 +24,10 @@ def page(number: int) -> str:
 
 
 def main() -> None:
-    with offline_model.model(calls=20, key="ANTHROPIC_API_KEY") as name:
+    with offline_model.model(calls=40, key="ANTHROPIC_API_KEY") as name:
         with CompactManager(CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)) as manager:
             client = manager.wrap(Anthropic())
-            messages: list[Any] = [{"role": "user", "content": "Read pages 1 to 20 and tell me how it ends."}]
+            messages: list[Any] = [{"role": "user", "content": "Read pages 1 to 40 and tell me how it ends."}]
             while True:
                 reply = client.messages.create(model=name, max_tokens=800, messages=messages, tools=[TOOL])
                 messages.append({"role": "assistant", "content": reply.content})
@@ -39,7 +40,7 @@ def main() -> None:
                     break
                 messages.append({"role": "user", "content": results})
             print(reply.content[0].text)
-        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+        print_outcome(manager)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 
 import offline_model
 from openai import OpenAI
+from outcome import print_outcome
 
 from compact import CompactConfig, CompactManager
 from compact.integrations.recall import RecoveryTools
@@ -26,7 +27,7 @@ SESSION = "coding-session"
 
 def make_project(folder: Path) -> None:
     """Write the modules that the assistant reads."""
-    for number in range(1, 25):
+    for number in range(1, 41):
         lines = [f"def step_{number}_{k}(value):\n    return value * {k} + {number}\n" for k in range(30)]
         (folder / f"item-{number}.py").write_text("\n".join(lines))
 
@@ -34,7 +35,7 @@ def make_project(folder: Path) -> None:
 def read_module(folder: Path, name: str) -> str:
     path = folder / f"{Path(name).stem}.py"
     return (
-        path.read_text() if path.is_file() else f"{path.name} does not exist; choose one of item-1 to item-24"
+        path.read_text() if path.is_file() else f"{path.name} does not exist; choose one of item-1 to item-40"
     )
 
 
@@ -42,7 +43,7 @@ READ_MODULE = {
     "type": "function",
     "function": {
         "name": "read_module",
-        "description": "Read the source of a module of the project: item-1 to item-24.",
+        "description": "Read the source of a module of the project: item-1 to item-40.",
         "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
     },
 }
@@ -58,7 +59,7 @@ def configuration(name: str) -> CompactConfig:
 def work(client: Any, name: str, folder: Path, recovery: RecoveryTools) -> str:
     messages: list[Any] = [
         {"role": "system", "content": SYSTEM},
-        {"role": "user", "content": "Read item-1 to item-24. Never rename a function: others import them."},
+        {"role": "user", "content": "Read item-1 to item-40. Never rename a function: others import them."},
     ]
     while True:
         reply = client.chat.completions.create(
@@ -76,13 +77,12 @@ def work(client: Any, name: str, folder: Path, recovery: RecoveryTools) -> str:
 
 
 def main() -> None:
-    with offline_model.model(calls=24) as name, tempfile.TemporaryDirectory() as folder:
+    with offline_model.model(calls=40) as name, tempfile.TemporaryDirectory() as folder:
         make_project(Path(folder))
         with CompactManager(configuration(name)) as manager:
             client = manager.wrap(OpenAI(), session_id=SESSION)
             print(work(client, name, Path(folder), RecoveryTools(manager, SESSION)))
-            stats = manager.get_compaction_stats()
-    print("compactions:", stats["compaction_events"], "tokens saved:", stats["total_tokens_saved"])
+        print_outcome(manager)
     print(f"archive: .compact/archive/{SESSION} (compact archive show {SESSION})")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import offline_model
 from langchain.agents import create_agent
+from outcome import print_outcome
 
 from compact import CompactConfig, CompactManager
 from compact.integrations.langchain import CompactMiddleware
@@ -19,15 +20,15 @@ def read_log(day: int) -> str:
 
 
 def main() -> None:
-    with offline_model.model(calls=20) as name:
+    with offline_model.model(calls=40) as name:
         with CompactManager(CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)) as manager:
             agent = create_agent(f"openai:{name}", [read_log], middleware=[CompactMiddleware(manager)])
             task = {
-                "messages": [{"role": "user", "content": "Read the logs of days 1 to 20. What stands out?"}]
+                "messages": [{"role": "user", "content": "Read the logs of days 1 to 40. What stands out?"}]
             }
-            result = agent.invoke(task, {"recursion_limit": 200, "configurable": {"thread_id": "logs"}})
+            result = agent.invoke(task, {"recursion_limit": 400, "configurable": {"thread_id": "logs"}})
             print(result["messages"][-1].text)
-        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+        print_outcome(manager)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 
 import litellm
 import offline_model
+from outcome import print_outcome
 
 from compact import CompactConfig, CompactManager
 from compact.integrations.litellm import CompactHook
@@ -32,11 +33,11 @@ def ticket(number: int) -> str:
 
 
 def main() -> None:
-    with offline_model.model(calls=20) as name:
+    with offline_model.model(calls=40) as name:
         with CompactManager(CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)) as manager:
             completion = CompactHook(manager)(litellm.completion)
             messages: list[Any] = [
-                {"role": "user", "content": "Read tickets 1 to 20. What do they have in common?"}
+                {"role": "user", "content": "Read tickets 1 to 40. What do they have in common?"}
             ]
             while True:
                 message = (
@@ -49,7 +50,7 @@ def main() -> None:
                     text = ticket(json.loads(call.function.arguments)["number"])
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
             print(message.content)
-        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+        print_outcome(manager)
 
 
 if __name__ == "__main__":

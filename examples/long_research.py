@@ -11,6 +11,7 @@ from pathlib import Path
 
 import offline_model
 from agents import Agent, OpenAIProvider, Runner, SQLiteSession, function_tool
+from outcome import print_outcome
 
 from compact import CompactConfig, CompactManager
 from compact.integrations.openai_agents import CompactModel, CompactSession, recovery_tools
@@ -32,7 +33,7 @@ def look_up(topic: str) -> str:
 
 
 async def main() -> None:
-    with offline_model.model(calls=12) as name, tempfile.TemporaryDirectory() as folder:
+    with offline_model.model(calls=20) as name, tempfile.TemporaryDirectory() as folder:
         config = CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)
         with CompactManager(config) as manager:
             model = CompactModel(OpenAIProvider().get_model(name), manager)
@@ -43,11 +44,11 @@ async def main() -> None:
                 session = CompactSession(stored, manager, agent=agent)
                 result = await Runner.run(agent, task, session=session, max_turns=40)
                 full, kept = await stored.get_items(), await session.get_items()
-                print(
-                    f"round {number}: {result.final_output} ({len(full)} items stored, {len(kept)} in the context)"
-                )
+                print(f"round {number}: {result.final_output}")
+                for what, items in (("stored", full), ("in the context", kept)):
+                    print(f"  {what}: {len(items)} items, {manager.estimate(items).total} tokens")
             stored.close()
-        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+        print_outcome(manager)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A stand-in model, so that the examples run without a key.
 
 If OPENAI_API_KEY is set (ANTHROPIC_API_KEY for the Anthropic example), the examples use the real API. Otherwise they use the local
-server below, which speaks the same protocols. It calls the first tool it is offered a given number of times, then says that it is
-done. Like a real provider, it rejects requests that exceed its window.
+server below, which speaks the same protocols. It calls the first tool it is offered a given number of times, with a remark each time,
+then says that it is done. Like a real provider, it rejects requests that exceed its window.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WINDOW = 12_000
 
 
 @contextmanager
-def model(calls: int = 20, key: str = "OPENAI_API_KEY") -> Iterator[str]:
+def model(calls: int = 40, key: str = "OPENAI_API_KEY") -> Iterator[str]:
     """Yield the name of the model to use: a real one if its key is set, else the stand-in, which makes `calls` tool calls."""
     if os.environ.get(key):
         yield os.environ.get(
@@ -109,9 +109,18 @@ def _call(request: dict[str, Any], number: int) -> tuple[str, dict[str, Any]] | 
 _DONE = "I have everything I need: the work is done."
 
 
+def _remark(number: int) -> str:
+    """What a model says beside a call. It makes a session long in words too, not only in tool results."""
+    return (
+        f"Part {number} follows. So far {number - 1} parts are read, and nothing in them speaks against the first guess. "
+        f"I keep the values of part {max(1, number - 1)} in mind, because the later parts may differ from them by more than "
+        f"{number % 7 + 1} percent. If part {number} agrees as well, the answer stands."
+    )
+
+
 def _completion(request: dict[str, Any], number: int, tokens: int, answered: int) -> dict[str, Any]:
     called = _call(request, number)
-    message: dict[str, Any] = {"role": "assistant", "content": None if called else _DONE}
+    message: dict[str, Any] = {"role": "assistant", "content": _remark(number) if called else _DONE}
     if called:
         function = {"name": called[0], "arguments": json.dumps(called[1])}
         message["tool_calls"] = [{"id": f"call_{answered}", "type": "function", "function": function}]
@@ -123,17 +132,12 @@ def _completion(request: dict[str, Any], number: int, tokens: int, answered: int
 
 def _response(request: dict[str, Any], number: int, tokens: int, answered: int) -> dict[str, Any]:
     called = _call(request, number)
+    block = {"type": "output_text", "text": _remark(number) if called else _DONE, "annotations": []}
+    message = {"type": "message", "id": f"msg_{answered}", "role": "assistant", "status": "completed"}
+    output: list[dict[str, Any]] = [{**message, "content": [block]}]
     if called:
-        item: dict[str, Any] = {
-            "type": "function_call",
-            "id": f"fc_{answered}",
-            "call_id": f"call_{answered}",
-        }
-        item |= {"name": called[0], "arguments": json.dumps(called[1]), "status": "completed"}
-    else:
-        block = {"type": "output_text", "text": _DONE, "annotations": []}
-        item = {"type": "message", "id": f"msg_{answered}", "role": "assistant", "status": "completed"}
-        item["content"] = [block]
+        call = {"type": "function_call", "id": f"fc_{answered}", "call_id": f"call_{answered}"}
+        output.append({**call, "name": called[0], "arguments": json.dumps(called[1]), "status": "completed"})
     usage = {
         "input_tokens": tokens,
         "output_tokens": 9,
@@ -143,17 +147,17 @@ def _response(request: dict[str, Any], number: int, tokens: int, answered: int) 
     }
     head = {"id": f"resp_{answered}", "object": "response", "created_at": 0, "model": request["model"]}
     rest = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "completed"}
-    return {**head, **rest, "output": [item], "usage": usage}
+    return {**head, **rest, "output": output, "usage": usage}
 
 
 def _message(request: dict[str, Any], number: int, tokens: int, answered: int) -> dict[str, Any]:
     called = _call(request, number)
-    block: dict[str, Any] = {"type": "text", "text": _DONE}
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": _remark(number) if called else _DONE}]
     if called:
-        block = {"type": "tool_use", "id": f"call_{answered}", "name": called[0], "input": called[1]}
+        blocks.append({"type": "tool_use", "id": f"call_{answered}", "name": called[0], "input": called[1]})
     head = {"id": f"msg_{answered}", "type": "message", "role": "assistant", "model": request["model"]}
     stop = {"stop_reason": "tool_use" if called else "end_turn", "stop_sequence": None}
-    return {**head, **stop, "content": [block], "usage": {"input_tokens": tokens, "output_tokens": 9}}
+    return {**head, **stop, "content": blocks, "usage": {"input_tokens": tokens, "output_tokens": 9}}
 
 
 _REPLIES = {"completions": _completion, "responses": _response, "messages": _message}

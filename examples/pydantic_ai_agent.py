@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import offline_model
+from outcome import print_outcome
 from pydantic_ai import Agent
 
 from compact import CompactConfig, CompactManager
@@ -12,7 +13,7 @@ from compact.integrations.pydantic_ai import CompactHistory
 
 
 async def main() -> None:
-    with offline_model.model(calls=20) as name:
+    with offline_model.model(calls=40) as name:
         with CompactManager(CompactConfig(model=name, max_context_tokens=offline_model.WINDOW)) as manager:
             agent = Agent(f"openai-chat:{name}", capabilities=[CompactHistory(manager)])
 
@@ -23,9 +24,9 @@ async def main() -> None:
                     f"chapter {number}, step {step}: turn valve {step} to {number}" for step in range(60)
                 )
 
-            result = await agent.run("Read chapters 1 to 20 and tell me which valve matters.")
+            result = await agent.run("Read chapters 1 to 40 and tell me which valve matters.")
             print(result.output)
-        print("compactions:", manager.get_compaction_stats()["compaction_events"])
+        print_outcome(manager)
 
 
 if __name__ == "__main__":

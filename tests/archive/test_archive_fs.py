@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from support.archive import NoRedactor, add_step, conversation, dead_attempt, fs_archive, recorder
 
+from compact import CompactConfig
 from compact.archive import Record, keys
 from compact.archive.records import trust_stored
 from compact.archive.stores.files import FsStore
@@ -143,6 +144,44 @@ def test_events_go_out_in_one_write(tmp_path: Path) -> None:
 
 
 # --- rights and links ------------------------------------------------------------------------------------------------
+
+
+def git_sees(folder: Path) -> list[str]:
+    """The files that git would add in a repository."""
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    command = ["git", "-C", str(folder), "ls-files", "--others", "--exclude-standard"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("there", ["nothing", "the folder", "a .gitignore"])
+def test_the_default_root_stays_out_of_a_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ignore = tmp_path / ".compact" / ".gitignore"
+    if there != "nothing":
+        ignore.parent.mkdir()
+    if there == "a .gitignore":
+        ignore.write_text("archive/\n!.gitignore\n")
+    archive = CompactConfig().archive
+    add_step(fs_archive(Path(archive.root)), "s", conversation(1))
+    assert git_sees(tmp_path) == ([".compact/.gitignore"] if there == "a .gitignore" else [])
+    if there != "a .gitignore":
+        assert ignore.read_text() == "*\n"
+
+
+def test_a_gitignore_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
+    root = tmp_path / ".compact" / "archive"
+    add_step(fs_archive(root), "s", conversation(1))
+    (root.parent / ".gitignore").unlink()
+    add_step(fs_archive(root), "s", conversation(2))
+    assert not (root.parent / ".gitignore").exists()
+
+
+def test_a_folder_of_the_users_own_gets_no_gitignore(tmp_path: Path) -> None:
+    add_step(fs_archive(tmp_path / "data" / "archive"), "s", conversation(1))
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["archive"]
+    assert fs_archive(tmp_path / "data" / "archive").verify() == []
 
 
 def test_files_are_0600_and_folders_0700(tmp_path: Path) -> None:

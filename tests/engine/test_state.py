@@ -12,9 +12,17 @@ from support.engine import says, user
 
 from compact.engine.context import Row
 from compact.engine.effects import Loaded
-from compact.engine.intake import Working
-from compact.engine.state import SessionState, describe_state, fingerprint, resolve, restore_state
-from compact.messages import Message, Text
+from compact.engine.intake import Working, find_places
+from compact.engine.state import (
+    SessionState,
+    describe_sides,
+    describe_state,
+    fingerprint,
+    rebuild_sides,
+    resolve,
+    restore_state,
+)
+from compact.messages import Message, Text, dialects
 
 SUMMARY = user("SUMMARY")
 HISTORY = [user("one"), says("two"), user("three")]
@@ -174,3 +182,52 @@ def test_a_fingerprint_takes_the_digests_at_hand() -> None:
     assert set(known) == {id(item) for item in HISTORY}
     known[id(HISTORY[0])] = b"other"
     assert fingerprint(HISTORY, known) != first == fingerprint(HISTORY)
+
+
+# --- both sides of a step
+
+
+def described(
+    given: list[Any], stood: list[Any], after: list[Any], places: list[int | None]
+) -> tuple[dict[str, Any], list[Row], list[Row]]:
+    """What a record says of a step whose rows cost 10, 11, 12 ... raw tokens, 1.35 of the model's each."""
+    chat = dialects.get("chat")
+    before = [Row(chat.read(item), 10 + n, n) for n, item in enumerate(stood)]
+    standing = [
+        Row(chat.read(item), 10 + n, None) if place is None else before[place]
+        for n, (item, place) in enumerate(zip(after, places, strict=True))
+    ]
+    record = describe_sides(given, stood, before, standing, after, lambda raw: -(-raw * 135 // 100))
+    return json.loads(json.dumps(record)), before, standing
+
+
+REPAIRED = [says("one"), user("two"), says("three, mended")]
+
+
+@pytest.mark.parametrize(
+    ("given", "stood"),
+    [
+        (HISTORY, HISTORY),
+        ([user("orphan"), *HISTORY], HISTORY),
+        ([HISTORY[0], user("lost"), HISTORY[2]], [HISTORY[2], says("written"), HISTORY[0]]),
+        (HISTORY, REPAIRED),
+        ([HISTORY[0]] * 3, [HISTORY[0]] * 2),
+    ],
+    ids=["as given", "removed", "moved and added", "all mended", "one object three times"],
+)
+def test_both_sides_are_rebuilt_from_the_record_and_the_hosts_list(
+    given: list[Any], stood: list[Any]
+) -> None:
+    after: list[Any] = [SUMMARY, stood[-1]]
+    record, before, standing = described(given, stood, after, [None, len(stood) - 1])
+    found = rebuild_sides(record, copy.deepcopy(given))
+    assert (found.before, found.after, found.places) == (stood, after, [None, len(stood) - 1])
+    assert found.levels == ["whole", "whole"]
+    assert sum(found.tokens_before) == -(-sum(row.tokens for row in before) * 135 // 100)
+    assert sum(found.tokens_after) == -(-sum(row.tokens for row in standing) * 135 // 100)
+    assert (record["before"] is None) is (stood is given)
+
+
+def test_a_place_is_found_for_each_use_of_an_object() -> None:
+    one, two = user("same"), user("same")
+    assert find_places([one, two, one], [one, one, one, two]) == [0, 2, None, 1]

@@ -18,11 +18,6 @@ def until(is_so: Callable[[], bool], seconds: float = WAIT_S) -> None:
         time.sleep(0.002)
 
 
-def within(seconds: float) -> float:
-    """Return a deadline on the clock that the code under test reads."""
-    return time.monotonic() + seconds
-
-
 async def auntil(is_so: Callable[[], bool]) -> None:
     """`until`, on an event loop."""
     await asyncio.to_thread(until, is_so)

@@ -36,6 +36,7 @@ def test_the_schema_that_is_checked_in_is_current() -> None:
 def test_the_page_that_is_checked_in_is_current() -> None:
     """If not: python -m scripts.event_reference docs/OBSERVABILITY.md"""
     page = (ROOT / "docs/OBSERVABILITY.md").read_text("utf-8")
+    assert page.count(reference().partition("\n")[0]) == 1
     assert reference() in page
     assert page == with_reference(page)
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from compact.archive import keys
 from compact.archive.records import Step, digest, read_state, session_id_in
 from compact.archive.stores.port import Blob, Operation, Spooling, Store
-from compact.engine.sides import Sides, rebuild_sides
+from compact.engine.state import Sides, rebuild_sides
 from compact.errors import ArchiveError
 from compact.events import Event, parse
 

@@ -5,13 +5,13 @@ Only what is new is looked at. A session that was legal a moment ago is checked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compact.engine.context import Desk, Row
 from compact.engine.effects import Asking, Emit, KeepRemoved
-from compact.engine.sides import find_places
 from compact.engine.stages.offload import is_large, offload_row
 from compact.errors import ArchiveError
 from compact.events import Failure
@@ -243,6 +243,17 @@ class Intake:
                 pointer = before[1] if mark is None else with_mark(before[1], mark)
                 items[n], sources[n], changed = pointer, None, True
         return changed
+
+
+def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:
+    """Find the place of each object among the known ones; None if it is not one of them.
+
+    A host may use one object several times. Its first use is then the first among the known ones, and so on.
+    """
+    found: dict[int, list[int]] = defaultdict(list)
+    for place, each in enumerate(known):
+        found[id(each)].append(place)
+    return [places.pop(0) if (places := found[id(each)]) else None for each in wanted]
 
 
 def _newest_reply(messages: Sequence[Message]) -> int:

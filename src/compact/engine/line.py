@@ -18,8 +18,7 @@ from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
-from compact.engine.sides import describe_sides
-from compact.engine.state import SessionState, describe_state, resolve, restore_state
+from compact.engine.state import SessionState, describe_sides, describe_state, resolve, restore_state
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from compact.engine.context import Row
 from compact.engine.effects import Loaded
-from compact.engine.intake import Working
+from compact.engine.intake import Working, find_places
 from compact.messages.cache_marks import carry_marks, has_mark, without_marks
 from compact.messages.dialects.wire import begins_with, plain
 
@@ -159,7 +159,7 @@ def describe_state(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
 
-    `sides` is for readers: see `compact.engine.sides`. Records of earlier versions do not have it.
+    `sides` is what `describe_sides` returned. Records of earlier versions do not have it.
     """
     recipe = [
         {"item": plain(without_marks(item))} if row.source is None else row.source
@@ -190,3 +190,91 @@ def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) 
             digest = known[id(item)] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         found.update(digest)
     return found.hexdigest()
+
+
+# --- both sides of a step, for readers
+#
+# The archive stores the transcript once, as the host gave it. Repairs and offloads come between that list and what the pass worked
+# on, and the pass itself comes before what was sent. So the record says, for either side, where each message stands in the list
+# before it, or what it is if compact wrote it. Neither side has to be guessed.
+
+Entry: TypeAlias = int | Mapping[str, Any]
+"""The place of a message in the list before, or `{"item": message}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The messages before and after a step, redacted, with what each cost in the model's own tokens."""
+
+    before: list[Any]
+    after: list[Any]
+    places: list[int | None]
+    """For each message after the step its place before it; None if compact wrote it."""
+    levels: list[str | None]
+    """For each message after the step how much of it is left; None if that is not known."""
+    tokens_before: list[int]
+    tokens_after: list[int]
+    """Like `tokens_before`, these add up to the figure in the step's `compact.pruned_messages`."""
+
+
+def describe_sides(
+    given: Sequence[Any],
+    stood: Sequence[Any],
+    before: Sequence[Row],
+    after: Sequence[Row],
+    items: Sequence[Any],
+    scale: Callable[[int], int],
+) -> dict[str, Any]:
+    """Describe a step for its record.
+
+    Args:
+        given: The host's messages before any repair. The archive's transcript holds these.
+        stood: What the pass worked on.
+        before: The rows of `stood`.
+        after: The rows that stand after the pass.
+        items: The messages of `after`.
+        scale: Turns raw tokens into the model's own.
+    """
+    places = find_places((row.message for row in before), (row.message for row in after))
+    return {
+        "before": None if stood is given else _entries(find_places(given, stood), stood),
+        "after": _entries(places, items),
+        "levels": [row.level for row in after],
+        "tokens_before": _scaled(before, scale),
+        "tokens_after": _scaled(after, scale),
+    }
+
+
+def rebuild_sides(record: Mapping[str, Any], transcript: Sequence[Any]) -> Sides:
+    """Rebuild both sides from what `describe_sides` returned and the archived transcript."""
+    described: Sequence[Entry] | None = record["before"]
+    before = list(transcript) if described is None else _resolved(described, transcript)
+    after: Sequence[Entry] = record["after"]
+    return Sides(
+        before=before,
+        after=_resolved(after, before),
+        places=[entry if isinstance(entry, int) else None for entry in after],
+        levels=list(record["levels"]),
+        tokens_before=list(record["tokens_before"]),
+        tokens_after=list(record["tokens_after"]),
+    )
+
+
+def _entries(places: Sequence[int | None], items: Sequence[Any]) -> list[Entry]:
+    return [
+        {"item": plain(item)} if place is None else place for place, item in zip(places, items, strict=True)
+    ]
+
+
+def _resolved(entries: Sequence[Entry], items: Sequence[Any]) -> list[Any]:
+    return [items[entry] if isinstance(entry, int) else entry["item"] for entry in entries]
+
+
+def _scaled(rows: Sequence[Row], scale: Callable[[int], int]) -> list[int]:
+    """What each row costs. Each is what the sum grows by, so that rounding does not add up."""
+    sizes, raw, so_far = [], 0, 0
+    for row in rows:
+        raw += row.tokens
+        sizes.append(scale(raw) - so_far)
+        so_far += sizes[-1]
+    return sizes

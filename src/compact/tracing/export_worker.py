@@ -22,7 +22,7 @@ from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavai
 
 log = logging.getLogger("compact")
 
-_LINGER_S = 1.0
+LINGER_S = 1.0
 """How long an idle worker keeps its thread."""
 _REPORT_S = 1.0
 """Shortest interval between two reports of drops, or of failures of an exporter."""
@@ -198,7 +198,7 @@ class ExportWorker:
                     self._changed.wait(pause)
                 elif self._has_work():
                     return True
-                elif not self._changed.wait(_LINGER_S) and not self._has_work():
+                elif not self._changed.wait(LINGER_S) and not self._has_work():
                     if not self._unsaved:
                         self._thread = None
                         return False

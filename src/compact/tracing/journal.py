@@ -27,9 +27,9 @@ Append: TypeAlias = Callable[[str, Sequence[Event]], None]
 Report: TypeAlias = Callable[[str, int], None]
 """Called once the archive takes events again, with a session and how many of its events were dropped."""
 
-_PAUSE_S = 0.005
+PAUSE_S = 0.005
 """Events that arrive within this time are written together."""
-_LINGER_S = 1.0
+LINGER_S = 1.0
 """How long an idle writer waits for more events. Starting a thread is what costs an agent most."""
 _LAST_S = 0.5
 """The least time for writing what exporters record when they are closed."""
@@ -172,8 +172,8 @@ class Journal:
 
     def _work(self) -> None:
         """Write until nothing more comes. A journal that is no longer used has no thread that keeps it alive."""
-        while self._wake.wait(_LINGER_S):
-            time.sleep(_PAUSE_S)
+        while self._wake.wait(LINGER_S):
+            time.sleep(PAUSE_S)
             self._wake.clear()
             self.flush()
         self._thread = None

@@ -8,14 +8,14 @@ import copy
 import json
 import re
 import threading
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from support.data import reference_cases
-from support.engine import manager, pair, pass_rules, says, user
-from support.waiting import within
+from support.engine import events, manager, pair, pass_rules, says, user
+from support.waiting import WAIT_S
 from support.windows import Item, Refused, tool_session
 
 from compact import CompactConfig, CompactManager
@@ -28,7 +28,6 @@ from compact.hygiene import clean
 from compact.messages import Message, Text, dialects
 from compact.messages.excerpts import tail_matters
 from compact.runtime.conductor import Snapshot
-from compact.runtime.lanes import Wait, wait_here
 from compact.runtime.overflow import recognise
 from compact.runtime.summarizing import Breaker
 from compact.summaries.chunks import chunks
@@ -327,18 +326,40 @@ def test_which_messages_a_caller_gets(case: Item) -> None:
         assert not isinstance(outcome, Snapshot)
 
 
+@pytest.mark.parametrize("is_async", [False, True], ids=["thread", "loop"])
 @pytest.mark.parametrize("case", cases("timeout_wait"))
-def test_waiting(case: Item) -> None:
-    done: Future[None] = Future()
+def test_waiting(case: Item, is_async: bool) -> None:
+    """Two callers of one session: the second waits for the first one's pass, and both go on as the case says."""
+    slow, items = Slow(), tool_session(30)
+    fails = str(case["input"]["wait"]).startswith("raises")
 
-    wanted = Wait(done, within(case["input"]["timeout_ms"] / 1000))
-    if str(case["input"]["wait"]).startswith("raises"):
-        done.set_exception(RuntimeError("compaction failed"))
-        assert wait_here(wanted)
-        with pytest.raises(RuntimeError, match="compaction failed"):
-            done.result()
-    else:
-        assert wait_here(wanted) is case["expected"]
+    def failing(context: Context) -> Context:
+        raise RuntimeError("compaction failed")
+
+    timeout_s = WAIT_S if fails else case["input"]["timeout_ms"] / 1000
+    policy = {"timeout_s": timeout_s, "keep_recent_turns": 1}
+    made = manager(32_000, summarizer=slow, policy=policy, stages=[failing] if fails else None)
+
+    made.preflight("s", items)  # counts what the passes need, so that their time goes into waiting
+
+    def compact() -> Any:
+        if is_async:
+            return asyncio.run(made.amanual_compact("s", items))
+        return made.manual_compact("s", items)
+
+    with ThreadPoolExecutor(2) as pool:
+        callers = [pool.submit(compact) for _ in range(2)]
+        if fails:
+            for caller in callers:
+                with pytest.raises(RuntimeError, match="compaction failed"):
+                    caller.result()
+        else:
+            assert [list(caller.result()) for caller in callers] == [items, items], "nobody waits for ever"
+        slow.let_go.set()
+    told = [event["properties"]["message"] for event in events(made, name="error")]
+    assert len(told) >= 2
+    assert all(("compaction failed" if fails else "did not end within 0.05 s") in text for text in told)
+    assert made.archive.steps("s") == []
 
 
 @pytest.mark.parametrize("case", cases("timeout_safety"))

@@ -136,6 +136,34 @@ def test_a_new_summary_stands_beside_the_first_message_that_it_covers() -> None:
     assert found == [(0, None, "pruned"), (1, None, "pruned"), (2, 0, "kept"), (3, 1, "kept")]
 
 
+def test_a_frame_is_known_by_its_record_whatever_it_says() -> None:
+    """It replaces nobody: the messages that it stands for are those that its summary covers."""
+    before = read(user("one"), says("two"), user("three"), says("four"))
+    frame, gap = read(says("What the user said: one"), user("(continued)"))
+    found = compare(
+        before, [frame, gap, 2, 3], levels=["ledger", "marker", "whole", "whole"], summaries=[(0, 1)]
+    )
+    assert [(p.before, p.after, p.level) for p in found] == [
+        (0, 0, "summarized"),
+        (1, None, "summarized"),
+        (None, 1, "marker"),
+        (2, 2, "kept"),
+        (3, 3, "kept"),
+    ]
+
+
+def test_a_message_that_was_cut_stands_beside_itself_though_its_neighbour_is_gone() -> None:
+    before = read(user("one two three"), user("four five six"), user("seven eight nine"), says("ten"))
+    (cut,) = read(user("four [compact: the rest is in /x] six"))
+    found = [(p.before, p.after, p.level) for p in compare(before, [cut, 3])]
+    assert found == [(0, None, "pruned"), (1, 0, "cut"), (2, None, "pruned"), (3, 1, "kept")]
+    found = [(p.before, p.after, p.level) for p in compare(before, [cut, 3], levels=["cut", "whole"])]
+    assert found[1] == (1, 0, "cut")
+    (rewritten,) = read(user("something else"))
+    found = [(p.before, p.after, p.level) for p in compare(before, [rewritten, 3])]
+    assert found[0] == (0, 0, "mended")
+
+
 def test_a_line_names_its_message_by_number_or_by_its_words() -> None:
     before = read(
         user("Please mend the login page, it is slow."),

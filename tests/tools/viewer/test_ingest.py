@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.viewer import span
+from support.engine import turns
+from support.viewer import manager_on, opened, span
 
+from compact.archive import LogWatcher
 from compact.tools.viewer.ingest import BodyRefused, accept, as_event
 from compact.tools.viewer.sessions import Sessions, trace_key
 
@@ -135,3 +139,39 @@ def test_a_span_that_is_sent_twice_counts_once() -> None:
     sessions.add_ingested([span(1), span(1), span(1, ended_at="2026-01-01T00:00:09.000000Z")])
     (row,) = sessions.rows()
     assert row["events"] == sessions.ingested == 2
+
+
+def test_events_of_an_earlier_version_are_shown_in_todays_words(tmp_path: Path) -> None:
+    """Both those of an archive's log and those that arrive."""
+    with manager_on(tmp_path, 9_000) as manager:
+        manager.preflight("s", turns(60))
+    log = tmp_path / "s" / "events.jsonl"
+    today = [json.loads(line) for line in log.read_bytes().splitlines()]
+    lines = copy.deepcopy(today)
+    for line in lines:
+        properties = line["properties"]
+        if "reason" in properties:
+            properties["reason"] = {"below": "below_threshold", "trigger": "trigger_pct"}.get(
+                properties["reason"], properties["reason"]
+            )
+        properties.update(properties.pop("planned", {}))
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert lines != today
+    sessions = Sessions(opened(tmp_path))
+    (news,) = LogWatcher(opened(tmp_path)).look()
+    sessions.add_news(news)
+    found = sessions.events("s", 0, 1_000)
+    assert found is not None
+    assert found.events == today
+    kept = {"name", "trace_id", "span_id", "started_at", "ended_at", "status"}
+    sessions.add_ingested(
+        {
+            "type": "span",
+            **{k: v for k, v in line.items() if k in kept},
+            "data": {"properties": line["properties"]},
+        }
+        for line in lines
+    )
+    arrived = sessions.events(trace_key(lines[0]["trace_id"]), 0, 1_000)
+    assert arrived is not None
+    assert [event["properties"] for event in arrived.events] == [event["properties"] for event in today]

@@ -19,6 +19,8 @@ from compact.archive.stores import durable
 from compact.archive.stores.port import Appended, Blob, Created
 from compact.errors import ArchiveError
 
+_OWN_FOLDER = ".compact"
+"""The folder of the default root and the default spool. It is compact's alone."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _HINTS = {
     errno.ENOSPC: "Free disk space or move the archive's root; nothing was taken out of the context",
@@ -197,11 +199,23 @@ def _make_root(root: Path) -> None:
         _make_root(root.parent)
         with suppress(FileExistsError):
             os.mkdir(root, 0o700)  # noqa: PTH102
+    if root.parent.name == _OWN_FOLDER:
+        _hide_from_git(root.parent)
     above = os.open(root.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         durable.sync_folder(above)
     finally:
         os.close(above)
+
+
+def _hide_from_git(folder: Path) -> None:
+    """Transcripts do not belong into a repository. Whoever wants them there removes the file, and it is not made again."""
+    with suppress(OSError):  # it is a courtesy: nothing depends on it
+        made = os.open(folder / ".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(made, b"*\n")
+        finally:
+            os.close(made)
 
 
 def _split(key: str) -> tuple[tuple[str, ...], str]:

@@ -1,6 +1,6 @@
 """Compare the messages before and after a step: which is which, and at which level of detail.
 
-Pure functions. A step's record says what stood before and after it, and which messages are the same (`compact.engine.sides`).
+Pure functions. A step's record says what stood before and after it, and which messages are the same (`compact.engine.state`).
 Which message a pointer replaces is found by the ids of tool calls, then by the order.
 """
 
@@ -25,6 +25,8 @@ Level: TypeAlias = Literal[
     "marker",  # added so that roles alternate
 ]
 LEVELS: tuple[Level, ...] = get_args(Level)
+_REDUCED: dict[str, Level] = {"offloaded": "offloaded", "shrunk": "shrunk", "cut": "cut"}
+"""The levels of a record that are also levels here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +61,26 @@ def compare(
     before: Sequence[Message],
     after: Sequence[Message | int],
     *,
+    levels: Sequence[str | None] = (),
     offloaded: frozenset[str] = frozenset(),
     summaries: Sequence[tuple[int, int]] = (),
 ) -> list[Pair]:
     """Compare message by message, in the order of the transcript.
 
     Args:
-        before: The transcript before the step.
+        before: What stood before the step.
         after: The context after it. A number is the place, in `before`, of a message that was kept.
+        levels: How much of each message after the step is left, as its record says. Otherwise its looks decide.
         offloaded: Ids of calls whose results were offloaded since the step before this one. That happens when a result is
             first seen, so the transcript already has the pointer.
         summaries: The first and the last place that each summary covers.
     """
-    matched = _match(before, after)
+    levels = levels or [None] * len(after)
+    added = {n for n, each in enumerate(after) if not isinstance(each, int) and _is_added(each, levels[n])}
+    matched = _match(before, after, added)
     by_before = {place: n for n, place in matched.items()}
-    heads = _summary_places(after, matched, before, summaries)
+    frames = [n for n in sorted(added) if n not in matched and not _is_marker(after[n], levels[n])]
+    heads = _summary_places(frames, matched, before, summaries)
     pairs: list[Pair] = []
     written = set(heads.values())
     waiting = [n for n in range(len(after)) if n not in matched and n not in written]
@@ -82,7 +89,7 @@ def compare(
         if n is not None:
             while waiting and waiting[0] < n:
                 pairs.append(Pair(None, waiting.pop(0), "marker"))
-            pairs.append(Pair(place, n, _level(before[place], after[n], offloaded)))
+            pairs.append(Pair(place, n, _level(before[place], after[n], levels[n], offloaded)))
         elif place in heads:
             pairs.append(Pair(place, heads[place], "summarized"))
         else:
@@ -91,7 +98,7 @@ def compare(
     return pairs + [Pair(None, n, "marker") for n in waiting]
 
 
-def _match(before: Sequence[Message], after: Sequence[Message | int]) -> dict[int, int]:
+def _match(before: Sequence[Message], after: Sequence[Message | int], added: Set[int]) -> dict[int, int]:
     """Find the place before of every message after that is the same one, whole or reduced."""
     found = {n: each for n, each in enumerate(after) if isinstance(each, int) and each < len(before)}
     free = set(range(len(before))) - set(found.values())
@@ -100,7 +107,7 @@ def _match(before: Sequence[Message], after: Sequence[Message | int]) -> dict[in
         for key in _ids(before[place]):
             by_id.setdefault(key, []).append(place)
     for n, each in enumerate(after):
-        if isinstance(each, int) or _is_ours(each):
+        if isinstance(each, int) or n in added:
             continue
         known = _first(free, (place for key in _ids(each) for place in by_id.get(key, ())))
         if known is not None:
@@ -111,28 +118,37 @@ def _match(before: Sequence[Message], after: Sequence[Message | int]) -> dict[in
             continue
         low = max((found[m] for m in found if m < n), default=-1)
         high = min((found[m] for m in found if m > n and found[m] > low), default=len(before))
-        known = _first(free, (p for p in range(low + 1, high) if _may_be_same(before[p], each)))
+        between = [place for place in range(low + 1, high) if place in free]
+        known = _same_words(before, between, each) if n in added else _most_alike(before, between, each)
         if known is not None:
             found[n] = known
             free.discard(known)
     return found
 
 
+def _same_words(before: Sequence[Message], places: Sequence[int], after: Message) -> int | None:
+    """Find a summary of an earlier step, which may stand as it was."""
+    return next((place for place in places if before[place].text == after.text), None)
+
+
+def _most_alike(before: Sequence[Message], places: Sequence[int], after: Message) -> int | None:
+    """Find the message that was reduced. One that was cut keeps its head; a host's own stage may keep nothing."""
+    alike = [place for place in places if before[place].role == after.role]
+    head = after.text.partition(POINTER_OPENS)[0].strip()
+    begins = (place for place in alike if head and before[place].text.lstrip().startswith(head))
+    return next(begins, alike[0] if alike else None)
+
+
 def _summary_places(
-    after: Sequence[Message | int],
+    frames: Sequence[int],
     matched: Mapping[int, int],
     before: Sequence[Message],
     summaries: Sequence[tuple[int, int]],
 ) -> dict[int, int]:
     """Choose the message beside which a new summary is shown: the first one that it covers and that is gone."""
-    new = [
-        n
-        for n, each in enumerate(after)
-        if n not in matched and not isinstance(each, int) and each.text.startswith(FRAME_OPENS)
-    ]
     taken = set(matched.values())
     heads: dict[int, int] = {}
-    for n, (first, last) in zip(new, summaries, strict=False):
+    for n, (first, last) in zip(frames, summaries, strict=False):
         head = _first(set(range(len(before))) - taken, range(first, last + 1))
         if head is not None:
             heads[head] = n
@@ -140,10 +156,12 @@ def _summary_places(
     return heads
 
 
-def _level(before: Message, after: Message | int, offloaded: frozenset[str]) -> Level:
+def _level(before: Message, after: Message | int, recorded: str | None, offloaded: frozenset[str]) -> Level:
     stands = before if isinstance(after, int) else after
     level = reduced_level(stands, offloaded)
-    return "kept" if stands.parts == before.parts and level != "offloaded" else level
+    if level == "offloaded":
+        return level  # on its arrival, which the record of a later step does not tell
+    return "kept" if stands.parts == before.parts else _REDUCED.get(recorded or "", level)
 
 
 def reduced_level(message: Message, offloaded: Set[str]) -> Level:
@@ -158,16 +176,19 @@ def reduced_level(message: Message, offloaded: Set[str]) -> Level:
     return "cut" if any(POINTER_OPENS in text for text in texts) else "mended"
 
 
-def _is_ours(message: Message) -> bool:
+def _is_added(message: Message, recorded: str | None) -> bool:
+    """Whether a message stands for others, or only between them."""
+    if recorded is not None:
+        return recorded != "whole" and recorded not in _REDUCED
     return message.text.startswith(FRAME_OPENS) or message.text == GAP
+
+
+def _is_marker(message: Message | int, recorded: str | None) -> bool:
+    return recorded == "marker" or (not isinstance(message, int) and message.text == GAP)
 
 
 def _ids(message: Message) -> list[str]:
     return [f"r:{result.call_id}" for result in message.results] + [f"c:{call.id}" for call in message.calls]
-
-
-def _may_be_same(before: Message, after: Message) -> bool:
-    return before.text == after.text if _is_ours(after) else before.role == after.role
 
 
 def _first(free: set[int], candidates: Iterable[int]) -> int | None:

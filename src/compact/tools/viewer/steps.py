@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from compact.archive import Archive, Step
-from compact.engine.sides import Sides
+from compact.engine.state import Sides
 from compact.errors import ArchiveError, CompactError
 from compact.events import Offload, PrunedMessages
 from compact.messages import (
@@ -189,6 +189,7 @@ class StepReader:
         pairs = compare(
             before,
             [message if place is None else place for message, place in zip(after, sides.places, strict=True)],
+            levels=sides.levels,
             offloaded=self._offloaded(folder, number),
             summaries=[
                 tuple(each["positions"]) for each in summary.get("summaries", []) if each["writer"] != "none"
@@ -225,7 +226,7 @@ class StepReader:
         ]
         meter, dialect = Meter(model), dialects.get(step.dialect)
         sizes = [[_tokens(item, meter, dialect) for item in side] for side in (before, after)]
-        return Sides(before, after, found, *sizes)
+        return Sides(before, after, found, [None] * len(after), *sizes)
 
     def _previous(self, folder: str, number: int) -> Mapping[str, Any] | None:
         try:
