@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +49,7 @@ def plain(heading: str) -> str:
     return heading.lstrip("# ").partition(":")[0]
 
 
-FORMS = {
+FORMS: dict[str, Callable[[str, int], str]] = {
     "as asked": lambda heading, n: heading,
     "first words": lambda heading, n: f"## {plain(heading)}",
     "level 1": lambda heading, n: f"# {plain(heading)}",
