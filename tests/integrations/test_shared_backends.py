@@ -159,7 +159,7 @@ def test_a_host_that_sends_its_whole_history_overwrites_nothing_either(kind: Any
 
 
 @any_backend
-def test_another_conversation_in_a_new_process_overwrites_nothing(kind: Any) -> None:
+def test_a_new_process_overwrites_no_earlier_conversation(kind: Any) -> None:
     """Pages, exact copies, outputs and records: every file of the first conversation is as it was."""
     files = kind()
     held: dict[str, str] = {}
