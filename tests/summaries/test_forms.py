@@ -118,6 +118,38 @@ def test_headings_may_look_like_anything(strategy: str, form: str) -> None:
         assert (verdict.defect, verdict.struck) == (None, ()), (form, headings)
 
 
+NOTHING = (
+    "None.",
+    "- None so far.",
+    "N/A",
+    "(nothing to report)",
+    "No open problems.",
+    "*Not specified*",
+    "There are none.",
+)
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_heading_may_say_that_there_is_nothing(strategy: str, nothing: str) -> None:
+    """Every heading is there, most with the same few words. That is no loop; without any other words it is empty."""
+    headings = strategies.get(strategy).headings
+    for said in range(1, len(headings)):
+        lines = [FACTS[n] if n < said else nothing for n in range(len(headings))]
+        text = "\n".join(f"{heading}\n{line}" for heading, line in zip(headings, lines, strict=True))
+        verdict = verify(text, expected())
+        assert (verdict.defect, verdict.struck) == (None, ()), text
+    empty = "\n".join(f"{heading}\n{nothing}" for heading in headings)
+    assert verify(empty, expected()).defect == "empty"
+
+
+def test_several_tables_are_no_loop() -> None:
+    tables = [
+        f"| what | where | state |\n| --- | --- | --- |\n| {fact} | here | known |" for fact in FACTS[3:8]
+    ]
+    assert verify("\n\n".join(tables), expected()).defect is None
+
+
 @pytest.mark.parametrize("said", PROSE.values(), ids=PROSE)
 def test_prose_is_a_summary(said: str) -> None:
     verdict = verify(said, expected())
