@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +27,7 @@ from compact.engine.effects import (
     Store,
 )
 from compact.engine.state import adopt, restore_state
-from compact.errors import CompactError
+from compact.errors import ArchiveError, CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.messages import Message
 from compact.messages.dialects import Dialect, get
@@ -206,8 +207,11 @@ class Services:
         if latest is None:
             return adopt(messages) if self.archive.forgets else None
         newest = Loaded(latest.step, latest.state, latest.fingerprints)
-        if restore_state(newest, messages) is None:
-            for number in reversed(self.archive.steps(session.id)[-_STATES:-1]):
+        is_searched = session.state.step == latest.step and session.state.standing is None
+        if is_searched or restore_state(newest, messages) is not None:
+            return newest
+        for number in reversed(self.archive.steps(session.id)[-_STATES:-1]):
+            with suppress(ArchiveError):  # a damaged state, which `verify` reports
                 step = self.archive.step(session.id, number)
                 older = Loaded(latest.step, step.state, step.fingerprints)
                 if restore_state(older, messages) is not None:
