@@ -13,8 +13,27 @@ EXPECTED = "an artifact: {'kind': 'system' | 'task' | 'message' | 'tool_output' 
 ITEMS_ARE_PARTS = False
 RESULTS_IN_USER = False
 
-_KINDS = frozenset({"system", "task", "message", "tool_output"})
-_ROLES = {"system": "system", "message": "user", "tool_output": "tool"}
+KINDS = ("system", "task", "message", "tool_call", "tool_output")
+"""The kinds that have a meaning of their own. Any other kind is something that stays while it fits."""
+FIELDS = ("kind", "type", "content", "id", "authority", "priority", "title", "role", "meta")
+"""The fields of an artifact. Others are carried along."""
+_ROLES = {"system": "system", "message": "user", "tool_call": "assistant", "tool_output": "tool"}
+_MEANT = {
+    "user": "kind 'message' with role 'user'",
+    "human": "kind 'message' with role 'user'",
+    "usermessage": "kind 'message' with role 'user'",
+    "assistant": "kind 'message' with role 'assistant'",
+    "ai": "kind 'message' with role 'assistant'",
+    "assistantmessage": "kind 'message' with role 'assistant'",
+    "developer": "kind 'system'",
+    "systemprompt": "kind 'system'",
+    "systemmessage": "kind 'system'",
+    "tool": "kind 'tool_output'",
+    "toolresult": "kind 'tool_output'",
+    "toolmessage": "kind 'tool_output'",
+    **{kind.replace("_", ""): f"kind '{kind}'" for kind in KINDS},
+}
+"""Words that are no kind, without case and signs, and what was meant. Read as unknown kinds they would lose their rank."""
 
 
 def claim(item: Mapping[str, Any]) -> int:
@@ -24,9 +43,10 @@ def claim(item: Mapping[str, Any]) -> int:
     if isinstance(item.get("kind"), str):
         return 2
     kind = item.get("type")
-    if "role" in item or not isinstance(kind, str):
+    # Other formats have a `type` too. Their entries have fields that an artifact does not have.
+    if not isinstance(kind, str) or "role" in item or not item.keys() <= set(FIELDS):
         return 0
-    return 2 if kind in _KINDS else 1
+    return 2 if kind in KINDS else 0 if _meant(kind) else 1
 
 
 def read(item: Any) -> Message:
@@ -51,7 +71,7 @@ def write(message: Message) -> Any:
 
 def _fill(data: dict[str, Any], message: Message) -> None:
     if message.origin is None:
-        data["kind"] = next((kind for kind, role in _ROLES.items() if role == message.role), "message")
+        data["kind"] = {"system": "system", "tool": "tool_output"}.get(message.role, "message")
         data["role"] = message.role
     data["content"] = join_text(message.parts)
 
@@ -69,11 +89,17 @@ def kind_of(data: Mapping[str, Any]) -> str:
     """The artifact's kind; `type` is accepted instead.
 
     Raises:
-        ValueError: it has none, or it is not text.
+        ValueError: it has none, it is not text, or it is another word for a kind that has a meaning of its own.
     """
     kind = data.get("kind", data.get("type"))
     if kind is not None and not isinstance(kind, str):
         raise ValueError(f"its 'kind' is {type(kind).__name__}, not text")
     if not kind:
         raise ValueError("it has no 'kind'")
+    if kind not in KINDS and (meant := _meant(kind)):
+        raise ValueError(f"its 'kind' is {kind!r}; write {meant}")
     return kind
+
+
+def _meant(kind: str) -> str | None:
+    return _MEANT.get("".join(filter(str.isalpha, kind)).lower())

@@ -12,6 +12,7 @@ from compact.tools.harness.checks import Context
 from compact.tools.harness.config import HarnessConfig, register_check, register_heuristic, register_rule
 from compact.tools.harness.control import control_changes
 from compact.tools.harness.report import Report
+from compact.tools.harness.requests import to_request
 from compact.tools.harness.stabilizing import Stabilized, stabilize, validate, validate_turns
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "register_heuristic",
     "register_rule",
     "stabilize",
+    "to_request",
     "validate",
     "validate_turns",
 ]

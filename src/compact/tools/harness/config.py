@@ -77,7 +77,8 @@ class HarnessConfig:
     """The name of a rule, a file of rules, a redactor, or a function from text to (masked text, spans)."""
     pii_allow: Sequence[str] = ()
     """Kinds in which the check accepts personal data."""
-    heuristic: str | Heuristic = "newest_first"
+    heuristic: str | Heuristic = "conversation_first"
+    """The name of a heuristic, or a function from entries and settings to choices."""
     checks: Sequence[str | Check] = ("pii", "budget", "order")
     model: str = "gpt-4o"
     """The model that tokens are counted for."""
