@@ -19,7 +19,7 @@ from compact.tools.harness.config import DEFAULT_BUDGET
 from compact.tools.harness.requests import check_request_dialect
 from compact.tools.harness.scenarios import run_scenarios
 from compact.tools.harness.sources import sources_of
-from compact.tools.harness.writing import WRITERS, SessionReport, as_json
+from compact.tools.harness.writing import WRITERS, SessionReport, as_json, dropped_in_words
 
 EXAMPLE = "Example: compact harness session.jsonl --budget 8k --pii standard --report report.html"
 
@@ -162,7 +162,8 @@ def _print(reports: Sequence[SessionReport]) -> None:
         return
     out = console()
     failed = [one for one in reports if not one.report.passed]
-    out.print(f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed")
+    passed = f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed"
+    out.print(f"{passed}, {dropped_in_words(reports)}")
     if failed:
         columns = ("~session:60", ">tokens", ">budget", ">kept", ">dropped", ">masked", "failed")
         rows = [(one.session, *one.numbers, one.failed_checks) for one in failed[:SESSIONS_SHOWN]]
@@ -172,7 +173,8 @@ def _print(reports: Sequence[SessionReport]) -> None:
 def _print_one(one: SessionReport) -> None:
     out, found = console(), one.report
     verdict = "passed" if found.passed else "failed"
-    out.print(f"Session {one_line(one.session, 60)}: {verdict}, {found.tokens:,} of {found.budget:,} tokens")
+    size = f"{found.tokens:,} of {found.budget:,} tokens"
+    out.print(f"Session {one_line(one.session, 60)}: {verdict}, {size}, {dropped_in_words([one])}")
     checks = [
         (check["name"], "passed" if check["passed"] else "FAILED", _details(check["details"]))
         for check in found.checks
