@@ -22,6 +22,7 @@ from compact.errors import ArchiveError
 from compact.events import Failure, Warned, WarningCode
 from compact.messages import to_json
 from compact.messages.dialects import Dialect, get, require_list
+from compact.messages.dialects.objects import in_form_of
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.conductor import Conductor
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
@@ -411,6 +412,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self.sessions.get(session_id)
         run = Run(session, call, partial(self._line, model=model), summarizer=summarizer)
         found: list[Any] = drive(self.conductor.conduct(run), wait_here)
+        if call.messages and type(call.messages[0]) is not dict:
+            return in_form_of(call.messages[0], found)
         return found
 
     async def _arun(
@@ -419,6 +422,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
         run = Run(session, call, partial(self._line, model=model), loop=loop, summarizer=summarizer)
         found: list[Any] = await adrive(self.conductor.conduct(run), wait_on_loop)
+        if call.messages and type(call.messages[0]) is not dict:
+            return in_form_of(call.messages[0], found)
         return found
 
     def _line(self, session: Session, model: str | None) -> Line:

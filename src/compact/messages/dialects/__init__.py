@@ -165,7 +165,8 @@ def _mapping(item: Any, index: int) -> Mapping[str, Any]:
     except ValueError as problem:
         raise MessageError(
             f"messages[{index}] is not a message: {problem}",
-            hint="Expected a dict with a 'role', an item with a 'type', or an SDK object with model_dump()",
+            hint="Expected a dict with a 'role', an item with a 'type', an SDK object with model_dump(), or an object with "
+            "'role' and 'content'",
             index=index,
         ) from problem
 

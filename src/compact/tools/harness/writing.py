@@ -56,7 +56,12 @@ def as_json(reports: Sequence[SessionReport]) -> str:
 def as_markdown(reports: Sequence[SessionReport]) -> str:
     """Write a report for a pull request or a job's summary."""
     passed = sum(one.report.passed for one in reports)
-    lines = ["# Stability report", "", f"{passed} of {len(reports)} sessions passed, {md(dropped_in_words(reports))}.", ""]
+    lines = [
+        "# Stability report",
+        "",
+        f"{passed} of {len(reports)} sessions passed, {md(dropped_in_words(reports))}.",
+        "",
+    ]
     columns = ("session", "passed", ">tokens", ">budget", ">kept", ">dropped", ">masked")
     rows = [
         (md(one.session), "yes" if one.report.passed else "**no**", *(f"{each:,}" for each in one.numbers))
