@@ -52,7 +52,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the configuration describes. An
     object with `write_file(path, content)` is accepted in place of an archive. `stages` replaces the ladder; ours is
-    `compact.DEFAULT_STAGES`.
+    `compact.DEFAULT_STAGES`. `count_tokens(text)` replaces the tokenizer: it returns a text's tokens for the model.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         redactor: ArchiveRedactor | None = None,
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
+        count_tokens: Callable[[str], int] | None = None,
     ) -> None:
         self.config = config or CompactConfig()
         self.services = Services(
@@ -88,7 +89,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         )
         self._stages = DEFAULT_STAGES if stages is None else check_stages(stages)
         self._store_limit_s = self.config.archive.timeout_s + _SPOOLING_S
-        self.models = Models(self.config)
+        self.models = Models(self.config, count_tokens)
         """Meters, windows and rules by model."""
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from compact.errors import ConfigError
 from compact.redaction import Redactor
+from compact.tokens.counter import HostCounter
 from compact.tools.harness import checks as checks_
 from compact.tools.harness import heuristics, masking
 from compact.tools.harness.checks import Check
@@ -82,6 +83,8 @@ class HarnessConfig:
     checks: Sequence[str | Check] = ("pii", "budget", "order")
     model: str = "gpt-4o"
     """The model that tokens are counted for."""
+    count_tokens: Callable[[str], int] | None = None
+    """A function that counts a text's tokens instead of the model's tokenizer."""
     every_turn: bool = False
     """Also assemble the context of every earlier turn, and compare its system and task artifacts by hash."""
 
@@ -96,6 +99,8 @@ class HarnessConfig:
         object.__setattr__(self, "pii_allow", tuple(allowed))
         object.__setattr__(self, "checks", tuple(self.checks))
         # Resolve every name now, so that a wrong one fails before any work.
+        if self.count_tokens is not None:
+            HostCounter(self.count_tokens).count("")
         self.masking_rule()
         self.chosen_heuristic()
         self.named_checks()

@@ -111,7 +111,7 @@ class _Assembler:
     def __init__(self, config: HarnessConfig) -> None:
         self._config = config
         self._mask: MaskingRule = config.masking_rule()
-        self._meter = Meter(config.model, memo_bytes=_MEMO_BYTES)
+        self._meter = Meter(config.model, memo_bytes=_MEMO_BYTES, count=config.count_tokens)
         self.reply = self._meter.scale(REPLY_TOKENS)
         self._names: Counter[str] = Counter()
 
