@@ -83,7 +83,7 @@ def test_anthropic_has_its_system_prompt_beside_the_messages() -> None:
 
 def test_the_messages_of_chat_are_the_very_same_values() -> None:
     found = to_request(as_artifacts(CHAT))["messages"]
-    ids = {call["id"]: f"call_{n}" for n, call in enumerate(CALLS)}
+    ids = {str(call["id"]): f"call_{n}" for n, call in enumerate(CALLS)}
     text = json.dumps(CHAT)
     for before, after in ids.items():
         text = text.replace(before, after)

@@ -75,20 +75,28 @@ def stabilize(artifacts: Any, config: HarnessConfig | None = None, *, system: An
     wanted = set(plan.kept)
     by_index = {index: assembler.mask(item, index)[0] for index, item in enumerate(source) if index in wanted}
     context = [by_index[index] for index in plan.kept]
-    checks = assembler.check(context, [entries[index] for index in plan.kept], in_order(_authority(entries)))
+    size = assembler.total(context)
+    chosen = [entries[index] for index in plan.kept]
+    checks = assembler.check(context, chosen, in_order(_authority(entries)), size)
     if settings.every_turn and "order" in checks:
         checks["order"] = [*_over_turns(entries, assembler, settings), *checks["order"]]
     kept = [(entries[index], plan.reasons[index]) for index in plan.kept]
     dropped = [(entry, plan.reasons[entry.index]) for entry in entries if entry.index not in by_index]
-    return Stabilized(context, assembler.report(context, checks, kept, dropped))
+    return Stabilized(context, assembler.report(size, checks, kept, dropped))
 
 
 def validate(
-    artifacts: Any, config: HarnessConfig | None = None, *, source: Any = None, system: Any = None
+    artifacts: Any,
+    config: HarnessConfig | None = None,
+    *,
+    source: Any = None,
+    system: Any = None,
+    tokens: int | None = None,
 ) -> Report:
     """Run only the checks on a context. Nothing is masked, dropped or moved.
 
-    With `source`, the session that the context was made from, system and task artifacts are also compared by hash.
+    With `source`, the session that the context was made from, system and task artifacts are also compared by hash. `tokens`
+    is the size of the context, where more than the artifacts is sent; otherwise they are counted.
 
     Raises:
         MessageError: an entry is not an artifact; names its index.
@@ -101,8 +109,9 @@ def validate(
     if source is not None:
         origin = list(as_artifacts(source, system=system))
         authority = in_order(fingerprints(origin, _Assembler(settings).names(origin)))
-    checks = assembler.check(context, entries, authority)
-    return assembler.report(context, checks, [(entry, "as it is") for entry in entries], [])
+    size = assembler.total(context) if tokens is None else tokens
+    checks = assembler.check(context, entries, authority, size)
+    return assembler.report(size, checks, [(entry, "as it is") for entry in entries], [])
 
 
 class _Assembler:
@@ -156,11 +165,15 @@ class _Assembler:
         return self._meter.estimate(context, dialect=_HARNESS, max_tokens=self._config.budget).total
 
     def check(
-        self, context: list[Mapping[str, Any]], entries: list[Entry], authority: list[Fingerprint] | None
+        self,
+        context: list[Mapping[str, Any]],
+        entries: list[Entry],
+        authority: list[Fingerprint] | None,
+        tokens: int,
     ) -> dict[str, Sequence[str]]:
         seen = Context(
             artifacts=context,
-            tokens=self.total(context),
+            tokens=tokens,
             ids=[entry.id for entry in entries],
             sizes=[entry.tokens for entry in entries],
             config=self._config,
@@ -171,14 +184,14 @@ class _Assembler:
 
     def report(
         self,
-        context: Sequence[Mapping[str, Any]],
+        tokens: int,
         checks: Mapping[str, Sequence[str]],
         kept: Sequence[tuple[Entry, str]],
         dropped: Sequence[tuple[Entry, str]],
     ) -> Report:
         return Report(
             passed=not any(checks.values()),
-            tokens=self.total(context),
+            tokens=tokens,
             budget=self._config.budget,
             checks=check_lines(checks),
             kept=[artifact_line(entry, reason, full=True) for entry, reason in kept],
