@@ -98,7 +98,7 @@ class _Writer:
         known = self._dialect
         messages = self._messages
         if known.RESULTS_IN_USER:
-            messages = fill_role_gaps(_joined(messages), known)
+            messages = _ended(fill_role_gaps(_joined(messages), known))
             if not messages:
                 raise MessageError(
                     "there is nothing to send: no artifact is a message or an output",
@@ -184,6 +184,16 @@ def _joined(messages: Iterable[Message]) -> list[Message]:
         else:
             found.append(message)
     return found
+
+
+def _ended(messages: list[Message]) -> list[Message]:
+    """Take the blanks off the end of a closing reply, which Anthropic takes for the beginning of its own and refuses."""
+    if not messages or messages[-1].role != "assistant":
+        return messages
+    *others, end = messages[-1].parts
+    if isinstance(end, Text):
+        messages[-1] = replace(messages[-1], parts=(*others, Text(end.text.rstrip())))
+    return messages
 
 
 def _note(item: Mapping[str, Any], name: str) -> str | None:
