@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from support.dialects import CONVERTERS
 from support.engine import manager
 
-from compact import MessageError, mark_protected
-from compact.messages.protecting import without_marks
+from compact import MessageError, mark_protected, without_marks
+from compact.tools.standins import anthropic_problems
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
 CHAT = [
@@ -109,3 +109,6 @@ def test_marks_are_taken_off_before_sending_and_notes_of_the_host_are_not() -> N
         plain,
     ]
     assert without_marks([mark_protected(Said("user", "hi"))]) == [Said("user", "hi")]
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [mark_protected(plain)]}
+    assert anthropic_problems(body) == ["messages.0.meta: Extra inputs are not permitted"]
+    assert anthropic_problems({**body, "messages": without_marks(body["messages"])}) == []
