@@ -45,6 +45,14 @@ class Parts(NamedTuple):
     parts: list[str]
 
 
+class Moody:
+    role = "user"
+
+    @property
+    def content(self) -> str:
+        raise RuntimeError("not now")
+
+
 class Slotted:
     __slots__ = ("content", "meta", "role")
 
@@ -143,6 +151,7 @@ def test_a_protected_object_is_never_pruned(form: str) -> None:
         SimpleNamespace(role=5, content="hi"),
         SimpleNamespace(role="user", content=5),
         Parts("user", ["hi"]),
+        Moody(),
         Said,
     ],
 )

@@ -157,6 +157,23 @@ def test_an_output_without_its_call_gets_one_and_a_call_without_its_output_a_res
     assert found[4]["content"] == "[this output was left out of the context]"
 
 
+def test_masked_arguments_are_still_arguments() -> None:
+    arguments = json.dumps({"host": "db 12345", "ports": [8080, 12, 9090], "retry": {"after": 1500}, "n": 7})
+    call = {"id": "c", "type": "function", "function": {"name": "dial", "arguments": arguments}}
+    answer = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+    session = [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [call]}, answer]
+    request = stabilize(session, HarnessConfig(pii="digits")).to_request("anthropic")
+    assert request["messages"][1]["content"][0]["input"] == {
+        "host": "db <REDACTED>",
+        "ports": ["<REDACTED>", 12, "<REDACTED>"],
+        "retry": {"after": "<REDACTED>"},
+        "n": 7,
+    }
+    assert to_request([{"kind": "tool_call", "content": "sh ls -l"}])["messages"][0]["tool_calls"][0][
+        "function"
+    ] == {"name": "sh", "arguments": '{"input":"ls -l"}'}
+
+
 def test_a_task_is_an_instruction_and_other_kinds_say_what_they_are() -> None:
     given = [system(), task("Sort."), {"kind": "note", "content": "rain"}, message("hi", role="assistant")]
     assert to_request(given)["messages"] == [

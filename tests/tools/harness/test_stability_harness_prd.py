@@ -166,6 +166,11 @@ def test_fr7_reporting_has_exactly_the_documented_keys() -> None:
             "there is no truncation heuristic 'best'. Known: conversation_first, newest_first",
         ),
         ({"checks": ["taste"]}, "there is no check 'taste'. Known: budget, order, pii"),
+        ({"checks": 5}, "checks must be a list of names, got 5"),
+        ({"pii_allow": {"system": True}}, "pii_allow must be a list of names"),
+        ({"pii_allow": ["sytem"]}, "got 'sytem'; did you mean system?"),
+        ({"pii_allow": "task, System"}, "its 'kind' is 'System'; write kind 'system'"),
+        ({"pii_allow": [5]}, "its 'kind' is int, not text"),
     ],
 )
 def test_nfr1_configurability_refuses_what_makes_no_sense(settings: dict[str, Any], words: str) -> None:

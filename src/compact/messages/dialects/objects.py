@@ -22,12 +22,15 @@ def fields_of(item: Any) -> dict[str, Any] | None:
     """
     if isinstance(item, type | str | bytes):
         return None
-    role, content = getattr(item, "role", None), getattr(item, "content", _ABSENT)
-    role = role.value if isinstance(role, Enum) else role
-    if not isinstance(role, str) or not isinstance(content, _CONTENT):
+    try:
+        role, content = getattr(item, "role", None), getattr(item, "content", _ABSENT)
+        role = role.value if isinstance(role, Enum) else role
+        if not isinstance(role, str) or not isinstance(content, _CONTENT):
+            return None
+        names = dict.fromkeys(("role", "content", *_names(item)))
+        found = {name: getattr(item, name, None) for name in names}
+    except Exception:  # a property of the host may raise anything
         return None
-    names = dict.fromkeys(("role", "content", *_names(item)))
-    found = {name: getattr(item, name, None) for name in names}
     found["role"] = role
     return {name: value for name, value in found.items() if isinstance(value, _DATA) or name == "content"}
 

@@ -20,6 +20,8 @@ LEFT_OUT = "[this output was left out of the context]"
 NO_OUTPUT = "[the tool printed nothing]"
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _NAME_CHARS = 64
+_BARE_MASK = re.compile(r"(?<=[:,\[\s])(<[A-Z][A-Z0-9_]*>)(?=\s*[,\]}])")
+"""What a rule puts in the place of a number in JSON: `{"port": <REDACTED>}`."""
 _LISTS = {"responses": "input"}
 """The key of a request's messages, where it is not `messages`."""
 _UNSENT = ("reasoning",)
@@ -208,15 +210,21 @@ def _tool_name(name: str) -> str:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Read a call's arguments. Text that is not a JSON object, or no longer since it was masked, is one argument."""
-    try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        value = None
+    """Read a call's arguments. A number that was masked is a text by now. Text that is not a JSON object is one argument."""
+    value = _parsed(text)
+    if value is None:
+        value = _parsed(_BARE_MASK.sub(r'"\1"', text))
     # An escape in JSON can stand for a character that no provider takes.
     if isinstance(value, dict) and bad_text(to_json(value)) is None:
         return value
     return {"input": text} if text.strip() else {}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _refuse_constant(name: str) -> None:
