@@ -155,11 +155,13 @@ def compact_session(request: pytest.FixtureRequest) -> Iterator[StableSession]:
 def _lost(messages: Any, source: Any) -> list[str]:
     """Check that the first system message comes first, and that all are those of the source."""
     from compact.tools.harness import as_artifacts
+    from compact.tools.harness.artifacts import id_of
     from compact.tools.harness.control import differences, fingerprints
 
     artifacts = list(as_artifacts(messages))
+    names = [id_of(one, place, one["kind"]) for place, one in enumerate(artifacts)]
     first = next((place for place, one in enumerate(artifacts) if one["kind"] == "system"), 0)
-    problems = [f"{artifacts[first]['id']} (system) stands behind {artifacts[0]['id']}"] if first else []
+    problems = [f"{names[first]} (system) stands behind {names[0]}"] if first else []
     if source is not None:
         problems += differences(fingerprints(as_artifacts(source)), fingerprints(artifacts))
     return problems
