@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compact.messages.dialects.foreign import LANGCHAIN_TYPES
+from compact.messages.dialects.forms import Flaw
 from compact.messages.dialects.wire import join_text, marks, plain, write_entry
 from compact.messages.message import Message, Piece, Text
 
@@ -18,6 +20,8 @@ KINDS = ("system", "task", "message", "tool_call", "tool_output")
 FIELDS = ("kind", "type", "content", "id", "authority", "priority", "title", "role", "meta")
 """The fields of an artifact. Others are carried along."""
 _ROLES = {"system": "system", "message": "user", "tool_call": "assistant", "tool_output": "tool"}
+_OTHERS = {"role", "additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"}
+"""Fields of entries with a `type` that are messages of other formats."""
 _MEANT = {
     "user": "kind 'message' with role 'user'",
     "human": "kind 'message' with role 'user'",
@@ -43,10 +47,12 @@ def claim(item: Mapping[str, Any]) -> int:
     if isinstance(item.get("kind"), str):
         return 2
     kind = item.get("type")
-    # Other formats have a `type` too. Their entries have fields that an artifact does not have.
-    if not isinstance(kind, str) or "role" in item or not item.keys() <= set(FIELDS):
+    if not isinstance(kind, str) or kind in LANGCHAIN_TYPES or item.keys() & _OTHERS:
         return 0
-    return 2 if kind in KINDS else 0 if _meant(kind) else 1
+    if kind in KINDS:
+        return 2
+    # Another type is an artifact only beside artifacts, and lines of a log have fields that an artifact does not have.
+    return 1 if item.keys() <= set(FIELDS) and not _meant(kind) else 0
 
 
 def read(item: Any) -> Message:
@@ -74,6 +80,11 @@ def _fill(data: dict[str, Any], message: Message) -> None:
         data["kind"] = {"system": "system", "tool": "tool_output"}.get(message.role, "message")
         data["role"] = message.role
     data["content"] = join_text(message.parts)
+
+
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`. Artifacts are not sent to a provider."""
+    return data, []
 
 
 def pieces(item: Any) -> Iterable[Piece]:

@@ -130,18 +130,22 @@ def count_request(endpoint: str, body: Item) -> int:
 def prefix_breaks(requests: Sequence[Received]) -> int:
     """How many requests do not begin with the whole request before them, so that the provider's cache is lost.
 
-    Cache marks do not count: hosts move them. Pass the requests of one conversation.
+    Cache marks do not count: hosts move them, and turn a text into a block for them. Pass the requests of one
+    conversation.
     """
-    lists = [[_without_marks(message) for message in request.messages] for request in requests]
+    lists = [[_plain(message) for message in request.messages] for request in requests]
     return sum(not begins_with(after, before) for before, after in pairwise(lists))
 
 
-def _without_marks(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """A message without cache marks, and with its text as one block."""
     if isinstance(value, dict):
-        return {key: _without_marks(entry) for key, entry in value.items() if key != "cache_control"}
-    if isinstance(value, list):
-        return [_without_marks(entry) for entry in value]
-    return value
+        found = {key: _plain(entry) for key, entry in value.items() if key != "cache_control"}
+        content = found.get("content")
+        return (
+            {**found, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else found
+        )
+    return [_plain(entry) for entry in value] if isinstance(value, list) else value
 
 
 @contextmanager
