@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         TranscriptError,
         WindowTooSmall,
     )
-    from compact.messages.protecting import mark_protected, without_marks
+    from compact.messages.protecting import mark_protected, unmarked
     from compact.runtime.manager import CompactManager
 
 __version__: str
@@ -50,7 +50,7 @@ __all__ = [
     "TranscriptError",
     "WindowTooSmall",
     "mark_protected",
-    "without_marks",
+    "unmarked",
 ]
 
 _HOMES = {
@@ -58,7 +58,7 @@ _HOMES = {
     "CompactManager": "compact.runtime.manager",
     "DEFAULT_STAGES": "compact.engine.ladder",
     "mark_protected": "compact.messages.protecting",
-    "without_marks": "compact.messages.protecting",
+    "unmarked": "compact.messages.protecting",
 }
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and still report names that do not exist

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from support.dialects import CONVERTERS
 from support.engine import manager
 
-from compact import MessageError, mark_protected, without_marks
+from compact import MessageError, mark_protected, unmarked
 from compact.tools.standins import anthropic_problems
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
@@ -61,10 +61,10 @@ def test_the_copy_is_protected_and_the_message_is_as_before(message: Any) -> Non
     notes = marked["meta"] if isinstance(marked, dict) else marked.meta
     assert notes["protected"] is True
     assert mark_protected(marked) is marked
-    assert without_marks([message])[0] is message
+    assert unmarked([message])[0] is message
     assert mark_protected(message, protected=False) is message
-    unmarked = mark_protected(marked, protected=False)
-    assert mark_protected(unmarked) == marked
+    bare = mark_protected(marked, protected=False)
+    assert mark_protected(bare) == marked
 
 
 @pytest.mark.parametrize("make", [dict, Said, Model])
@@ -103,12 +103,12 @@ def test_a_message_that_cannot_hold_the_mark_is_refused() -> None:
 def test_marks_are_taken_off_before_sending_and_notes_of_the_host_are_not() -> None:
     plain = {"role": "user", "content": "hi"}
     noted = {**plain, "meta": {"mine": 1}}
-    assert without_marks([mark_protected(plain), mark_protected(noted), plain]) == [
+    assert unmarked([mark_protected(plain), mark_protected(noted), plain]) == [
         plain,
         mark_protected(noted),
         plain,
     ]
-    assert without_marks([mark_protected(Said("user", "hi"))]) == [Said("user", "hi")]
+    assert unmarked([mark_protected(Said("user", "hi"))]) == [Said("user", "hi")]
     body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [mark_protected(plain)]}
     assert anthropic_problems(body) == ["messages.0.meta: Extra inputs are not permitted"]
-    assert anthropic_problems({**body, "messages": without_marks(body["messages"])}) == []
+    assert anthropic_problems({**body, "messages": unmarked(body["messages"])}) == []

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from compact.errors import MessageError
 from compact.messages.dialects.wire import marks, plain, rebuild
 
-__all__ = ["mark_protected", "without_marks"]
+__all__ = ["mark_protected", "unmarked"]
 
 M = TypeVar("M")
 
@@ -54,15 +54,15 @@ def mark_protected(message: M, protected: bool = True) -> M:
     return made
 
 
-def without_marks(messages: Sequence[M]) -> list[M]:
+def unmarked(messages: Sequence[M]) -> list[M]:
     """Return the messages as a provider takes them: without a `meta` that holds nothing but compact's own marks.
 
     A message without such marks is returned as the same object. A `meta` with anything else in it is the host's own.
     """
-    return [_unmarked(message) for message in messages]
+    return [_without_marks(message) for message in messages]
 
 
-def _unmarked(message: Any) -> Any:
+def _without_marks(message: Any) -> Any:
     if type(message) is dict and "meta" not in message:
         return message
     try:
