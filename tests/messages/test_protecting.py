@@ -109,6 +109,10 @@ def test_marks_are_taken_off_before_sending_and_notes_of_the_host_are_not() -> N
         plain,
     ]
     assert unmarked([mark_protected(Said("user", "hi"))]) == [Said("user", "hi")]
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [mark_protected(plain)]}
+    body: dict[str, Any] = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "messages": [mark_protected(plain)],
+    }
     assert anthropic_problems(body) == ["messages.0.meta: Extra inputs are not permitted"]
     assert anthropic_problems({**body, "messages": unmarked(body["messages"])}) == []
