@@ -5,6 +5,7 @@ Pytest loads it in every project that has compact installed, so it imports nothi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -14,7 +15,6 @@ import pytest
 
 if TYPE_CHECKING:
     from compact.runtime.manager import CompactManager
-    from compact.tools.fakes import CapturingExporter
 
 __all__ = ["StableSession", "assert_stable", "compact_session"]
 
@@ -81,7 +81,6 @@ class StableSession:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self._manager: CompactManager | None = None
-        self._exporter: CapturingExporter | None = None
         self._settings: dict[str, Any] = {}
 
     def configure(self, **settings: Any) -> StableSession:
@@ -101,14 +100,11 @@ class StableSession:
         if self._manager is None:
             from compact.config import CompactConfig
             from compact.runtime.manager import CompactManager
-            from compact.tools.fakes import CapturingExporter
 
             settings = {"archive": {"adapter": "memory"}, **self._settings}
-            self._exporter = CapturingExporter()
             ticks = count(1)
             self._manager = CompactManager(
                 CompactConfig(**settings),
-                exporters=[self._exporter],
                 clock=lambda: _START + timedelta(milliseconds=next(ticks)),
             )
         return self._manager
@@ -129,9 +125,9 @@ class StableSession:
     @property
     def events(self) -> list[dict[str, Any]]:
         """Every event so far."""
+        # From the archive, which has them all after `flush`; an exporter has its own thread and may be behind.
         self.manager.flush()
-        assert self._exporter is not None
-        return [dict(event) for event in self._exporter.events]
+        return [json.loads(line) for line in self.manager.archive.lines(self.session_id)]
 
     @property
     def steps(self) -> int:
