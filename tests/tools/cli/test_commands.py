@@ -123,10 +123,10 @@ def test_count_shows_what_a_transcript_contains_without_obeying_it(called: Any, 
     assert json.loads(called("count", file, "--json")[1])["sessions"][0]["session"] == nasty
 
 
-def test_count_of_an_empty_session(called: Any, tmp_path: Path) -> None:
-    code, out, _ = called("count", written(tmp_path, []))
-    assert code == 0
-    assert "0 messages" in out
+def test_count_of_a_file_without_messages_is_an_error(called: Any, tmp_path: Path) -> None:
+    code, out, err = called("count", written(tmp_path, []))
+    assert (code, out) == (2, "")
+    assert "there is no message in it: it is an empty list" in err
 
 
 def test_many_tools_are_summed_up(called: Any, tmp_path: Path) -> None:
@@ -183,7 +183,8 @@ def test_lines_left_out_are_reported_on_stderr(called: Any, tmp_path: Path) -> N
     assert err.startswith(
         "compact: session edge_cases: 7 lines left out: line 10: its message has no content; "
     )
-    assert err.endswith("and 2 more\n")
+    assert err.splitlines()[0].endswith("and 2 more")
+    assert err.splitlines()[1:] == ["compact: session edge_cases: not part of the conversation: 1 summary"]
 
     file = tmp_path / "cut.jsonl"
     file.write_text("\n".join(json.dumps(message) for message in LEGAL)[:-20])
@@ -204,8 +205,8 @@ def test_lines_left_out_are_reported_on_stderr(called: Any, tmp_path: Path) -> N
         (b'[{"role": "user"', "line 1: its JSON is cut off"),
         (b"42", "line 1: it is a single int"),
         (gzip.compress(b"[]" * 1000, mtime=0)[:20], "its gzip data is broken"),
-        (b'[{"role": 5}]', "session bad: messages[0] is not a message of any known dialect"),
-        (b"[5]", "session bad: messages[0] is not a message"),
+        (b'[{"role": 5}]', "line 1: messages[0] is not a message: it has the keys role"),
+        (b"[5]", "line 1: messages[0] is not a message: it is a single int"),
     ],
 )
 def test_bad_input_is_one_line_on_stderr_and_exit_code_2(

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
 from compact.tools.transcripts.recorded_session import Marker, RecordedSession
 from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
+BOOKKEEPING = frozenset(
+    {
+        "agent-name",
+        "ai-title",
+        "attachment",
+        "custom-title",
+        "file-history-snapshot",
+        "last-prompt",
+        "mode",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "summary",
+        "system",
+        "tag",
+        "worktree-state",
+    }
+)
+"""The types of lines that are not messages."""
+_SPEAKERS = ("user", "assistant")
 _OWN_KEYS = ("sessionId", "leafUuid", "isSidechain", "isSnapshotUpdate")
 
 
@@ -21,51 +42,79 @@ def recognises(value: Any) -> bool:
     )
 
 
-def read(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
+def read(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSession]:
     """Read the main conversation of a file as Anthropic messages.
 
-    Side conversations are left out. The lines of one reply become one message, and so do the results of one batch. Text
-    that Claude Code wrote in the user's role is marked as injected. A line without the message that it should have is
-    skipped even if not lenient, because a running program may still be writing the file.
+    Side conversations are left out, unless the file has nothing else: then it is the transcript of a subagent. The lines
+    of one reply become one message, and so do the results of one batch. Text that Claude Code wrote in the user's role is
+    marked as injected. A line without the message that it should have is skipped even if not lenient, because a running
+    program may still be writing the file.
     """
+    found = []
+    for line in lines:
+        if recognises(line.value):
+            found.append(line)
+        else:
+            file.note(line.line, "it is not a Claude Code record")
+    spoken = [line.value for line in found if line.value["type"] in _SPEAKERS]
+    is_side = bool(spoken) and all(value.get("isSidechain") for value in spoken)
+    names = ("agentId", "sessionId") if is_side else ("sessionId",)
+    ids = (text_or_empty(line.value.get(name)) for name in names for line in found)
+    talk, markers, model = _read_all(found, is_side, file)
+    yield RecordedSession(
+        id=next(filter(None, ids), file.name),
+        messages=talk.messages,
+        format="claude_code",
+        dialect="anthropic",
+        model=model or None,
+        markers=markers,
+    )
+
+
+def _read_all(
+    lines: Sequence[JsonLine], is_side: bool, file: TranscriptFile
+) -> tuple[Conversation, list[Marker], str]:
     talk = Conversation()
     markers: list[Marker] = []
     seen: set[str] = set()
-    session_id = model = None
+    model = ""
     for line in lines:
         value = line.value
-        if not recognises(value):
-            file.note(line.line, "it is not a Claude Code record")
-            continue
-        session_id = session_id or value.get("sessionId")
         uuid = text_or_empty(value.get("uuid"))
-        if value.get("isSidechain") or uuid in seen:
+        kind = value["type"]
+        if value.get("isSidechain") and not is_side:
+            file.leave_out("line of a side conversation")
             continue
-        if value["type"] == "system" and value.get("subtype") == "compact_boundary":
+        if uuid in seen:
+            file.leave_out("repeated line")
+            continue
+        if kind == "system" and value.get("subtype") == "compact_boundary":
             markers.append(Marker(len(talk.messages), "boundary", text_or_empty(value.get("content"))))
-        if value["type"] not in ("user", "assistant"):
+        if kind in BOOKKEEPING:
+            file.leave_out(kind)
             continue
-        problem = message_problem(value.get("message"))
-        if problem is None and value["message"]["content"] == []:
-            problem = "its message's content is empty"
+        problem = _problem(value)
         if problem:
             file.note(line.line, problem)
             continue
         if value.get("isCompactSummary"):
             markers.append(Marker(len(talk.messages), "summary"))
-        if value["type"] == "assistant":
-            model = model or value["message"].get("model")
+        if kind == "assistant":
+            model = model or text_or_empty(value["message"].get("model"))
         _add(talk, value)
         if uuid:
             seen.add(uuid)
-    return RecordedSession(
-        id=text_or_empty(session_id) or file.name,
-        messages=talk.messages,
-        format="claude_code",
-        dialect="anthropic",
-        model=text_or_empty(model) or None,
-        markers=markers,
-    )
+    return talk, markers, model
+
+
+def _problem(value: dict[str, Any]) -> str | None:
+    """Why a line has no message to add; None if it has one."""
+    if value["type"] not in _SPEAKERS:
+        return f"its type {value['type']!r:.60} is not known"
+    problem = message_problem(value.get("message"))
+    if problem is None and value["message"]["content"] == []:
+        return "its message's content is empty"
+    return problem
 
 
 def _add(talk: Conversation, value: dict[str, Any]) -> None:
