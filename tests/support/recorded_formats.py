@@ -209,7 +209,7 @@ def codex_new(talk: Talk, folder: Path) -> Path:
     def line(kind: str, payload: Any) -> Any:
         return {"timestamp": WHEN, "type": kind, "payload": payload}
 
-    meta = {
+    meta: dict[str, Any] = {
         "id": "0199a213",
         "timestamp": WHEN,
         "cwd": "/p",
