@@ -183,7 +183,8 @@ def test_a_file_that_grew_continues_its_session(called: Any, tmp_path: Path) -> 
 def test_what_comes_through_a_pipe_is_named_by_its_content(
     called: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, names = tmp_path / "archive", []
+    root = tmp_path / "archive"
+    names: list[str] = []
     for turns in (30, 40, 30):
         reading, writing = os.pipe()
         os.write(writing, json.dumps(talk(turns)).encode())

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.recorded_formats import WRITERS, Step, Talk, Turn, Use, read_from, said_in
 
+from compact import CompactConfig, CompactManager
+from compact.messages import dialects
 from compact.messages.legality import violations
 from compact.tools.cli.app import run
 from compact.tools.transcripts import RecordedSession, read_sessions
@@ -56,6 +58,39 @@ def test_everything_that_was_said_is_read(name: str, talk: Talk, tmp_path_factor
     assert violations(session.messages, session.dialect, in_flight=False) == []
 
 
+@pytest.mark.parametrize("name", ["chat", "anthropic", "codex new", "gemini session", "chatgpt"])
+@pytest.mark.parametrize("manual", [[], ["--manual"]])
+def test_apply_writes_exactly_what_the_manager_returned(
+    name: str,
+    manual: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Message for message, in the dialect that was read."""
+    monkeypatch.chdir(tmp_path)
+    turns = [
+        Turn(f"Step {n}.", [Step("", [Use("grep", {"n": n}, f"row {n} " * 60)]), Step("Ok.")])
+        for n in range(30)
+    ]
+    file, out = WRITERS[name](turns, tmp_path), tmp_path / "out.json"
+    options = ["--window", "6000", "--model", "gpt-4o", "--json"]
+    assert run(["apply", str(file), "-o", str(out), *options, *manual]) == 0
+    report = json.loads(capsys.readouterr().out)
+    session = only(file)
+    with CompactManager(model_config(6_000)) as manager:
+        act = manager.manual_compact if manual else manager.preflight
+        more: list[Any] = ["by hand"] if manual else []
+        returned = act(report["session"], session.messages, *more, **session.request)
+    assert json.loads(out.read_text()) == returned != session.messages
+    dialect = session.dialect or dialects.detect(session.messages).NAME
+    assert (report["after"]["messages"], report["dialect"]) == (len(returned), dialect)
+
+
+def model_config(window: int) -> CompactConfig:
+    return CompactConfig(model="gpt-4o", max_context_tokens=window, archive={"adapter": "memory"})
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_commands_take_every_format(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -69,6 +104,9 @@ def test_the_commands_take_every_format(
     counted = json.loads(capsys.readouterr().out)["sessions"][0]
     assert counted["messages"] == len(only(Path(file)).messages) == report["sessions"][0]["messages"]
     assert counted["tokens"] > 60
+    assert run(["harness", file, "--budget", "8k", "--json"]) == 0
+    stable = json.loads(capsys.readouterr().out)
+    assert not {entry["kind"] for entry in stable["kept"]} - {"system", "message", "tool_call", "tool_output"}
     out = tmp_path / "out.json"
     assert run(["apply", file, "-o", str(out), "--json"]) == 0
     assert json.loads(out.read_text()) == only(Path(file)).messages

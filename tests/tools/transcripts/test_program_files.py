@@ -190,7 +190,7 @@ def test_parts_of_every_kind_are_kept(tmp_path: Path) -> None:
 
 
 def test_results_without_ids_answer_the_calls_of_their_name_in_order(tmp_path: Path) -> None:
-    calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
+    calls: list[Any] = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
         {"functionResponse": {"name": name, "response": {"n": n}}} for n, name in enumerate(("b", "a", "a"))
     ]
@@ -367,6 +367,20 @@ def test_messages_of_every_langchain_class(tmp_path: Path) -> None:
         assert only(written(tmp_path, form)).messages == first.messages
     legacy = {"type": "ai", "data": {"content": "", "additional_kwargs": old, "tool_calls": []}}
     assert only(written(tmp_path, [legacy])).messages[0]["tool_calls"] == old["tool_calls"]
+
+
+def test_the_short_form_of_langgraph_is_read_too(tmp_path: Path) -> None:
+    short = [
+        {"type": "system", "content": "s"},
+        {"type": "human", "content": "h"},
+        {"type": "ai", "content": "a"},
+    ]
+    session = only(written(tmp_path, {"messages": short}))
+    assert [(message["role"], message["content"]) for message in session.messages] == [
+        ("system", "s"),
+        ("user", "h"),
+        ("assistant", "a"),
+    ]
 
 
 def test_an_entry_that_is_no_message_of_langchain_is_reported(tmp_path: Path) -> None:

@@ -95,11 +95,11 @@ def report_skipped(session_id: str, skipped: Sequence[Skipped]) -> None:
 
 
 def report_left_out(session_id: str, left_out: Mapping[str, int]) -> None:
-    """Say on stderr which known entries of a session are no part of its conversation."""
+    """Say on stderr which known entries of a session, or of all of them, are no part of the conversation."""
     if left_out:
         kinds = first_lines([f"{count:,} {kind}" for kind, count in left_out.items()], KINDS_SHOWN)
-        name, words = printable(session_id), printable(", ".join(kinds))
-        sys.stderr.write(f"compact: session {name}: not part of the conversation: {words}\n")
+        name = f"session {printable(session_id)}: " if session_id else ""
+        sys.stderr.write(f"compact: {name}not part of the conversation: {printable(', '.join(kinds))}\n")
 
 
 @contextmanager

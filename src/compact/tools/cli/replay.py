@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +19,7 @@ from compact.archive import to_line
 from compact.config import CompactConfig
 from compact.errors import TranscriptError
 from compact.tokens.prices import built_in
-from compact.tools.cli.inputs import progress_bar, report_skipped, transcripts_in
+from compact.tools.cli.inputs import progress_bar, report_left_out, report_skipped, transcripts_in
 from compact.tools.cli.options import (
     ForceOption,
     JsonOption,
@@ -112,6 +113,7 @@ def command(
             on_skipped=report_skipped,
             on_played=on_played,
         )
+    report_left_out("", sum((Counter(one.left_out) for one in played), Counter()))
     for one in played:
         if one.error and not lenient:
             raise TranscriptError(

@@ -74,6 +74,7 @@ def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
         dialect=session.dialect or "",
         model=model,
         messages=len(session.messages),
+        left_out=session.left_out,
     )
     try:
         recording = Recording(session, model, job.prices.of(model))

@@ -115,6 +115,8 @@ class Played:
     cost_without: Cost | None = None
     """Of the calls that are compared."""
     runs: Sequence[Run] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Entries of the file that are not part of the conversation: how many by kind."""
     error: str | None = None
     """Why the session could not be played at all."""
 

@@ -33,7 +33,16 @@ from compact.tools.transcripts.transcript_file import (
     keys_in_words,
 )
 
-__all__ = ["FORMATS", "Marker", "RecordedSession", "Skipped", "TranscriptError", "fail", "read_sessions"]
+__all__ = [
+    "FORMATS",
+    "Marker",
+    "RecordedSession",
+    "Skipped",
+    "TranscriptError",
+    "fail",
+    "is_line_of_a_program",
+    "read_sessions",
+]
 
 _FileReader: TypeAlias = Callable[[Iterator[JsonLine], TranscriptFile], Iterator[RecordedSession]]
 _RecordReader: TypeAlias = Callable[[JsonLine, str, TranscriptFile], Iterator[RecordedSession]]
@@ -59,6 +68,11 @@ _RECORD_READERS: tuple[tuple[Callable[[Any], bool], _RecordReader], ...] = (
     (plain.recognises_session, plain.read_session),
 )
 """Whether a value holds whole sessions, and what reads them."""
+
+
+def is_line_of_a_program(value: Any) -> bool:
+    """Whether a value is a line of a file that some program writes, and so neither a message nor an artifact itself."""
+    return any(recognises(value) for recognises, _ in _FILE_READERS)
 
 
 def read_sessions(

@@ -19,6 +19,8 @@ ROLES = {
     "chat": "",
 }
 """LangChain's message types, and the roles of OpenAI chat."""
+_OWN_NAMES = ("human", "ai")
+"""The types that no other format has."""
 _CHUNK = "messagechunk"
 _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "invalid_tool_call"})
 _THOUGHT_BLOCKS = frozenset({"thinking", "reasoning"})
@@ -39,12 +41,14 @@ def recognises(value: Any) -> bool:
         return False
     if _is_constructor(value):
         return isinstance(value.get("kwargs"), dict) and "content" in value["kwargs"]
-    if _kind(value.get("type")) is None:
+    kind = _kind(value.get("type"))
+    if kind is None:
         return False
     data = value.get("data")
     if isinstance(data, dict) and "content" in data:
         return True
-    return "content" in value and bool(_FIELDS & value.keys() or ("role" not in value and "name" in value))
+    bare = "role" not in value and ("name" in value or kind in _OWN_NAMES)
+    return "content" in value and (bare or bool(_FIELDS & value.keys()))
 
 
 def read_record(line: JsonLine, name: str, file: TranscriptFile) -> Iterator[RecordedSession]:
