@@ -54,6 +54,17 @@ def test_the_header_of_a_rollout_names_the_session_its_prompt_and_its_model(tmp_
     assert [message.starts_turn for message in neutral if message.role == "user"] == [False, True]
 
 
+@pytest.mark.parametrize(
+    "header", [{}, {"instructions": None}, {"git": {}, "cwd": "/p", "instructions": "Be brief."}]
+)
+def test_the_headers_of_older_rollouts(tmp_path: Path, header: dict[str, Any]) -> None:
+    first = {"id": "c1", "timestamp": "t", **header}
+    session = only(written(tmp_path, [first, SAID, {"record_type": "state"}, REPLY], "rollout.jsonl"))
+    assert (session.id, session.messages) == ("c1", [SAID, REPLY])
+    assert session.left_out == {"record state": 1}
+    assert session.system == (header.get("instructions") or None)
+
+
 def test_a_compaction_of_codex_is_marked_and_what_it_added_is_kept(tmp_path: Path) -> None:
     summary = {
         "type": "message",
@@ -462,6 +473,22 @@ def test_contents_of_every_type(tmp_path: Path) -> None:
     assert session.left_out == {"reasoning_recap": 1}
     assert [skipped.reason for skipped in session.skipped] == [
         "a message's content type 'hologram' is not known"
+    ]
+
+
+def test_a_tool_that_printed_nothing_has_answered(tmp_path: Path) -> None:
+    code, silent = {"content_type": "code", "text": "x = 1"}, {"content_type": "execution_output", "text": ""}
+    value = conversation(
+        gpt("user", "go"),
+        gpt("assistant", code, recipient="python"),
+        gpt("tool", silent, name="python"),
+        gpt("user", "?"),
+    )
+    assert [message["role"] for message in only(written(tmp_path, value)).messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
     ]
 
 

@@ -14,6 +14,7 @@ from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 TEXT_FIELDS = {
     "code": ("text",),
     "execution_output": ("text",),
+    "sonic_webpage": ("title", "url", "text"),
     "model_editable_context": ("model_set_context", "repository"),
     "system_error": ("name", "text"),
     "tether_browsing_code": ("text",),
@@ -114,6 +115,8 @@ class _Talk:
         metadata = message.get("metadata")
         if blocks is None:
             return
+        if not blocks and text_or_empty(author.get("name")) in self._open:
+            blocks = [text_block("")]  # a tool that printed nothing has answered all the same
         if not blocks:
             self._file.leave_out(f"empty {role} message")
         elif role == "assistant":
@@ -154,10 +157,8 @@ class _Talk:
             self._messages.append(self._answer)
         elif self._answer is not None:
             before = self._answer["content"]
-            self._answer["content"] = [
-                *([text_block(before)] if isinstance(before, str) else before),
-                *blocks,
-            ]
+            earlier = ([text_block(before)] if before else []) if isinstance(before, str) else before
+            self._answer["content"] = content_of([*earlier, *blocks])
         else:
             self._messages.append(injected({"role": "user", "content": content_of(blocks)}))
 

@@ -46,7 +46,10 @@ CONVERTED = frozenset(
 """The types of items that are part of the conversation."""
 LEFT_OUT = frozenset({"additional_tools", "compaction_trigger", "ghost_snapshot", "other"})
 """The types of items that are not."""
-_HEADER = ("instructions", "git", "cwd", "cli_version", "originator")
+_HEADER = frozenset(
+    {"id", "timestamp", "instructions", "git", "cwd", "cli_version", "originator", "source", "model_provider"}
+)
+"""The keys of the first line of older files, which has no type."""
 _HOST_TEXTS = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<turn_aborted>")
 
 
@@ -56,8 +59,7 @@ def recognises(value: Any) -> bool:
         return False
     kind = value.get("type")
     if kind is None:
-        header = isinstance(value.get("id"), str) and "timestamp" in value
-        return header and "role" not in value and any(key in value for key in _HEADER)
+        return isinstance(value.get("id"), str) and "timestamp" in value and value.keys() <= _HEADER
     return isinstance(kind, str) and kind in ENVELOPES and isinstance(value.get("payload"), dict)
 
 
