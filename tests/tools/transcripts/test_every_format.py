@@ -91,6 +91,7 @@ def model_config(window: int) -> CompactConfig:
     return CompactConfig(model="gpt-4o", max_context_tokens=window, archive={"adapter": "memory"})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_commands_take_every_format(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -510,6 +510,32 @@ def test_the_transcript_of_a_subagent_is_its_own_conversation(tmp_path: Path) ->
     assert (session.id, texts(session)) == ("a1", ["go", "gone"])
 
 
+def test_what_claude_code_streams_is_read_too(tmp_path: Path) -> None:
+    def streamed(kind: str, **more: Any) -> dict[str, Any]:
+        return {
+            "type": kind,
+            "session_id": "s1",
+            "uuid": f"u-{kind}-{len(more)}",
+            "parent_tool_use_id": None,
+            **more,
+        }
+
+    call = [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]
+    answer = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    side = {"role": "user", "content": "for a subagent"}
+    lines = [
+        streamed("system", subtype="init", tools=["Read"], model="claude-sonnet-4-5"),
+        streamed("assistant", message={"id": "m1", "role": "assistant", "content": call}),
+        streamed("user", parent_tool_use_id="t1", message=side),
+        streamed("user", message={"role": "user", "content": answer}),
+        streamed("result", subtype="success", result="done", num_turns=1),
+    ]
+    session = only(written(tmp_path, lines, "stream.jsonl"))
+    assert (session.id, session.format) == ("s1", "claude_code")
+    assert [message["content"] for message in session.messages] == [call, answer]
+    assert session.left_out == {"system": 1, "line of a side conversation": 1, "result": 1}
+
+
 def test_unknown_lines_of_claude_code_and_pi_are_reported(tmp_path: Path) -> None:
     said = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "hi"}}
     session = only(written(tmp_path, [said, {"type": "hologram", "sessionId": "s"}], "cc.jsonl"))

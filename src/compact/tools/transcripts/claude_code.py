@@ -1,4 +1,7 @@
-"""Claude Code session files: one JSON line per content block, mixed with side conversations and bookkeeping."""
+"""Claude Code session files: one JSON line per content block, mixed with side conversations and bookkeeping.
+
+What `claude -p --output-format stream-json` prints has nearly the same lines.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,9 @@ BOOKKEEPING = frozenset(
         "pr-link",
         "progress",
         "queue-operation",
+        "rate_limit_event",
+        "result",
+        "stream_event",
         "summary",
         "system",
         "tag",
@@ -30,16 +36,15 @@ BOOKKEEPING = frozenset(
 )
 """The types of lines that are not messages."""
 _SPEAKERS = ("user", "assistant")
+_STREAMED = frozenset({*_SPEAKERS, "system", "result", "stream_event", "rate_limit_event"})
 _OWN_KEYS = ("sessionId", "leafUuid", "isSidechain", "isSnapshotUpdate")
 
 
 def recognises(value: Any) -> bool:
     """Whether a value is a line of such a file."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("type"), str)
-        and any(key in value for key in _OWN_KEYS)
-    )
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    return any(key in value for key in _OWN_KEYS) or ("session_id" in value and value["type"] in _STREAMED)
 
 
 def read(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSession]:
@@ -57,8 +62,8 @@ def read(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSe
         else:
             file.note(line.line, "it is not a Claude Code record")
     spoken = [line.value for line in found if line.value["type"] in _SPEAKERS]
-    is_side = bool(spoken) and all(value.get("isSidechain") for value in spoken)
-    names = ("agentId", "sessionId") if is_side else ("sessionId",)
+    is_side = bool(spoken) and all(map(_is_side, spoken))
+    names = ("agentId", "sessionId", "session_id") if is_side else ("sessionId", "session_id")
     ids = (text_or_empty(line.value.get(name)) for name in names for line in found)
     talk, markers, model = _read_all(found, is_side, file)
     yield RecordedSession(
@@ -82,7 +87,7 @@ def _read_all(
         value = line.value
         uuid = text_or_empty(value.get("uuid"))
         kind = value["type"]
-        if value.get("isSidechain") and not is_side:
+        if _is_side(value) and not is_side:
             file.leave_out("line of a side conversation")
             continue
         if uuid in seen:
@@ -105,6 +110,11 @@ def _read_all(
         if uuid:
             seen.add(uuid)
     return talk, markers, model
+
+
+def _is_side(value: dict[str, Any]) -> bool:
+    """Whether a line belongs to a subagent."""
+    return bool(value.get("isSidechain") or value.get("parent_tool_use_id"))
 
 
 def _problem(value: dict[str, Any]) -> str | None:
