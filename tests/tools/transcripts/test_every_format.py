@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.recorded_formats import WRITERS, Step, Talk, Turn, Use, read_from, said_in
+from support.recorded_formats import WRITERS
+from support.talks import Step, Talk, Turn, Use, read_from, said_in
 
 from compact import CompactConfig, CompactManager
 from compact.messages import dialects
