@@ -283,7 +283,13 @@ def test_with_a_share_for_what_is_recent_all_that_is_older_is_folded(
     ],
 )
 def test_one_turn_less_is_kept_then_one_pair_less_while_it_does_not_fit(limit: int, left: str) -> None:
-    rules = {"target": limit, "budget": limit, "keep_up_to": limit, "keep_turns": 3, "keep_pairs": 3}
+    rules: dict[str, Any] = {
+        "target": limit,
+        "budget": limit,
+        "keep_up_to": limit,
+        "keep_turns": 3,
+        "keep_pairs": 3,
+    }
     found = fold("uatruaatruaatruatr", **rules)[0]
     assert found == left
 
