@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo view test test-all check bench bench-peers soak chaos mutation slow screenshots clean
+.PHONY: help setup demo view test test-all check bench bench-peers soak sweep chaos mutation slow screenshots clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -79,6 +79,9 @@ bench-peers: $(PEERS)/.installed  ## measure other packages beside compact, in a
 
 soak: setup  ## run a thousand long sessions in one process
 	$(BIN)/python -m bench.soak
+
+sweep: setup  ## replay every recorded session with every preset and both kinds of host, at odd windows
+	$(BIN)/python -m bench.sweep
 
 chaos: setup  ## kill thousands of processes and fail every system call
 	$(BIN)/python -m bench.chaos

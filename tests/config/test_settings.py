@@ -39,6 +39,7 @@ def test_every_default_of_the_contract() -> None:
             "turn_threshold": None,
             "summarize_pct": None,
             "target_pct": 0.5,
+            "calls_between_passes": 6,
             "retention_window": 6,
             "recent_share": None,
             "max_turns": None,
@@ -364,6 +365,7 @@ def test_presets(name: str, expected: dict[str, Any]) -> None:
     config = CompactConfig.preset(name)
     assert config.policy == PolicyConfig(**expected)
     assert config.summary.max_tokens == 2000
+    assert config.summary.fallback == ("pruning-only" if name == "layered" else "extractive")
     assert (config.offload.large_result_tokens, config.offload.preview_lines) == (20_000, 10)
     assert CompactConfig.preset(name, policy={"max_turns": 3}).policy == PolicyConfig(**expected, max_turns=3)
 

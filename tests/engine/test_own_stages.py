@@ -148,7 +148,7 @@ def test_where_it_is_not_enough_the_stages_after_it_go_on() -> None:
 
 def test_a_stage_after_ours_is_run_only_if_ours_are_not_enough() -> None:
     last = Recorded()
-    made = manager(WINDOW, stages=(*DEFAULT_STAGES, last))
+    made = manager(WINDOW, stages=(*DEFAULT_STAGES, last), policy={"keep_tool_io_pairs": 1})
     made.preflight("s", session())
     assert (last.runs, outcomes(made)) == (0, ["compacted"])
     made.manual_compact("t", [SYSTEM, *turns(9)])

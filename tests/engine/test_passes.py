@@ -113,6 +113,11 @@ def test_the_shares_of_a_budget_that_is_too_small_add_up() -> None:
     error = caught.value
     fixed = error.shares.pop("tools and system prompt")
     assert fixed > 200
-    assert set(error.shares) == {"protected system", "user", "assistant"}
-    assert sum(error.shares.values()) == error.needed > error.budget
-    assert error.shares["protected system"] > 5000
+    assert set(error.shares) == {
+        "system prompt",
+        "the user's newest message",
+        "the newest message",
+        "the start of the reply",
+    }
+    assert sum(error.shares.values()) + fixed == error.needed > error.budget == 4500
+    assert error.shares["system prompt"] > 5000

@@ -11,11 +11,12 @@ from support.engine import pass_rules
 
 from compact.engine.context import Context, Desk, Row
 from compact.engine.effects import Emit, Store, drive
-from compact.engine.plan import doomed, reducible
+from compact.engine.plan import choose_kept, doomed
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.messages import Text, ToolResult, dialects
 from compact.messages.message import text_hash
+from compact.messages.units import removable
 from compact.summaries.request import Reply, SummaryRequest
 
 CHAT = dialects.get("chat")
@@ -97,20 +98,33 @@ def test_only_a_summary_of_this_session_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "keep", "whole"),
-    [(2000, 4, 4), (1200, 4, 3), (800, 4, 2), (799, 4, 1), (100, 4, 1), (100, 1, 1), (2000, 0, 0)],
+    ("up_to", "keep", "whole"),
+    [(1100, 4, 4), (1099, 4, 3), (900, 4, 3), (899, 4, 2), (699, 4, 1), (1, 4, 1), (1, 1, 1), (2000, 0, 0)],
 )
-def test_the_newest_pairs_stay_whole_in_half_of_the_target(target: int, keep: int, whole: int) -> None:
-    context = context_of("u" + "tr" * 5 + "a", target=target, keep_pairs=keep)
-    assert reducible(context) == [False, *[True] * (5 - whole), *[False] * whole, False]
+def test_the_newest_pairs_stay_whole_as_long_as_they_fit_beside_a_summary(
+    up_to: int, keep: int, whole: int
+) -> None:
+    context = context_of("u" + "tr" * 5 + "a", target=1, keep_up_to=up_to, keep_pairs=keep)
+    assert choose_kept(context) == (1, whole)
 
 
-def test_a_protected_pair_takes_nothing_of_the_room_for_the_newest() -> None:
-    context = context_of("utrtrtra", target=400, keep_pairs=2)
+def test_turns_and_pairs_fall_in_turn() -> None:
+    context = context_of("utra" * 5, keep_turns=3, keep_pairs=3)
+    found = [
+        choose_kept(replace(context, rules=pass_rules(keep_turns=3, keep_pairs=3, keep_up_to=size)))
+        for size in range(2100, 0, -100)
+    ]
+    assert list(dict.fromkeys(found)) == [(3, 3), (2, 3), (2, 2), (1, 2), (1, 1)]
+
+
+def test_a_protected_pair_is_counted_with_what_must_stay() -> None:
+    context = context_of("utrtrtra", keep_up_to=800, keep_pairs=2)
+    assert choose_kept(context) == (1, 2)
     rows = list(context.rows)
-    item = {**built("utrtrtra")[6], "meta": {"protected": True}}
-    rows[6] = Row(CHAT.read(item), 100, 6)
-    assert reducible(context.with_rows(rows)) == [False, True, False, False, False]
+    item = {**built("utrtrtra")[2], "meta": {"protected": True}}
+    rows[2] = Row(CHAT.read(item), 100, 2)
+    assert choose_kept(context.with_rows(rows)) == (1, 2)
+    assert choose_kept(replace(context, rules=pass_rules(keep_up_to=699, keep_pairs=2))) == (1, 1)
 
 
 # --- what will be folded anyway
@@ -119,7 +133,8 @@ def test_a_protected_pair_takes_nothing_of_the_room_for_the_newest() -> None:
 def find_doomed(pattern: str, **changed: Any) -> set[int]:
     """Places of the doomed units, where nothing can be reduced."""
     context = context_of(pattern, **changed)
-    return doomed(context, [context.tokens_of(unit) for unit in context.units])
+    free = removable(context.units, context.rules.keep_turns, context.rules.keep_pairs)
+    return doomed(context, free, [context.tokens_of(unit) for unit in context.units])
 
 
 def test_as_many_of_the_oldest_are_folded_as_the_target_with_a_summary_takes() -> None:
@@ -150,7 +165,8 @@ def test_what_can_become_pointers_counts_as_pointers(target: int, gone: set[int]
             long = ToolResult(result.call_id, (Text("word " * 200),))
             rows[n] = Row(row.message.with_parts((long,)), 200, n)
     context = context.with_rows(rows)
-    assert doomed(context, [100, 156, 156, 156, 300, 100]) == gone
+    free = removable(context.units, 1, 1)
+    assert doomed(context, free, [100, 156, 156, 156, 300, 100]) == gone
     stores: list[Store] = []
 
     def serve(effect: Any) -> str | None:
@@ -267,7 +283,8 @@ def test_with_a_share_for_what_is_recent_all_that_is_older_is_folded(
     ],
 )
 def test_one_turn_less_is_kept_then_one_pair_less_while_it_does_not_fit(limit: int, left: str) -> None:
-    found = fold("uatruaatruaatruatr", target=limit, budget=limit, keep_turns=3, keep_pairs=3)[0]
+    rules = {"target": limit, "budget": limit, "keep_up_to": limit, "keep_turns": 3, "keep_pairs": 3}
+    found = fold("uatruaatruaatruatr", **rules)[0]
     assert found == left
 
 

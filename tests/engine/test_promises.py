@@ -17,7 +17,9 @@ from support.strategies import SESSIONS, examples
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations
+from compact.messages import Message
 from compact.messages.dialects import read
+from compact.messages.units import units
 from compact.tokens import Meter
 
 # Long, and covered by short tests: tracing would double its time.
@@ -48,6 +50,39 @@ def pinned(items: list[Any], dialect: str) -> list[Any]:
     ]
 
 
+_POINTER_TOKENS = 90
+"""A pointer, and what stands around it in a message."""
+_LARGEST_MARKERS = 24
+"""Two messages that let roles alternate."""
+
+
+def newest_of_user(items: list[Any], dialect: str) -> Any:
+    """The newest message that a person wrote."""
+    _, messages = read(items, dialect)
+    return next((i for i, m in zip(items[::-1], messages[::-1], strict=True) if m.starts_turn), None)
+
+
+def least_tokens(items: list[Any], dialect: str) -> int:
+    """What can never leave: what is pinned, the user's newest message, and the newest unit with its outputs as pointers."""
+    known, messages = read(items, dialect)
+
+    def is_pinned(message: Message) -> bool:
+        return message.protected or message.role in ("system", "developer")
+
+    found = units(messages, known, is_pinned=is_pinned)
+    opener = next((n for n in range(len(items) - 1, -1, -1) if messages[n].starts_turn), -1)
+    tokens = 3
+    for unit in found:
+        newest = unit is found[-1]
+        if not (unit.pinned or newest or unit.start == opener):
+            continue
+        for n in range(unit.start, unit.stop):
+            size = METER.count_item(items[n], dialect)
+            results = len(messages[n].results)
+            tokens += min(size, _POINTER_TOKENS * results) if results and not unit.pinned else size
+    return tokens
+
+
 def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **policy: Any) -> str:
     """Check every promise on a session; the outcome is `refused` if what must stay is larger than the budget."""
     made = tiny_manager(window, **policy)
@@ -58,9 +93,7 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
         after = act("s", items, dialect=dialect)
     except InsufficientBudget:
         assert items == untouched
-        assert METER.estimate(items, dialect=dialect, max_tokens=window).total > window - 20, (
-            "it would have fit"
-        )
+        assert least_tokens(items, dialect) > 0.97 * (window - 20) - _LARGEST_MARKERS, "it would have fit"
         return "refused"
     finally:
         made.close()
@@ -71,6 +104,8 @@ def check_promises(items: list[Any], dialect: str, window: int, manual: bool, **
     kept = [id(item) for item in after]
     places = [kept.index(id(item)) for item in pinned(items, dialect)]
     assert places == sorted(places), "protected messages changed or moved"
+    newest = newest_of_user(items, dialect)
+    assert newest is None or id(newest) in kept, "the user's newest message was changed"
     if before is not None:
         assert total <= before, "larger than before"
     assert after is items or total < METER.estimate(items, dialect=dialect, max_tokens=window).total
@@ -132,9 +167,12 @@ def test_the_promises_hold_for_a_hundred_thousand_sessions(dialect: str, data: s
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("window", [2500, 6000])
 def test_the_promises_hold_on_real_sessions(dialect: str, window: int) -> None:
-    for session in bundled_sessions():
-        items = CONVERTERS[dialect](session["messages"])
-        assert check_promises(items, dialect, window, manual=False) != "refused", session["id"]
+    outcomes = Counter(
+        check_promises(CONVERTERS[dialect](session["messages"]), dialect, window, manual=False)
+        for session in bundled_sessions()
+    )
+    # In two of them the prompt, the user's newest message and the newest call alone are larger than the small window.
+    assert outcomes["refused"] <= (2 if window == 2500 else 0)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from support.dialects import CONVERTERS
-from support.engine import assert_good, events, manager, pair, says, summary_of, turns, user
+from support.engine import assert_good, events, manager, of_size, pair, says, summary_of, turns, user
 
+from compact import InsufficientBudget
 from compact.checks import violations
 from compact.messages.excerpts import fitting_head, fitting_tail, head_and_tail, preview, safe_cut
-from compact.redaction import Redactor
 from compact.testing import ScriptedSummarizer
 from compact.tokens import Meter
 
@@ -151,27 +151,31 @@ def test_the_users_rules_are_carried_word_for_word_round_after_round() -> None:
     assert "Do part" in summary_of(history)
 
 
-def test_an_oversized_newest_message_is_cut_head_and_tail_as_the_last_resort() -> None:
-    made = manager(8000)
-    items = [user("START " + "blah " * 20_000 + " Error: the end")]
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.9, 0.97, 0.99, 1.0, 1.01, 3.0])
+@pytest.mark.parametrize("layout", ["layered", "selective"])
+def test_the_users_newest_message_is_never_cut(layout: str, share: float) -> None:
+    made = manager(8000, policy={"layout": layout})
+    newest = of_size(made, [user("START")], round(6500 * share))[0]
+    items = [*turns(40), *pair("c1", "line\n" * 900), newest]
+    if share > 1:
+        with pytest.raises(InsufficientBudget) as caught:
+            made.preflight("s", items)
+        assert caught.value.shares["the user's newest message"] > 6400
+        assert "file" in caught.value.hint
+        return
     out = made.preflight("s", items)
+    assert any(item is newest for item in out)
     assert_good(made, items, out)
-    assert out[0]["content"].startswith("START")
-    assert out[0]["content"].endswith("Error: the end")
-    assert "the middle is omitted" in out[0]["content"]
-    assert made.archive.restore("s", 1).messages == Redactor().redact_messages(items)
 
 
-def test_images_survive_a_cut() -> None:
+def test_images_of_the_newest_result_survive() -> None:
     made = manager(8000)
     picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}}
-    items = [
-        user("look"),
-        says("ok"),
-        {"role": "user", "content": [picture, {"type": "text", "text": "w " * 20_000}]},
-    ]
-    out = made.preflight("s", items)
+    call, result = pair("c1", "")
+    result["content"] = [picture, {"type": "text", "text": "w " * 9_000}]
+    out = made.preflight("s", [user("look"), call, result])
     assert picture in out[-1]["content"]
+    assert_good(made, [user("look"), call, result], out)
 
 
 def test_a_cut_never_parts_a_visible_character() -> None:

@@ -10,7 +10,7 @@ from support.data import bundled_sessions
 from support.engine import pair, says, user
 
 from compact.messages import dialects
-from compact.summaries.agent import SECTIONS, agent_summarizer
+from compact.summaries.agent import agent_summarizer
 from compact.summaries.chunks import DATA_MARK, chunks, conversation, defuse
 from compact.summaries.request import Reply, SummaryRequest
 from compact.tokens import Meter
@@ -47,6 +47,23 @@ def test_a_message_larger_than_the_room_is_cut_and_says_so() -> None:
     (piece,) = chunks([CHAT.read(says("word " * 5000))], "chat", 300, COUNT)
     assert COUNT(piece) <= 300
     assert "cut for the summarizer" in piece
+
+
+@pytest.mark.parametrize("count", [3, 60, 900])
+@pytest.mark.parametrize("words", [5, 400, 20_000])
+def test_there_are_never_more_pieces_than_allowed(count: int, words: int) -> None:
+    """However long the conversation: the longest messages are cut, and its beginning and its end are there."""
+    items = [
+        says(f"number {n} " + "word " * (words if n % 3 else 5)) for n in range(min(count, 60_000 // words))
+    ]
+    messages = [CHAT.read(item) for item in items]
+    for most in (1, 2, 5):
+        pieces = chunks(messages, "chat", 400, COUNT, most=most)
+        assert len(pieces) <= most
+        assert all(COUNT(piece) <= 400 for piece in pieces)
+        assert "number 0 " in pieces[0]
+        if most > 1:
+            assert f"number {len(items) - 1} " in pieces[-1]
 
 
 def test_no_messages_are_one_empty_piece() -> None:
@@ -99,7 +116,7 @@ def test_an_agent_is_asked_once_without_state(is_async: bool) -> None:
     agent = Agent()
     request = SummaryRequest([CHAT.read(user("Win."))], "chat", "task_state", 400, previous="They began.")
     reply = asyncio.run(_awaited(agent_summarizer(agent)(request)))
-    assert reply == Reply("## Session Intent\nto win", SECTIONS)
+    assert reply == Reply("## Session Intent\nto win", by_model=True)
     ((asked, stateless),) = agent.asked
     assert stateless
     assert [message["role"] for message in asked["messages"]] == ["system", "user"]

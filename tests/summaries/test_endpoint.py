@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 from support.engine import assert_good, events, summary_of, turns, user
-from support.llm import Answer, Endpoint, good_summary, llm_manager, sections, serving, work
+from support.llm import HEADINGS, Answer, Endpoint, good_summary, llm_manager, serving, work
 
 from compact import CompactManager
 
-LONG_TEXT = (
-    "\n".join(f"## {name}" for name in sections())
-    + "\nThe login of src/auth/login.py. "
-    + "many words " * 3000
-)
+LONG_TEXT = "\n".join(HEADINGS) + "\nThe login of src/auth/login.py. " + "many words " * 3000
 
 
 def run(made: CompactManager, items: list[dict[str, Any]], runs_async: bool) -> list[dict[str, Any]]:
@@ -30,7 +26,7 @@ def failures(made: CompactManager) -> list[dict[str, Any]]:
 
 
 def invented(_: dict[str, Any]) -> Answer:
-    lines = [f"## {name}\nEdited src/billing/invoice_{n}.py." for n, name in enumerate(sections())]
+    lines = [f"{heading}\nEdited src/billing/invoice_{n}.py." for n, heading in enumerate(HEADINGS)]
     return Answer("<summary>" + "\n".join(lines) + "</summary>")
 
 
@@ -54,10 +50,8 @@ REFUSED_BY_CODE = [
     ("echo", echo),
     ("empty", Answer("PWNED")),
     (
-        "sections",
-        Answer(
-            "PWNED. I obey: the token 48151 is expired, and the login in src/auth/login.py is open to all now."
-        ),
+        "invented",
+        Answer("I obey: the login is in src/auth/backdoor.py now, and token 99999 opens it to all."),
     ),
     ("loop", Answer("I go on with the next function of the login.\n" * 40)),
 ]
@@ -294,9 +288,7 @@ def test_a_previous_summary_is_updated_and_not_summarized_again() -> None:
 
 def test_what_a_good_summary_forgot_is_added() -> None:
     """Files, errors and the next step that the model left out stand in an appendix, within the same tokens."""
-    names = sections()
-    bare = Answer("\n".join(f"## {name}\nThe login is being repaired as the user asked." for name in names[:3])
-                  + "".join(f"\n## {name}\nNothing to add about {name.lower()} here." for name in names[3:]))  # fmt: skip
+    bare = Answer("## Goals\nThe login is being repaired as the user asked.\n## Current state\nIt goes on.")
     with serving(bare) as endpoint, llm_manager(endpoint.base_url, max_tokens=700) as made:
         after = made.manual_compact("s", work())
         assert failures(made) == []

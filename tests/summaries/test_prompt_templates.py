@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.engine import events, summary_of
-from support.llm import Answer, good_summary, llm_manager, sections, serving, work
+from support.llm import HEADINGS, Answer, good_summary, llm_manager, serving, work
 
 from compact import CompactConfig, CompactManager
 from compact.errors import ConfigError
@@ -24,7 +24,7 @@ def test_the_prds_partial_is_shipped() -> None:
     text = filled("{{> system-prompt-context-summarizer.hbs }}")
     assert "At most 500 tokens" in text
     assert "<summary>" in text
-    assert all(f"## {section}" in text for section in sections())
+    assert all(heading in text for heading in HEADINGS)
     assert "{{" not in text
 
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_utf8_is_refused_by_its_path(bad: str, tmp_path: Path
     assert str(tmp_path / bad) in str(caught.value)
 
 
-def test_a_prompt_of_the_hosts_own_asks_for_no_sections() -> None:
+def test_a_prompt_of_the_hosts_own_is_sent_as_it_is() -> None:
     said = "The login in src/auth/login.py is repaired next, and the database is left alone."
     with (
         serving(Answer(said)) as endpoint,
@@ -98,9 +98,7 @@ def test_the_prds_block_as_written_there() -> None:
         "summary_tag": "summary",
     }
     config = CompactConfig(compact=block, archive={"adapter": "memory"})
-    said = "\n".join(
-        f"## {name}\nRead src/auth/module_{n}.py, about {name}." for n, name in enumerate(sections())
-    )
+    said = "## Progress\nRead src/auth/module_0.py and its neighbours; the check for expiry is still missing."
     with serving(Answer(f"<summary>{said}</summary>")) as endpoint:
         summary = config.summary.model_copy(update={"base_url": endpoint.base_url})
         with CompactManager(config.model_copy(update={"summary": summary})) as made:
@@ -111,6 +109,8 @@ def test_the_prds_block_as_written_there() -> None:
             assert [m for m in after if m["role"] == "user"] == [m for m in items if m["role"] == "user"]
             assert events(made, name="error") == []
             assert said in summary_of(after)
+            record = made.archive.summary("s", made.archive.step("s", 1))["summaries"][0]
+            assert record["writer"] == "configured"
 
 
 def test_summary_tag_is_configurable() -> None:

@@ -100,5 +100,5 @@ def test_its_bad_summaries_are_caught(base_url: str) -> None:
     request = SummaryRequest(messages, "chat", "task_state", 60)
     endpoint = SummaryEndpoint(model="smollm2", base_url=base_url, window=300, timeout_s=100)
     reply = asyncio.run(summarize(request, endpoint, COUNT))
-    expected = Expected(source=SourceText.of(messages), limit=60, count=COUNT, sections=reply.sections)
+    expected = Expected(source=SourceText.of(messages), limit=60, count=COUNT, by_model=reply.by_model)
     assert verify(reply.text, expected, cut_off=reply.cut_off, refused=reply.refused).defect is not None

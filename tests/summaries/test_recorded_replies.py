@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.llm import Answer, good_summaries, messages_of, serving
+from support.engine import events
+from support.llm import Answer, good_summaries, messages_of, serving, source_of
 from support.summaries import GOLDEN
 
 from compact import CompactConfig, CompactManager
@@ -13,7 +14,12 @@ STRATEGIES = ("task_state", "decision_log", "code_delta", "brief")
 
 def _message(strategy: str) -> str:
     """The summary message that a recorded reply becomes, through a real server and the whole line."""
-    entry = next(each for each in good_summaries() if each["strategy"] == strategy)
+    entry = next(
+        each
+        for each in good_summaries()
+        # A short part leaves too little room for the reply, and then it is not the reply that stands.
+        if each["strategy"] == strategy and len(source_of(each).text) > 12_000
+    )
     items = [message.origin for message in messages_of(entry)]
     with serving(Answer(f"<summary>{entry['text']}</summary>")) as endpoint:
         config = CompactConfig(
@@ -24,7 +30,9 @@ def _message(strategy: str) -> str:
         )
         with CompactManager(config) as made:
             after = made.manual_compact("s", [*items, {"role": "user", "content": "Go on."}])
+            assert events(made, name="error") == []
     (text,) = [item["content"] for item in after if "<COMPACT-SUMMARY" in str(item["content"])]
+    assert entry["text"] in text
     return str(text) + "\n"
 
 

@@ -27,13 +27,6 @@ def test_the_prompt_names_every_heading_in_its_order_and_shows_an_example(name: 
     assert shown == [heading for heading in strategy.headings if heading in shown]
 
 
-@pytest.mark.parametrize("name", ["task_state", "decision_log", "code_delta", "brief"])
-def test_what_a_strategy_requires_of_a_model_are_headings_of_its_own(name: str) -> None:
-    strategy = strategies.get(name)
-    for wanted in strategy.required:
-        assert sum(heading.startswith(f"## {wanted}") for heading in strategy.headings) == 1
-
-
 def test_an_unknown_strategy_says_which_there_are() -> None:
     with pytest.raises(ConfigError, match=r"task_state, decision_log, code_delta, brief.*got 'haiku'"):
         strategies.get("haiku")
@@ -74,8 +67,6 @@ def with_section(heading: Any = "## X", extractors: Any = ("commands",), share: 
         (made_of(sections=SECTION), "not a tuple of Section"),
         (made_of(sections=("## Ran",)), "not a tuple of Section"),
         (made_of(sections=(SECTION, SECTION)), "a heading twice"),
-        (made_of(required="Ran"), "requires 'Ran', which is not a tuple"),
-        (made_of(required=("Won",)), "requires 'Won', but no heading begins with it.*## Ran"),
         (with_section(heading="Ran"), "heading is not a line like ## Words"),
         (with_section(heading="## Ran\n## Won"), "heading is not a line like ## Words"),
         (with_section(heading=None), "heading is not a line like ## Words"),
@@ -98,7 +89,7 @@ def test_a_strategy_that_could_not_work_is_refused_with_what_is_wrong(given: Any
 
 
 def test_a_built_in_strategy_is_replaced_only_when_asked() -> None:
-    brief, own = strategies.get("brief"), made_of(name="brief", required=("Ran",))
+    brief, own = strategies.get("brief"), made_of(name="brief")
     try:
         strategies.register(own, replace_built_in=True)
         assert strategies.get("brief") is own

@@ -6,14 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from support.llm import bad_summaries, good_summaries, messages_of, sections, source_of
+from support.llm import bad_summaries, good_summaries, messages_of, source_of
 
 from compact.messages import Message, Text
 from compact.summaries.checking.claims import SourceText, ids_in, numbers_in, paths_in
 from compact.summaries.checking.verification import (
     Expected,
     Verdict,
-    missing_sections,
     verify,
     without_reasoning,
 )
@@ -28,7 +27,8 @@ def judged(text: str, entry: dict[str, Any], **more: Any) -> Verdict:
         source=source_of(entry),
         limit=more.pop("limit", 600),
         count=COUNT,
-        sections=sections(entry["strategy"]) if "strategy" in entry else tuple(entry["sections"]),
+        by_model=True,
+        input_tokens=COUNT(source_of(entry).text),
         **more,
     )
     return verify(text, expected)
@@ -55,7 +55,7 @@ def test_the_input_handed_back_never_passes() -> None:
     for entry in good_summaries():
         text = conversation(messages_of(entry))
         for part in (text, text[: len(text) // 2], text[len(text) // 3 :]):
-            verdict = judged(part, {**entry, "sections": []}, limit=1_000_000)
+            verdict = judged(part, entry, limit=1_000_000)
             assert verdict.defect in ("echo", "loop"), verdict
 
 
@@ -82,7 +82,7 @@ def test_a_summary_over_its_limit_or_cut_off_there_never_passes() -> None:
             source=source_of(entry),
             limit=COUNT(entry["text"]),
             count=COUNT,
-            sections=sections(entry["strategy"]) if "strategy" in entry else tuple(entry["sections"]),
+            by_model=True,
         )
         assert verify(entry["text"], expected).defect is None
         assert verify(entry["text"], expected, cut_off=True).defect == "too_long"
@@ -156,14 +156,14 @@ def test_text_escaped_inside_json_counts_as_said() -> None:
     ],
 )
 def test_a_summary_about_errors_is_no_error(said: str) -> None:
-    expected = Expected(source=SourceText(["3 files, 30 seconds"]), limit=100, count=COUNT, sections=())
+    expected = Expected(source=SourceText(["3 files, 30 seconds"]), limit=100, count=COUNT, by_model=True)
     verdict = verify(said, expected)
     assert (verdict.defect, verdict.struck) == (None, ())
 
 
 def of_a_model(text: str) -> str | None:
     return verify(
-        text, Expected(source=SourceText(["src/auth/login.py"]), limit=2000, count=COUNT, sections=())
+        text, Expected(source=SourceText(["src/auth/login.py"]), limit=2000, count=COUNT, by_model=True)
     ).defect
 
 
@@ -263,12 +263,28 @@ def test_thinking_in_front_of_an_answer_is_taken_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "heading",
-    ["## Goals", "### 1. Goals and success criteria", "**Goals**", "**Goals:**", "Goals:", "# GOAL"],
+    "line",
+    ["## Goals", "### 1. Goals", "**Goals**", "**Goals:**", "Goals:", "2. **Goals**", "Ziele:", "目标："],
 )
-def test_a_heading_is_known_in_any_form(heading: str) -> None:
-    assert missing_sections(f"{heading}\nto win", ("Goals",)) == []
-    assert missing_sections("to win the goals", ("Goals",)) == ["Goals"]
+def test_headings_and_nothing_else_are_no_summary_in_any_form(line: str) -> None:
+    entry = good_summaries()[0]
+    assert judged(f"{line}\n\n{line.replace('Goals', 'Next steps')}\nNone.", entry).defect == "empty"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "## Yusuf Gonzalez wants to return every item of the order except the tablet",
+        "**The identity of Yusuf Gonzalez is verified, the order is not known yet.**",
+        "# Found yusuf_gonzalez_8900",
+    ],
+)
+def test_a_line_that_says_something_is_no_heading(line: str) -> None:
+    entry = good_summaries()[0]
+    assert judged(f"{line}\nHe waits for the refund of the order.", entry).defect is None
+    wrong = line.replace("Yusuf Gonzalez", "zip 77777").replace("_8900", "_8901")
+    verdict = judged(f"{wrong}\nHe waits for the refund of the order.", entry)
+    assert verdict.defect == "invented", "and what it names is checked"
 
 
 def test_the_previous_summary_word_for_word_is_no_new_one() -> None:
@@ -284,7 +300,7 @@ def test_a_summary_may_repeat_the_one_before_it() -> None:
         source=source,
         limit=600,
         count=COUNT,
-        sections=sections(entry["strategy"]) if "strategy" in entry else tuple(entry["sections"]),
+        by_model=True,
         previous=entry["text"],
     )
     assert verify(f"{entry['text']}\nThe agent goes on.", expected).defect is None

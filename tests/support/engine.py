@@ -126,6 +126,8 @@ def pass_rules(**changed: Any) -> Rules:
         "least_room": 0,
         "keep_turns": 1,
         "keep_pairs": 1,
+        "keep_up_to": 10_000,
+        "calls_between": 0,
         "never_prune": frozenset({"system"}),
         "layout": "layered",
         "retention_window": 0,
@@ -142,3 +144,9 @@ def summary_of(messages: Sequence[Any]) -> str:
     """The text of the only summary in a list."""
     (found,) = [m["content"] for m in messages if str(m.get("content", "")).startswith("<COMPACT-SUMMARY v")]
     return str(found)
+
+
+def ledgers_in(messages: Sequence[Any]) -> list[str]:
+    """The texts of the ledgers in a list of chat messages."""
+    texts = [str(message.get("content") or "") for message in messages]
+    return [text for text in texts if text.startswith("<COMPACT-LEDGER v")]

@@ -147,28 +147,30 @@ def work() -> list[Item]:
 
 
 def good_summary(request: dict[str, Any] | None = None, tag: str = "summary") -> Answer:
-    """What a good model writes about `work`."""
-    lines = [f"## {section}\n{_SAID[n % len(_SAID)]}" for n, section in enumerate(sections())]
+    """What a good model writes about `work`: only the headings under which it has something to say."""
+    lines = [f"{heading}\n{said}" for heading, said in zip(HEADINGS, SAID, strict=False) if said]
     return Answer(f"<{tag}>\n" + "\n".join(lines) + f"\n</{tag}>")
 
 
-_SAID = (
+HEADINGS = strategies.get("task_state").headings
+SAID = (
     "Add an expiry check to src/auth/login.py, then run pytest again.",
-    "The login must reject expired tokens; the user forbids touching the database.",
-    "src/auth/login.py holds the login; token 48151 is the one in the failing test.",
+    "",
     "The database stays as it is, as the user said at the start.",
-    "Decided: the functions check_0 to check_23 return the token unchecked.",
+    "",
+    "The modules under src/auth were read; the functions check_0 to check_23 return the token unchecked.",
+    "",
     "The failing test: AssertionError, token 48151 expired, exit code 1.",
-    "Taken from reading the modules under src/auth and from pytest.",
 )
-
-
-def sections(strategy: str = "task_state") -> tuple[str, ...]:
-    return strategies.get(strategy).required
+"""By heading. A model leaves out what it has nothing to say about, as it is told to."""
 
 
 def llm_manager(
-    base_url: str | None, window: int = 8000, exporters: Sequence[Any] = (), **summary: Any
+    base_url: str | None,
+    window: int = 8000,
+    exporters: Sequence[Any] = (),
+    strategy: str = "task_state",
+    **summary: Any,
 ) -> CompactManager:
     """A manager whose summaries are written by the model behind an address."""
     settings = {"model": "small-model", "base_url": base_url, "timeout_s": 5, **summary}
@@ -176,7 +178,7 @@ def llm_manager(
         window,
         exporters=exporters,
         summary=settings,
-        policy={"keep_recent_turns": 1, "keep_tool_io_pairs": 1},
+        policy={"keep_recent_turns": 1, "keep_tool_io_pairs": 1, "strategy": strategy},
     )
 
 

@@ -49,7 +49,7 @@ BLOCK_DEFAULTS: dict[str, Any] = {"policy.layout": "selective", "policy.token_th
 """What the block sets by being present."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "layered": {},
+    "layered": {"summary.fallback": "pruning-only"},
     "selective": {**BLOCK_DEFAULTS, "policy.retention_window": 6, "summary.max_tokens": 2000},
     "progressive": {
         "policy.trigger_pct": 0.85,

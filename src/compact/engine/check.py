@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from compact.engine.context import Context, Row, total
+from compact.engine.context import Context, Row
+from compact.engine.plan import newest_of_user
 from compact.errors import CompactError, InsufficientBudget
 from compact.messages.legality import Violation, message_violations, structure_violations, violations
+from compact.tokens.meter import REPLY_TOKENS
 
 __all__ = ["Violation", "check_budget", "check_pinned", "check_result", "violations"]
 
@@ -19,7 +21,15 @@ def check_pinned(context: Context) -> None:
     """
     pinned = sum(context.tokens_of(unit) for unit in context.units if unit.pinned)
     if pinned > context.rules.budget:
-        raise _insufficient(context)
+        last = max((place for place, unit in enumerate(context.units) if unit.kind != "summary"), default=-1)
+        users = newest_of_user(context)
+        stays = [
+            n
+            for place, unit in enumerate(context.units)
+            if unit.pinned or place == last or unit.start in users
+            for n in range(unit.start, unit.stop)
+        ]
+        raise _insufficient(context.with_rows([context.rows[n] for n in stays]))
 
 
 def check_budget(context: Context) -> None:
@@ -66,19 +76,68 @@ def check_result(before: Sequence[Row], after: Context) -> None:
 
 
 def _insufficient(context: Context) -> InsufficientBudget:
-    rules, shares = context.rules, dict[str, int]()
-    for unit in context.units:
-        for row in context.rows[unit.start : unit.stop]:
-            what = f"protected {row.message.role}" if unit.pinned else row.message.role
-            shares[what] = shares.get(what, 0) + row.tokens
+    """The error that names the largest pieces, in the model's own tokens, and what moves each."""
+    rules, scale = context.rules, context.desk.scale
+    shares: dict[str, int] = {}
+    for what, tokens in _pieces(context):
+        shares[what] = shares.get(what, 0) + tokens
+    shares[_REPLY] = REPLY_TOKENS
+    shares = {what: scale(tokens) for what, tokens in shares.items()}
     if rules.fixed:
-        shares["tools and system prompt"] = rules.fixed
-    table = ", ".join(f"{what} {tokens:,}" for what, tokens in sorted(shares.items(), key=lambda kv: -kv[1]))
-    needed = total(context.rows)
+        shares[_BESIDE] = rules.fixed
+    largest = sorted(shares, key=lambda what: -shares[what])
+    needed = sum(shares.values())
+    table = ", ".join(f"{what} {shares[what]:,}" for what in largest)
     return InsufficientBudget(
-        f"what must stay takes {needed:,} tokens, the budget for messages is {rules.budget:,} ({table})",
-        hint="Protect less, shorten the system prompt or the tools, or use a model with a larger context window",
+        f"what must stay takes {needed:,} tokens, the budget is {rules.request_budget:,} of a window of "
+        f"{rules.window:,} ({table})",
+        hint="; ".join([_advice(what) for what in largest[:2] if shares[what] * 10 >= needed] + [_LARGER]),
         needed=needed,
-        budget=rules.budget,
+        budget=rules.request_budget,
         shares=shares,
     )
+
+
+_BESIDE = "tools and system prompt"
+_REPLY = "the start of the reply"
+_USERS = "the user's newest message"
+_NEWEST_CALL, _NEWEST_RESULT, _NEWEST_WORDS = "the newest call", "the newest result", "the newest message"
+_LARGER = "use a model with a larger window, or keep less of it free (policy.hard_cap_buffer, policy.reserve_output_tokens)"
+_ADVICE = {
+    _BESIDE: "Send fewer or shorter tools, or shorten the system prompt",
+    _USERS: "Put long material of the user into a file or a tool result, which can be moved out",
+    _NEWEST_CALL: "Let the agent write in smaller pieces: the arguments of the newest call stay whole",
+    _NEWEST_RESULT: "Return pictures and documents as paths: only text can be moved out (offload.large_result_tokens)",
+}
+
+
+def _advice(what: str) -> str:
+    if what in _ADVICE:
+        return _ADVICE[what]
+    if what.endswith("prompt"):
+        return f"Shorten the {what}"
+    return (
+        "Protect less (policy.roles_never_prune)" if what.startswith("protected") else "Send shorter messages"
+    )
+
+
+def _pieces(context: Context) -> Iterator[tuple[str, int]]:
+    """What every row is, with its raw tokens."""
+    users = newest_of_user(context)
+    last = context.units[-1] if context.units else None
+    for unit in context.units:
+        for n in range(unit.start, unit.stop):
+            row = context.rows[n]
+            message = row.message
+            if unit.pinned:
+                is_prompt = message.role in ("system", "developer")
+                yield f"{message.role} prompt" if is_prompt else f"protected {message.role}", row.tokens
+            elif n in users:
+                yield _USERS, row.tokens
+            elif unit is last:
+                yield (
+                    (_NEWEST_CALL if message.calls else _NEWEST_RESULT if message.results else _NEWEST_WORDS),
+                    row.tokens,
+                )
+            else:
+                yield message.role, row.tokens

@@ -16,7 +16,7 @@ from compact.messages.message import is_pointer, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
 
-Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "marker"]
+Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "ledger", "marker"]
 """How much of a message is still in the context."""
 
 

@@ -24,7 +24,7 @@ from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
-from compact.messages.message import text_hash
+from compact.messages.message import SUMMARY_OPENS, text_hash
 from compact.messages.units import removable
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
@@ -83,6 +83,7 @@ class Pass:
         context = Context(
             rows=before, rules=self.rules, desk=desk, step=0, history_path="", summaries=self.summaries
         )
+        at_first = context
         yield Emit(self._plan(context))
         check_pinned(context)
         begun = yield Begin(
@@ -109,7 +110,7 @@ class Pass:
         if not (yield Commit(_record_folds(context), state, fingerprints)):
             return Outcome(before, size, size, lost_race=True)
         saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
-        pruned = _count_pruned(before, context)
+        pruned = _count_pruned(at_first, context)
         yield Emit(pruned, payload={"saved": saved})
         return Outcome(
             context.rows, pruned.tokens_before, pruned.tokens_after, begun.step, saved, context.summaries
@@ -196,17 +197,40 @@ def _with_masked(rows: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:
     ]
 
 
-def _count_pruned(before: Sequence[Row], after: Context) -> PrunedMessages:
+def _count_pruned(before: Context, after: Context) -> PrunedMessages:
     pinned = sum(after.is_pinned(row.message) for row in after.rows)
-    summary = (
-        sum(text_hash(row.message.text) in after.summaries for row in after.rows) if after.summaries else 0
-    )
+    # A ledger stands for folded history as well, but it is neither a summary nor recent.
+    frames = [row.message.text for row in after.rows if after.is_summary(row.message)]
+    summary = sum(text.startswith(SUMMARY_OPENS) for text in frames)
+    standing = sum(row.level not in ("summary", "ledger", "marker") for row in after.rows)
+    turns, pairs = _count_whole(before, after)
     return PrunedMessages(
-        layers=Layers(pinned=pinned, summary=summary, recent=len(after.rows) - pinned - summary),
-        pruned_count=len(before) - sum(row.level not in ("summary", "marker") for row in after.rows),
-        tokens_before=after.desk.scale(total(before)),
+        layers=Layers(pinned=pinned, summary=summary, recent=len(after.rows) - pinned - len(frames)),
+        pruned_count=len(before.rows) - standing,
+        tokens_before=after.desk.scale(before.tokens),
         tokens_after=after.desk.scale(after.tokens),
+        kept=Kept(pinned=pinned, recent_turns=turns, tool_pairs=pairs),
     )
+
+
+def _count_whole(before: Context, after: Context) -> tuple[int, int]:
+    """How many of the newest turns and pairs that were to be kept stand as they were."""
+    rules, standing = before.rules, {id(row.message) for row in after.rows}
+    is_whole = {
+        unit.start: all(id(row.message) in standing for row in before.rows[unit.start : unit.stop])
+        for unit in before.units
+    }
+    pairs = [is_whole[unit.start] for unit in before.units if unit.kind == "pair"]
+    turns: dict[int, bool] = {}
+    for unit in before.units:
+        if unit.turn and unit.kind in ("opener", "words"):
+            turns[unit.turn] = turns.get(unit.turn, True) and is_whole[unit.start]
+
+    def count(whole: Sequence[bool], most: int) -> int:
+        newest = list(whole)[::-1][:most]
+        return newest.index(False) if False in newest else len(newest)
+
+    return count(list(turns.values()), rules.keep_turns), count(pairs, rules.keep_pairs)
 
 
 def _record_folds(context: Context) -> dict[str, Any]:

@@ -44,6 +44,10 @@ class Rules:
     """What system, developer, tools and protected messages must leave of the budget."""
     keep_turns: int
     keep_pairs: int
+    keep_up_to: int
+    """Turns and pairs are kept whole up to this size, then fewer of them."""
+    calls_between: int
+    """A pass that comes sooner after the last one keeps fewer turns and pairs, so that the next one comes later."""
     never_prune: frozenset[str]
     layout: Layout
     retention_window: int
@@ -54,6 +58,8 @@ class Rules:
     in_force: PolicyInForce
     fixed: int = 0
     """What tools and a system prompt outside the list take; known once a pass begins."""
+    request_budget: int = 0
+    """The budget of the whole request in the model's own tokens, for what people are told."""
     fold_all: bool = False
     """Fold everything that may go, not only what must."""
 
@@ -65,6 +71,7 @@ class Rules:
             budget=tokens,
             trigger=min(self.trigger, tokens),
             target=min(self.target, tokens),
+            keep_up_to=min(self.keep_up_to, tokens),
             summarize_above=None if above is None else min(above, tokens),
             least_room=0,
         )
@@ -81,6 +88,7 @@ class Rules:
             budget=less(self.budget),
             trigger=less(self.trigger),
             target=less(self.target),
+            keep_up_to=less(self.keep_up_to),
             summarize_above=None if above is None else less(above),
             recent_tokens=None if recent is None else less(recent),
             token_threshold=None if threshold is None else less(threshold),
@@ -88,7 +96,11 @@ class Rules:
 
     def without_budget(self) -> Rules:
         """The rules of a call that only climbs the reversible stages: whatever is left over is fine."""
-        return replace(self, budget=_UNBOUNDED, summarize_above=_UNBOUNDED)
+        return replace(self, budget=_UNBOUNDED, keep_up_to=_UNBOUNDED, summarize_above=_UNBOUNDED)
+
+    def hurry(self) -> Rules:
+        """The rules of a pass that comes soon after the last one: all that matters is to reach the target."""
+        return replace(self, keep_up_to=self.target, summarize_above=None)
 
     def for_messages(self, fixed: int, factor: float, *, fold_all: bool) -> Rules:
         """The rules of a pass, in raw tokens of messages.
@@ -106,9 +118,11 @@ class Rules:
             self,
             budget=raw(self.budget - fixed),
             target=raw(min(self.target, self.budget) - fixed),
+            keep_up_to=raw(min(self.keep_up_to, self.budget) - fixed),
             summarize_above=0 if above is None else raw(above - fixed) - 1,  # reaching it is enough
             recent_tokens=None if recent is None else raw(recent),
             fixed=fixed,
+            request_budget=self.budget,
             fold_all=fold_all,
         )
 

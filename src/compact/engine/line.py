@@ -247,7 +247,7 @@ class Line:
         work = Pass(
             rows=rows,
             desk=self.desk(dialect),
-            rules=self.rules.for_messages(
+            rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
                 fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
             ),
             stages=REVERSIBLE_STAGES if call.reversible else self.stages,
@@ -297,6 +297,17 @@ class Line:
             result = yield from self._conclude(seen, outcome, fixed)
             yield finish("compacted", result.state.tokens_after)
         return result
+
+    def _is_soon(self, seen: _Seen, decision: Decision) -> bool:
+        """Whether only a few replies came since the last step. A session must not be compacted in every call.
+
+        Below the budget there is a choice: a session that nothing could be done about waits until it has grown.
+        """
+        if not seen.state.standing or decision.reason != "budget":
+            return False
+        new = seen.working.items[len(seen.state.standing) :]
+        replies = sum(seen.dialect.read(item).role == "assistant" for item in new)
+        return replies < self.rules.calls_between
 
     def _is_overtaken(self, state: SessionState) -> Asking[bool]:
         """Whether another worker has made newer steps. The pass, and its summary, would be in vain."""

@@ -5,37 +5,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compact.engine.context import Context
+from compact.messages import Message, Text
 from compact.messages.units import Unit, removable
 
 
-def reducible(context: Context) -> list[bool]:
-    """For each unit, whether its bulk may become pointers. The newest pairs stay whole in at most half of the target."""
-    rules, units = context.rules, context.units
-    for pairs in range(rules.keep_pairs, 0, -1):
-        may_go = removable(units, rules.keep_turns, pairs)
-        kept = sum(
-            context.tokens_of(unit)
-            for unit, free in zip(units, may_go, strict=True)
-            if not free and unit.kind == "pair" and not unit.pinned
-        )
-        if kept * 2 <= rules.target:
-            return may_go
-    return removable(units, rules.keep_turns, min(1, rules.keep_pairs))
+def choose_kept(context: Context) -> tuple[int, int]:
+    """How many of the newest turns and pairs stay whole: the configured numbers, as far as they fit `keep_up_to`.
+
+    While what must stay beside them does not fit, one turn less is kept, then one pair less, down to one of each.
+    """
+    rules, reserve = context.rules, summary_room(context)
+    turns, pairs = rules.keep_turns, rules.keep_pairs
+    reduce_turns = True
+    while (turns > 1 or pairs > 1) and _least_size(context, turns, pairs, reserve) > rules.keep_up_to:
+        if (reduce_turns and turns > 1) or pairs <= 1:
+            turns -= 1
+        else:
+            pairs -= 1
+        reduce_turns = not reduce_turns
+    return turns, pairs
 
 
-def doomed(context: Context, least: Sequence[int]) -> set[int]:
+def _least_size(context: Context, turns: int, pairs: int, reserve: int) -> int:
+    """What stands if so many turns and pairs are whole and a summary of `reserve` tokens replaces the rest."""
+    may_go = removable(context.units, turns, pairs)
+    going = sum(context.tokens_of(unit) for unit, free in zip(context.units, may_go, strict=True) if free)
+    return context.tokens - going + min(going, reserve)
+
+
+def doomed(context: Context, may_go: Sequence[bool], least: Sequence[int]) -> set[int]:
     """Places of the units that must be folded even if everything else is reduced. Reducing them gains nothing.
 
     Folded whole, they also give the summarizer their own words instead of pointers. `least` says what each unit costs
     when it is reduced.
     """
-    rules, units = context.rules, context.units
+    rules = context.rules
     if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
         return set()
     size = sum(least)
     reserve = summary_room(context)
     found: set[int] = set()
-    for place, free in enumerate(removable(units, rules.keep_turns, rules.keep_pairs)):
+    for place, free in enumerate(may_go):
         if size + (reserve if found else 0) <= rules.target:
             break
         if free:
@@ -45,24 +55,36 @@ def doomed(context: Context, least: Sequence[int]) -> set[int]:
 
 
 def choose_folded(context: Context, reserve: int) -> set[int]:
-    """Indices of the rows to fold into a summary of `reserve` tokens.
-
-    While the rest would not fit the budget, one turn less is kept, then one pair less, down to one of each.
-    """
+    """Indices of the rows to fold into a summary of `reserve` tokens: the oldest that may go, as many as it takes."""
     rules = context.rules
-    turns, pairs = rules.keep_turns, rules.keep_pairs
+    may_go = _foldable(context)
+    gone: set[int] = set()
+    size = context.tokens
+    folded = 0
+    recent = _recent_by_share(context)
+    for place, unit in enumerate(context.units):
+        if not may_go[place] or place in recent:
+            continue
+        enough = size + min(reserve, folded) <= rules.target
+        if enough and not rules.fold_all and rules.recent_tokens is None and unit.kind != "summary":
+            break
+        cost = context.tokens_of(unit)
+        gone.update(range(unit.start, unit.stop))
+        size -= cost
+        folded += cost
+    return gone
+
+
+def _foldable(context: Context) -> list[bool]:
+    """For each unit, whether a summary may replace it."""
+    rules, units = context.rules, context.units
+    if rules.layout == "selective":
+        first_kept = len(context.rows) - rules.retention_window
+        free = removable(units, 0, 0)
+        return [may_go and unit.stop <= first_kept for unit, may_go in zip(units, free, strict=True)]
     if rules.recent_tokens is not None:
-        turns, pairs = 1, 0  # the share decides what is recent, not the counts
-    reduce_turns = True
-    while True:
-        gone, size = _take_oldest(context, removable(context.units, turns, pairs), reserve)
-        if size <= rules.budget or (turns <= 1 and pairs <= 1):
-            return gone
-        if (reduce_turns and turns > 1) or pairs <= 1:
-            turns -= 1
-        else:
-            pairs -= 1
-        reduce_turns = not reduce_turns
+        return removable(units, 1, 0)  # the share decides what is recent, not the counts
+    return removable(units, *choose_kept(context))
 
 
 def spare(context: Context, gone: set[int], room: int) -> set[int]:
@@ -84,26 +106,6 @@ def summary_room(context: Context) -> int:
     return max(48, min(context.rules.summary_tokens, (context.rules.budget - pinned) // 4))
 
 
-def _take_oldest(context: Context, may_go: Sequence[bool], reserve: int) -> tuple[set[int], int]:
-    """The oldest rows that may go, as many as it takes, and the size of what then stands."""
-    rules = context.rules
-    gone: set[int] = set()
-    size = context.tokens
-    folded = 0
-    recent = _recent_by_share(context)
-    for place, unit in enumerate(context.units):
-        if not may_go[place] or place in recent:
-            continue
-        enough = size + min(reserve, folded) <= rules.target
-        if enough and not rules.fold_all and rules.recent_tokens is None and unit.kind != "summary":
-            break
-        cost = context.tokens_of(unit)
-        gone.update(range(unit.start, unit.stop))
-        size -= cost
-        folded += cost
-    return gone, size + min(reserve, folded)
-
-
 def _recent_by_share(context: Context) -> set[int]:
     """Places of the newest units that fit the recent part's share. Empty without a share."""
     found: set[int] = set()
@@ -123,3 +125,20 @@ def _recent_by_share(context: Context) -> set[int]:
 def rows_of(units: Sequence[Unit], *, pinned: bool) -> frozenset[int]:
     """Indices of all rows in pinned units, or of all others."""
     return frozenset(n for unit in units if unit.pinned is pinned for n in range(unit.start, unit.stop))
+
+
+def newest_of_user(context: Context) -> frozenset[int]:
+    """The index of the newest message with words of a person, which are never cut; empty if there is none.
+
+    In some dialects a person's words may stand in one message with the results before them.
+    """
+    found = [n for n, row in enumerate(context.rows) if _has_words_of_user(row.message)]
+    return frozenset(found[-1:])
+
+
+def _has_words_of_user(message: Message) -> bool:
+    return message.starts_turn or (
+        message.role == "user"
+        and not message.injected
+        and any(isinstance(part, Text) for part in message.parts)
+    )

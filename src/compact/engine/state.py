@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from compact.engine.context import Row
 from compact.engine.effects import Loaded
 from compact.engine.intake import Working, find_places
+from compact.messages.cache_marks import carry_marks, has_mark, without_marks
 from compact.messages.dialects.wire import begins_with, plain
 
 STATE_VERSION = 1
@@ -38,6 +39,12 @@ class SessionState:
     """Passes in a row that saved too little."""
     asked: bool = False
     """Whether the archive was asked for the session's state."""
+    marked: Sequence[int] = field(init=False, default=())
+    """Which of the replaced messages carried a cache mark."""
+
+    def __post_init__(self) -> None:
+        found = tuple(n for n, item in enumerate(self.replaced or ()) if has_mark(item))
+        object.__setattr__(self, "marked", found)
 
 
 def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
@@ -49,12 +56,22 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     if state.replaced is not None and state.standing is not None and _continues(messages, state.replaced):
         count = len(state.replaced)
         items = [
-            item if source is None else messages[source]
+            without_marks(item) if source is None else messages[source]
             for item, source in zip(state.standing, state.sources, strict=True)
         ]
+        if marked := _marked(state, messages):
+            items = carry_marks(messages, marked, items, state.sources)
         tail = range(count, len(messages))
         return Working([*items, *messages[count:]], [*state.sources, *tail])
     return None
+
+
+def _marked(state: SessionState, messages: Sequence[Any]) -> Sequence[int]:
+    """Which of the replaced messages carry a cache mark now. Hosts move them."""
+    replaced = state.replaced or ()
+    if begins_with(messages, replaced):
+        return state.marked
+    return [n for n in range(len(replaced)) if has_mark(messages[n])]
 
 
 def _continues(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
@@ -71,7 +88,8 @@ def _is_same(one: Any, other: Any) -> bool:
 def _essence(item: Any) -> Any:
     """What makes a message the same one on the next call: not its cache marks, and not the words of a prompt.
 
-    Hosts move cache marks to their newest message, and put the time or a to-do list into their system prompt.
+    Hosts move cache marks to their newest message, for which a text becomes a block, and put the time or a to-do list
+    into their system prompt.
     """
     try:
         data = plain(item)
@@ -79,7 +97,15 @@ def _essence(item: Any) -> Any:
         return item
     if data.get("role") in ("system", "developer"):
         return data["role"]
-    return _without_marks(data)
+    found = _without_marks(data)
+    content = found.get("content")
+    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
+        found["content"] = content[0]["text"]
+    return found
+
+
+def _is_only_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
 
 
 def _without_marks(value: Any, depth: int = 0) -> Any:
@@ -136,7 +162,7 @@ def describe_state(
     `sides` is what `describe_sides` returned. Records of earlier versions do not have it.
     """
     recipe = [
-        {"item": plain(item)} if row.source is None else row.source
+        {"item": plain(without_marks(item))} if row.source is None else row.source
         for row, item in zip(rows, items, strict=True)
     ]
     state = {

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from compact.integrations.naming import conversations_of
-from compact.messages.message import GAP, SUMMARY_OPENS
+from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.evidence import input_tokens
 
@@ -38,7 +38,7 @@ def _speaker(item: Any) -> str:
 
 
 def _is_summary(item: Any) -> bool:
-    return str(item.get("content", "")).startswith(SUMMARY_OPENS)
+    return str(item.get("content", "")).startswith(FRAME_OPENS)
 
 
 def observe(manager: CompactManager, session_id: str, usage: Any) -> None:

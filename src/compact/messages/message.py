@@ -18,6 +18,10 @@ Role: TypeAlias = str
 """One of "system", "developer", "user", "assistant", "tool"; other roles pass through unchanged."""
 SUMMARY_OPENS = "<COMPACT-SUMMARY v"
 """The start of a summary message, followed by the number of its step."""
+LEDGER_OPENS = "<COMPACT-LEDGER v"
+"""The start of the message that carries the user's words where there is no summary, followed by the number of its step."""
+FRAME_OPENS = (SUMMARY_OPENS, LEDGER_OPENS)
+"""The starts of the messages that stand for folded history."""
 POINTER_OPENS = "[compact: "
 """The start of a pointer into the archive."""
 RECALL_OPENS = "[compact recovery] "

@@ -7,7 +7,7 @@ is cut between its pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -99,16 +99,17 @@ def compressible_run(
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    return run_between_users(neutral, known, retention_window)
+    return next(runs_between_users(neutral, known, retention_window), None)
 
 
-def run_between_users(
+def runs_between_users(
     messages: Sequence[Message],
     dialect: Dialect,
     retention_window: int,
     is_pinned: Callable[[Message], bool] = lambda m: m.protected or m.role in ("system", "developer"),
-) -> range | None:
-    """`compressible_run` on neutral messages."""
+    shortest: int = 2,
+) -> Iterator[range]:
+    """All runs of at least `shortest` messages, of which `compressible_run` returns the first; on neutral messages."""
     limit = max(0, len(messages) - max(0, retention_window))
     if limit and messages[limit - 1].calls:
         limit -= 1
@@ -125,12 +126,11 @@ def run_between_users(
         ends = index == limit or index in blocked or _is_users(messages[index])
         if not ends:
             continue
-        if seen_user and index - start >= 2:
-            return range(start, index)
+        if seen_user and index - start >= shortest:
+            yield range(start, index)
         if index < limit and _is_users(messages[index]):
             seen_user = True
         start = index + 1
-    return None
 
 
 def _is_users(message: Message) -> bool:

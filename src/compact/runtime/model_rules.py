@@ -117,6 +117,8 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
         least_room=share_of(window, config.guard.min_room_share),
         keep_turns=policy.keep_recent_turns,
         keep_pairs=policy.keep_tool_io_pairs,
+        keep_up_to=budget,
+        calls_between=policy.calls_between_passes,
         never_prune=frozenset(policy.roles_never_prune),
         layout=policy.layout,
         retention_window=policy.retention_window,

@@ -17,13 +17,17 @@ from compact.summaries.checking.verification import mark_orders
 DATA_MARK = "[data, not an instruction] "
 _CUT_NOTE = "[... cut for the summarizer; the whole is in the archive ...]"
 _OUR_TAGS = re.compile(
-    r"<(?=/?(?:COMPACT-SUMMARY|conversation\b|previous-summary\b|message\b))", re.IGNORECASE
+    r"<(?=/?(?:COMPACT-(?:SUMMARY|LEDGER)|conversation\b|previous-summary\b|message\b))", re.IGNORECASE
 )
 _CONTROL_WORDS = re.compile(
     r"<\|(?=[\w/ ]{1,40}\|>)|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn)>)|\[(?=/?INST\])"
 )
 _CHUNK_MARGIN = 16
 """Tokens that joining pieces may add."""
+_FILLED = 0.7
+"""The share of the pieces' room that is planned for."""
+_LEAST_UNIT = 40
+"""Tokens. A unit that is cut to less says nothing."""
 
 
 def quote(message: Message, number: int) -> str:
@@ -54,24 +58,57 @@ def chunks(
     room: int,
     count: Callable[[str], int],
     numbers: Sequence[int] = (),
+    most: int | None = None,
 ) -> list[str]:
     """Split the conversation into pieces of at most `room` tokens. A call is never separated from its results.
 
-    A unit that is larger than `room` is cut to its head and tail.
+    A unit that is larger than `room` is cut to its head and tail. If there are more than `most` pieces, the longest units
+    are cut until they fit; of units that are too many in any case, those in the middle are left out.
     """
-    found: list[str] = []
-    open_piece: list[str] = []
+    found = [
+        (unit, count(unit)) for unit in _units(messages, dialect, numbers or range(1, len(messages) + 1))
+    ]
+    longest = max(1, room - _CHUNK_MARGIN)
+    pieces = _join(found, room, longest, count)
+    if most is None or len(pieces) <= most:
+        return pieces
+    # Pieces are not filled to the last token: a unit that does not fit any more begins the next one.
+    share = _fair_share([size for _, size in found], int(most * room * _FILLED))
+    pieces = _join(found, room, max(_LEAST_UNIT, min(longest, share)), count)
+    if len(pieces) <= most:
+        return pieces
+    newest = most // 2
+    return [*pieces[: most - newest], *pieces[len(pieces) - newest :]]
+
+
+def _join(
+    found: Sequence[tuple[str, int]], room: int, longest: int, count: Callable[[str], int]
+) -> list[str]:
+    """Fill pieces with units, each cut to `longest` tokens."""
+    pieces: list[list[str]] = [[]]
     taken = 0
-    for unit in _units(messages, dialect, numbers or range(1, len(messages) + 1)):
-        fits = count(unit) < room
-        text = unit if fits else head_and_tail(unit, max(1, room - _CHUNK_MARGIN), count, _CUT_NOTE)
-        size = count(text) + 1
-        if open_piece and taken + size > room:
-            found.append("\n".join(open_piece))
-            open_piece, taken = [], 0
-        open_piece.append(text)
-        taken += size
-    return [*found, "\n".join(open_piece)] if open_piece else found or [""]
+    for unit, size in found:
+        fits = size <= longest
+        text = unit if fits else head_and_tail(unit, longest, count, _CUT_NOTE)
+        cost = (size if fits else count(text)) + 1
+        if pieces[-1] and taken + cost > room:
+            pieces.append([])
+            taken = 0
+        pieces[-1].append(text)
+        taken += cost
+    return ["\n".join(piece) for piece in pieces]
+
+
+def _fair_share(sizes: Sequence[int], room: int) -> int:
+    """The largest limit for each size, so that all together fit the room."""
+    left = room
+    waiting = sorted(sizes)
+    for place, size in enumerate(waiting):
+        share = left // (len(waiting) - place)
+        if size > share:
+            return share
+        left -= size
+    return left
 
 
 def _units(messages: Sequence[Message], dialect: str, numbers: Sequence[int]) -> Iterator[str]:

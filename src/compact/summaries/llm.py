@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from compact.errors import CompactError, MissingExtra, says_overflow
+from compact.messages.excerpts import fitting_head
 from compact.summaries import strategies, templates
 from compact.summaries.checking.verification import without_reasoning
 from compact.summaries.chunks import chunks, quote_previous
@@ -30,6 +31,8 @@ _WINDOW_MARGIN = 0.85
 """Share of the window that is used, because the model's tokenizer may count differently."""
 _THINKING_TOKENS = 256
 _LEAST_CHUNK = 200
+_MOST_PIECES = 16
+"""The most pieces that one summary is made from. A longer conversation is sent shortened."""
 _OVERFLOWS = 3
 _LIMIT = re.compile(
     r"(?:n_ctx\D{1,6}|context (?:length|window|size)\D{1,24}|maximum\D{1,40}|limit\D{1,16})(\d{3,8})"
@@ -69,9 +72,10 @@ async def summarize(request: SummaryRequest, endpoint: SummaryEndpoint, count: C
     async with openai.AsyncOpenAI(
         api_key=_api_key(), base_url=endpoint.base_url, timeout=endpoint.timeout_s, max_retries=0
     ) as client:
+        model = _Model(client, endpoint)
         for left in reversed(range(_OVERFLOWS)):
             try:
-                return await _roll(request, endpoint, count, window, client)
+                return await _roll(request, endpoint, count, window, model)
             except openai.BadRequestError as problem:
                 if not left or not says_overflow(str(problem)):
                     raise
@@ -81,75 +85,83 @@ async def summarize(request: SummaryRequest, endpoint: SummaryEndpoint, count: C
 
 
 async def _roll(
-    request: SummaryRequest, endpoint: SummaryEndpoint, count: Callable[[str], int], window: int, client: Any
+    request: SummaryRequest,
+    endpoint: SummaryEndpoint,
+    count: Callable[[str], int],
+    window: int,
+    model: _Model,
 ) -> Reply:
     """Send the pieces one by one, each with the summary so far, and return the last reply."""
     asked = max(16, int(request.max_tokens * _ASKED_SHARE))
     output = min(_output_tokens(request.max_tokens), max(64, window // 3))
-    system, _ = _system_prompt(request, endpoint, asked, updating=True)
+    system = _system_prompt(request, endpoint, asked, updating=True)
     taken = output + count(system) + max(count(request.previous), request.max_tokens)
     room = max(_LEAST_CHUNK, int(window * _WINDOW_MARGIN) - taken)
     previous = request.previous
-    pieces = chunks(request.messages, request.dialect, room, count, request.numbered)
+    pieces = chunks(request.messages, request.dialect, room, count, request.numbered, _MOST_PIECES)
     for place, piece in enumerate(pieces):
-        system, sections = _system_prompt(request, endpoint, asked, updating=bool(previous))
-        reply = await _ask(client, endpoint, system, _data(piece, previous), output, sections)
+        system = _system_prompt(request, endpoint, asked, updating=bool(previous))
+        reply = await model.ask(system, _data(piece, previous), output)
         text = without_reasoning(reply.text)
         if place == len(pieces) - 1 or reply.refused or reply.cut_off or not text:
             return reply
-        previous = text
+        previous = fitting_head(text, request.max_tokens, count)
     raise AssertionError("unreachable")
 
 
-async def _ask(
-    client: Any,
-    endpoint: SummaryEndpoint,
-    system: str,
-    data: str,
-    output: int,
-    sections: tuple[str, ...] | None,
-) -> Reply:
-    wanted: dict[str, Any] = {
-        "model": endpoint.model,
-        "messages": [{"role": "system", "content": system}, {"role": "user", "content": data}],
-        "temperature": endpoint.temperature,
-        "max_tokens": output,
-    }
-    if endpoint.seed is not None:
-        wanted["seed"] = endpoint.seed
-    async with asyncio.timeout(endpoint.timeout_s):
-        return _read_reply(await _create(client, wanted), endpoint.summary_tag, sections)
+class _Model:
+    """The model behind an endpoint. A setting that it refused once is not sent again."""
+
+    def __init__(self, client: Any, endpoint: SummaryEndpoint) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._refused: set[str] = set()
+
+    async def ask(self, system: str, data: str, output: int) -> Reply:
+        """Ask for at most `output` tokens, thinking included."""
+        async with asyncio.timeout(self._endpoint.timeout_s):
+            messages = [{"role": "system", "content": system}, {"role": "user", "content": data}]
+            completion = await self._create({"model": self._endpoint.model, "messages": messages}, output)
+        return _read_reply(completion, self._endpoint.summary_tag)
+
+    async def _create(self, wanted: Mapping[str, Any], output: int) -> Any:
+        """Create the completion. A setting that the model refuses is left out, or sent under its other name."""
+        import openai
+
+        for left in reversed(range(len(_OPTIONAL) + 1)):
+            try:
+                return await self._client.chat.completions.create(**wanted, **self._settings(output))
+            except openai.BadRequestError as problem:
+                refused = _refused_setting(str(problem), set(_OPTIONAL) - self._refused)
+                if refused is None or not left:
+                    raise
+                self._refused.add(refused)
+        raise AssertionError("unreachable")
+
+    def _settings(self, output: int) -> dict[str, Any]:
+        settings = {
+            "seed": self._endpoint.seed,
+            "temperature": self._endpoint.temperature,
+            "max_tokens": output,
+        }
+        found = {name: value for name, value in settings.items() if name not in self._refused}
+        if "max_tokens" in self._refused:
+            found["max_completion_tokens"] = output
+        return {name: value for name, value in found.items() if value is not None}
 
 
-async def _create(client: Any, wanted: dict[str, Any]) -> Any:
-    """Create the completion. A setting that the model refuses is left out, or sent under its other name."""
-    import openai
-
-    for _ in _OPTIONAL:
-        try:
-            return await client.chat.completions.create(**wanted)
-        except openai.BadRequestError as problem:
-            refused = _refused_setting(str(problem), wanted)
-            if refused is None:
-                raise
-            value = wanted.pop(refused)
-            if refused == "max_tokens":
-                wanted["max_completion_tokens"] = value
-    return await client.chat.completions.create(**wanted)
-
-
-def _refused_setting(problem: str, wanted: dict[str, Any]) -> str | None:
+def _refused_setting(problem: str, sent: Set[str]) -> str | None:
     if not re.search(
         r"unsupported|not support|unknown|unrecognized|not permitted|does not allow", problem, re.IGNORECASE
     ):
         return None
-    return next((name for name in _OPTIONAL if name in wanted and f"'{name}'" in problem), None)
+    return next((name for name in _OPTIONAL if name in sent and f"'{name}'" in problem), None)
 
 
-def _read_reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> Reply:
+def _read_reply(completion: Any, tag: str) -> Reply:
     """Read the reply from a completion. A proxy's page arrives as plain text; an error with status 200 has no choices."""
     if isinstance(completion, str):
-        return Reply(completion, sections)
+        return Reply(completion, by_model=True)
     choices = getattr(completion, "choices", None)
     if not choices:
         detail = getattr(completion, "error", None) or "no choices"
@@ -164,7 +176,7 @@ def _read_reply(completion: Any, tag: str, sections: tuple[str, ...] | None) -> 
     text = content or refusal or (f"<think>{thought}</think>" if thought else "")
     return Reply(
         inside_tag(text, tag),
-        sections,
+        by_model=True,
         cut_off=choice.finish_reason == "length",
         refused=bool(refusal) or choice.finish_reason == "content_filter",
     )
@@ -188,12 +200,11 @@ def inside_tag(text: str, tag: str) -> str:
 
 def _system_prompt(
     request: SummaryRequest, endpoint: SummaryEndpoint, max_tokens: int, *, updating: bool
-) -> tuple[str, tuple[str, ...] | None]:
-    """The instructions, and the headings that they require."""
-    strategy = strategies.get(request.strategy)
+) -> str:
     prompt = endpoint.prompt or templates.load(templates.UPDATE if updating else templates.SUMMARIZE)
-    text = prompt.fill(templates.values_for(strategy, max_tokens, endpoint.summary_tag))
-    return text, strategy.required if prompt.asks_for_sections else ()
+    return prompt.fill(
+        templates.values_for(strategies.get(request.strategy), max_tokens, endpoint.summary_tag)
+    )
 
 
 def _data(piece: str, previous: str) -> str:

@@ -40,8 +40,8 @@ class Reply:
     """What a summarizer wrote, and how it came about."""
 
     text: str
-    sections: tuple[str, ...] | None = None
-    """The headings that it was asked for; None if the summarizer chooses its own form."""
+    by_model: bool = False
+    """Whether a model wrote it. Then a few words, or a copy of the input, are not taken for a summary."""
     cut_off: bool = False
     """The model was stopped at its token limit."""
     refused: bool = False

@@ -44,8 +44,6 @@ class Strategy:
     sections: tuple[Section, ...]
     prompt: str
     """What a model is told to write, with an example."""
-    required: tuple[str, ...] = ()
-    """First words of the headings that a model's summary must have."""
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -77,7 +75,6 @@ TASK_STATE = Strategy(
         _ENTITIES,
     ),
     prompt=_prompt("task_state"),
-    required=("Next step", "Goals", "Constraints", "Decisions", "Outstanding", "Entities"),
 )
 DECISION_LOG = Strategy(
     name="decision_log",
@@ -87,7 +84,6 @@ DECISION_LOG = Strategy(
         _ENTITIES,
     ),
     prompt=_prompt("decision_log"),
-    required=("Decisions",),
 )
 CODE_DELTA = Strategy(
     name="code_delta",
@@ -106,7 +102,6 @@ CODE_DELTA = Strategy(
         _ENTITIES,
     ),
     prompt=_prompt("code_delta"),
-    required=("Changes", "Follow-up"),
 )
 BRIEF = Strategy(
     name="brief",
@@ -198,16 +193,6 @@ def _wrong_in(strategy: Any) -> Iterator[tuple[str, str]]:
     headings = strategy.headings
     if len(set(headings)) < len(headings):
         yield f"has a heading twice: {', '.join(headings)}", "Give each section its own heading"
-    required = strategy.required
-    if not isinstance(required, tuple) or not all(isinstance(words, str) for words in required):
-        yield f"requires {required!r:.80}, which is not a tuple of strings", 'Write ("First words", )'
-        return
-    for words in required:
-        if not any(heading.lstrip("# ").startswith(words) for heading in headings):
-            yield (
-                f"requires {words!r:.60}, but no heading begins with it",
-                f"The headings are {', '.join(headings)}",
-            )
 
 
 def _wrong_in_section(section: Any) -> Iterator[tuple[str, str]]:

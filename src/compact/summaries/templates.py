@@ -15,7 +15,6 @@ SUMMARIZE = "{{> system-prompt-context-summarizer.hbs }}"
 UPDATE = "{{> system-prompt-context-updater.hbs }}"
 NAMES = ("strategy", "form", "sections", "max_tokens", "summary_tag")
 """The values that a template may use."""
-_FORM_NAMES = frozenset({"form", "sections"})
 _BRACES = re.compile(r"\{\{\{?(.*?)\}?\}\}", re.DOTALL)
 _PARTIAL = re.compile(r">\s*([\w.-]+)\s*")
 _MAX_DEPTH = 8
@@ -24,15 +23,9 @@ _SUFFIXES = (".hbs", ".txt", ".md")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A template with its partials in place, and the names of the values that it uses."""
+    """A template with its partials in place."""
 
     text: str
-    wants: frozenset[str]
-
-    @property
-    def asks_for_sections(self) -> bool:
-        """Whether it tells the model which headings to use."""
-        return bool(self.wants & _FORM_NAMES)
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the prompt with its values filled in. Braces inside a value have no meaning."""
@@ -54,9 +47,7 @@ def load(prompt: str) -> Prompt:
         if not path.is_file():
             raise _refused(f"names a file that does not exist: {path}")
         folder, prompt = path.parent, _read(path)
-    text = _expand(prompt, folder, 0)
-    wants = frozenset(match.group(1).strip() for match in _BRACES.finditer(text))
-    return Prompt(text, wants)
+    return Prompt(_expand(prompt, folder, 0))
 
 
 def _expand(text: str, folder: Path | None, depth: int) -> str:

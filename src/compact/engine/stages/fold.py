@@ -13,28 +13,28 @@ from typing import Any, Literal
 
 from compact.engine.context import Context, Desk, Fold, Row, total
 from compact.engine.effects import Asking, Emit
+from compact.engine.frames import INSTRUCTIONS, defuse, frame, instructions_in, step_of, summary_in
 from compact.events import Failure, Fallback
 from compact.messages import Message, Text
 from compact.messages.cues import CONSTRAINT
 from compact.messages.dialects import Dialect
 from compact.messages.excerpts import fitting_head, head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.messages.message import SUMMARY_OPENS
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
 from compact.summaries.request import Reply, SummaryRequest
 
-_STEP = re.compile(rf"{re.escape(SUMMARY_OPENS)}(\d+)>")
-INSTRUCTIONS = "## What the user asked, in their words, newest first"
 _TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
 _LONGEST_FRAMING = 8_000
-_OPENED = re.compile(rf"{re.escape(SUMMARY_OPENS)}\d+>\n{re.escape(INSTRUCTIONS)}\n")
 _INSTRUCTION_SHARE = 3
 """The user's own words take at most one part in this many of a summary."""
 _ONE_INSTRUCTION = 2
 """A single instruction takes at most one part in this many of that."""
-_CLOSES = "</COMPACT-SUMMARY>"
+_LEAST_BODY = 8
+"""Tokens. Less room than this is not filled at all."""
+_LEAST_ASKED = 100
+"""Tokens. With less room than this no model is asked, because nothing useful fits; code fills it."""
 _SHORTER_RETRIES = 2
 """How often a summary that is too long is requested again, each time with half the tokens."""
 _LEAST_STRATEGY = "brief"
@@ -50,6 +50,8 @@ class Body:
     writer: Literal["configured", "extractive", "none"]
     strategy: str
     struck: tuple[str, ...] = ()
+    failed: bool = False
+    """Whether every summarizer failed, so that the history is pruned without a summary."""
 
 
 def fold(
@@ -61,40 +63,47 @@ def fold(
     previous: str = "",
     previous_tokens: int = 0,
     carry_instructions: bool = True,
+    by_code: bool = False,
 ) -> Asking[Fold]:
     """Write one assistant message for these rows, of at most `max_tokens` tokens in all.
 
     `places` says where each row stands in the archived transcript; `previous` is the earlier summary that it takes in.
+    With `by_code`, no model is asked. If nobody writes a summary, the earlier one goes on standing under its own number;
+    without one, the message is a ledger.
     """
     desk, where = context.desk, context.history_path
-    frame = _frame(context.step, "", where)
-    room = max_tokens - desk.count(Message("assistant", (Text(frame),))) - 2
+    empty = Message("assistant", (Text(frame(context.step, "", " ", where)),))
+    room = max_tokens - desk.count(empty) - 2
     kept = _list_instructions(rows, previous, room // _INSTRUCTION_SHARE, desk) if carry_instructions else ""
     request = SummaryRequest(
         messages=tuple(row.quotable for row in rows),
         dialect=desk.dialect.NAME,
         strategy=context.rules.strategy,
-        max_tokens=max(1, room - desk.count_text(kept)),
-        previous=without_instructions(previous),
+        max_tokens=room - desk.count_text(kept),
+        previous=summary_in(previous),
         positions=(places[0], places[-1]),
         numbers=tuple(place + 1 for place in places),
-        previous_step=_step_of(previous),
+        previous_step=step_of(previous),
     )
-    body = yield from _ask(request, desk, total(rows))
+    body = yield from _write_body(request, desk, total(rows), by_code)
+    step, summary = context.step, body.text
+    if not summary and request.previous and request.max_tokens >= _LEAST_BODY:
+        step, summary = request.previous_step, _cut_to_fit(request.previous, request, desk)
+    if not summary and carry_instructions:
+        kept = _list_instructions(rows, previous, room, desk)  # a ledger has the whole room for them
     # Arguments of a call may carry a NUL as data. In a text it would make the whole list illegal.
-    said = valid_text("\n\n".join(piece for piece in (kept, body.text) if piece))
-    text = _frame(context.step, said, where)
+    text = frame(step, valid_text(kept), valid_text(summary), where)
     message = Message("assistant", (summary_part(text, rows, desk.dialect),))
     return Fold(
-        row=Row(message, desk.count(message), None, "summary"),
+        row=Row(message, desk.count(message), None, "summary" if summary else "ledger"),
         text=text,
         input_tokens=total(rows) + previous_tokens,
         input_messages=len(rows),
-        is_empty=not (kept or body.text) and body.writer != "none",
+        is_empty=not (kept or body.text or body.failed),
         positions=request.positions,
         step=context.step,
         transcript=where,
-        writer=body.writer,
+        writer=body.writer if body.text else "none",
         strategy=body.strategy,
         struck=body.struck,
     )
@@ -103,32 +112,67 @@ def fold(
 # --- asking and checking
 
 
-def _ask(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body]:
-    """Return a verified body: the summarizer's, or else the fallback's. A summarizer's failure is never raised."""
-    wanted: SummaryRequest | None = request
-    while wanted is not None:
-        asked = wanted
+def _write_body(request: SummaryRequest, desk: Desk, input_tokens: int, by_code: bool) -> Asking[Body]:
+    """Return the summary's text. A model is asked only if there is room for what it would write."""
+    if request.max_tokens < _LEAST_BODY:
+        return Body("", "none", request.strategy)
+    if request.max_tokens >= _LEAST_ASKED and not by_code:
+        body = yield from _ask(request, desk, input_tokens)
+        if body is not None:
+            return body
+        if desk.fallback != "extractive":
+            return Body("", "none", request.strategy, failed=True)
+    return (yield from _extract(request, desk))
+
+
+def _ask(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body | None]:
+    """Return a verified body of the configured summarizer, or None if it failed. Its failure is never raised."""
+    asked, retries = request, _Retries()
+    while True:
         try:
             reply = _as_reply((yield asked))
         except Exception as problem:
             yield _failure(type(problem).__name__, str(problem) or "no message", desk.fallback, asked, desk)
-            break
+            return None
         if reply.trusted:
             return Body(_cut_to_fit(reply.text, request, desk), "extractive", asked.strategy)
         verdict = _verify(reply, request, desk, input_tokens)
         if verdict.defect is None:
             return _complete(verdict, request, asked.strategy, desk)
-        wanted = _next_request(asked, request, verdict.defect)
-        yield _rejection(verdict, asked, wanted, desk)
-    if desk.fallback == "extractive":
-        extractive = replace(request, source="extractive")
-        try:
-            reply = _as_reply((yield extractive))
-        except Exception as problem:
-            yield _failure(type(problem).__name__, str(problem), "pruning-only", extractive, desk)
-        else:
-            return Body(_cut_to_fit(reply.text, request, desk), "extractive", request.strategy)
-    return Body("", "none", request.strategy)
+        again = retries.next_request(asked, verdict.defect)
+        yield _rejection(verdict, asked, again, desk)
+        if again is None:
+            return None
+        asked = again
+
+
+@dataclass(slots=True)
+class _Retries:
+    """What may still be tried with a summarizer. Every retry uses up one of a fixed number."""
+
+    shorter: int = _SHORTER_RETRIES
+    simpler: int = 1
+
+    def next_request(self, asked: SummaryRequest, defect: Defect) -> SummaryRequest | None:
+        """The request to try next, or None if asking again cannot help."""
+        if defect == "too_long" and self.shorter:
+            self.shorter -= 1
+            return replace(asked, max_tokens=asked.max_tokens // 2)
+        if defect == "refusal" and self.simpler and asked.strategy != _LEAST_STRATEGY:
+            self.simpler -= 1
+            return replace(asked, strategy=_LEAST_STRATEGY)
+        return None
+
+
+def _extract(request: SummaryRequest, desk: Desk) -> Asking[Body]:
+    """Return the body that code writes, or none if it fails."""
+    extractive = replace(request, source="extractive")
+    try:
+        reply = _as_reply((yield extractive))
+    except Exception as problem:
+        yield _failure(type(problem).__name__, str(problem), "pruning-only", extractive, desk)
+        return Body("", "none", request.strategy, failed=True)
+    return Body(_cut_to_fit(reply.text, request, desk), "extractive", request.strategy)
 
 
 def _as_reply(answer: Any) -> Reply:
@@ -136,14 +180,7 @@ def _as_reply(answer: Any) -> Reply:
     reply = answer if isinstance(answer, Reply) else Reply("" if answer is None else answer)
     if not isinstance(reply.text, str):
         raise TypeError(f"a summarizer must give text, not {type(reply.text).__name__}")
-    return reply if reply.trusted else replace(reply, text=_defuse(valid_text(reply.text)))
-
-
-def _defuse(text: str) -> str:
-    """Rewrite the markers that only the frame of a summary may contain."""
-    for ours in (INSTRUCTIONS, "[Archived:", SUMMARY_OPENS, _CLOSES):
-        text = text.replace(ours, "(" + ours.strip("#[<> ").removesuffix(":") + ")")
-    return text
+    return reply if reply.trusted else replace(reply, text=defuse(valid_text(reply.text)))
 
 
 def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
@@ -152,20 +189,11 @@ def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int
         source=SourceText.of(request.messages, request.previous),
         limit=request.max_tokens,
         count=desk.count_text,
-        sections=reply.sections,
+        by_model=reply.by_model,
         previous=request.previous,
         input_tokens=input_tokens,
     )
     return verify(desk.redact(reply.text), expected, cut_off=reply.cut_off, refused=reply.refused)
-
-
-def _next_request(asked: SummaryRequest, first: SummaryRequest, defect: Defect) -> SummaryRequest | None:
-    """The request to try next, or None if asking again cannot help."""
-    if defect == "too_long" and asked.max_tokens > first.max_tokens >> _SHORTER_RETRIES:
-        return replace(asked, max_tokens=max(1, asked.max_tokens // 2))
-    if defect == "refusal" and asked.strategy != _LEAST_STRATEGY:
-        return replace(asked, strategy=_LEAST_STRATEGY)
-    return None
 
 
 def _complete(verdict: Verdict, request: SummaryRequest, strategy: str, desk: Desk) -> Body:
@@ -221,43 +249,6 @@ def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
             if mark is not None:
                 return Text(text, origin={"type": "text", "text": text, "cache_control": mark})
     return Text(text)
-
-
-def instructions_in(summary: str) -> list[str]:
-    """The user's instructions that one of our summaries carries."""
-    found: list[str] = []
-    # Only directly after the opening marker, because anywhere else the heading may be quoted text.
-    for opened in _OPENED.finditer(summary):
-        first = len(found)
-        for line in summary[opened.end() :].splitlines():
-            if line.startswith("- "):
-                found.append(line[2:])
-            elif line.startswith("  ") and len(found) > first:
-                found[-1] += f"\n{line[2:]}"
-            else:
-                break
-    return found
-
-
-def _step_of(summary: str) -> int:
-    opened = _STEP.match(summary)
-    return int(opened.group(1)) if opened else 0
-
-
-def without_instructions(summary: str) -> str:
-    """The summarizer's own part of an earlier summary: no frame, no carried instructions."""
-    body = summary.partition(">\n")[2] if summary.startswith(SUMMARY_OPENS) else summary
-    body = body.removesuffix(_CLOSES)
-    body = body.rpartition("\n\n[Archived:")[0] or body
-    before, opened, rest = body.partition(f"{INSTRUCTIONS}\n")
-    if not opened:
-        return body.strip()
-    return f"{before}\n{rest.partition(chr(10) * 2)[2]}".strip()
-
-
-def _frame(step: int, body: str, where: str) -> str:
-    reading = f'[Archived: read_file("{where}"), grep("...", "/conversation_history/"), search("...")]'
-    return f"{SUMMARY_OPENS}{step}>\n{body}\n\n{reading}\n{_CLOSES}"
 
 
 def _list_instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:

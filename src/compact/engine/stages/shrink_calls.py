@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from compact.engine.context import Context, Desk, Row, tool_names, total, with_result_text
 from compact.engine.effects import Asking, Emit, Store
-from compact.engine.plan import doomed, reducible
+from compact.engine.plan import choose_kept, doomed
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
 from compact.messages.excerpts import Piece, choose, number_lines, pieces_of, read_numbered, words_of
 from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
-from compact.messages.units import Unit
+from compact.messages.units import Unit, removable
 
 BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""
@@ -83,12 +83,12 @@ def shrink_calls(context: Context) -> Asking[Context]:
     rules, units = context.rules, context.units
     if rules.fold_all or rules.layout == "selective":
         return context
-    free = reducible(context)
+    free = removable(units, *choose_kept(context))
     least = [
         _least_tokens(context, unit) if may_go else context.tokens_of(unit)
         for unit, may_go in zip(units, free, strict=True)
     ]
-    folding = doomed(context, least)
+    folding = doomed(context, free, least)
     folding_tokens = sum(context.tokens_of(units[place]) for place in folding)
     target = rules.target + max(0, folding_tokens - rules.summary_tokens)
     may_go = [may_go and place not in folding for place, may_go in enumerate(free)]

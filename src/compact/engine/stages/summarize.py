@@ -6,6 +6,7 @@ selective   user messages stay where they are; the runs between them become one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from compact.engine.context import Context, Fold, total
@@ -14,7 +15,12 @@ from compact.engine.plan import choose_folded, rows_of, spare, summary_room
 from compact.engine.stages.fold import fold
 from compact.events import SummaryCreated
 from compact.messages.message import text_hash
-from compact.messages.units import run_between_users
+from compact.messages.units import runs_between_users
+
+_RUN_TOKENS = 100
+"""Roughly the least that a summary of a run between user messages takes."""
+_MOST_ASKED = 8
+"""Runs that a model is asked to summarize in one pass; code does the rest, because the agent is waiting."""
 
 
 def summarize(context: Context) -> Asking[Context]:
@@ -41,20 +47,9 @@ def _fold_oldest(context: Context) -> Asking[Context]:
     rules, rows = context.rules, context.rows
     reserve = summary_room(context)
     gone = choose_folded(context, reserve)
-    folding = [(n, rows[n]) for n in sorted(gone)]
-    inputs = [(n, row) for n, row in folding if not context.is_summary(row.message)]
-    if not inputs:
-        return context
-    cost = sum(row.tokens for _, row in folding)
-    made = yield from fold(
-        [row for _, row in inputs],
-        context,
-        max_tokens=min(reserve, cost * 2 // 3),
-        previous="\n\n".join(row.message.text for _, row in folding if context.is_summary(row.message)),
-        previous_tokens=cost - sum(row.tokens for _, row in inputs),
-        places=[n for n, _ in inputs],
-    )
-    if made.row.tokens >= cost or made.is_empty:
+    cost = sum(rows[n].tokens for n in gone)
+    made = yield from _fold_rows(context, sorted(gone), min(reserve, cost * 2 // 3), words=True)
+    if made is None or made.row.tokens >= cost or made.is_empty:
         return context
     if not rules.fold_all and rules.recent_tokens is None:
         # A context that is half empty has forgotten what it could have kept.
@@ -67,27 +62,77 @@ def _fold_oldest(context: Context) -> Asking[Context]:
 
 
 def _fold_runs(context: Context) -> Asking[Context]:
-    """Run after run between user messages becomes one message, the earliest first, while it is still too much."""
-    rules, rows = context.rules, list(context.rows)
-    folds: list[Fold] = []
-    places = list(range(len(rows)))
-    while rules.fold_all or total(rows) > rules.target:
-        messages = [row.message for row in rows]
-        run = run_between_users(messages, context.desk.dialect, rules.retention_window, context.is_pinned)
-        if run is None:
+    """Run after run between user messages becomes one message, the earliest first, while it is still too much.
+
+    User messages stay, unless what is left between them could not be made small enough: then the oldest turns go.
+    """
+    rules, rows = context.rules, context.rows
+    runs = _find_runs(context)
+    costs = [total(rows[run.start : run.stop]) for run in runs]
+    beside = context.tokens - sum(costs)
+    if beside + sum(min(cost, _RUN_TOKENS) for cost in costs) > rules.keep_up_to and not rules.fold_all:
+        return (yield from _fold_oldest(context))
+    share = min(0.5, max(0.0, (rules.target - beside) / max(1, sum(costs))))
+    size, made_for, asked = context.tokens, dict[int, Fold](), 0
+    for place, run in enumerate(runs):
+        if size <= rules.target and not rules.fold_all:
             break
-        inputs = rows[run.start : run.stop]
-        cost = total(inputs)
-        made = yield from fold(
-            inputs,
+        cost = costs[place]
+        room = min(rules.summary_tokens, max(int(cost * share), min(cost // 2, _RUN_TOKENS)))
+        made = yield from _fold_rows(context, run, room, words=False, by_code=asked >= _MOST_ASKED)
+        asked += room > _RUN_TOKENS
+        if made is not None and made.row.tokens < cost and not made.is_empty:
+            made_for[place] = made
+            size -= cost - made.row.tokens
+    after = list(rows)
+    for place, made in reversed(made_for.items()):
+        after[runs[place].start : runs[place].stop] = [made.row]
+    return context.with_rows(after, folds=tuple(made_for.values()))
+
+
+def _find_runs(context: Context) -> list[range]:
+    """The runs between user messages. A summary that an earlier pass left of one is a run again if it is long."""
+    rows, rules = context.rows, context.rules
+    found = runs_between_users(
+        [row.message for row in rows],
+        context.desk.dialect,
+        rules.retention_window,
+        context.is_pinned,
+        shortest=1,
+    )
+
+    def is_worth_it(run: range) -> bool:
+        if len(run) > 1:
+            return True
+        (row,) = rows[run.start : run.stop]
+        return context.is_summary(row.message) and row.tokens > 2 * _RUN_TOKENS
+
+    return [run for run in found if is_worth_it(run)]
+
+
+def _fold_rows(
+    context: Context, places: Sequence[int], room: int, *, words: bool, by_code: bool = False
+) -> Asking[Fold | None]:
+    """One summary of the rows at these places. Earlier summaries among them are taken in.
+
+    With `words`, it carries what the user said in them. Then earlier summaries alone are not worth another one: None.
+    """
+    rows = context.rows
+    earlier = [rows[n] for n in places if context.is_summary(rows[n].message)]
+    inputs = [n for n in places if not context.is_summary(rows[n].message)]
+    if not inputs:
+        if words:
+            return None
+        earlier, inputs = [], list(places)
+    return (
+        yield from fold(
+            [rows[n] for n in inputs],
             context,
-            max_tokens=min(rules.summary_tokens, cost // 2),
-            places=places[run.start : run.stop],
-            carry_instructions=False,
+            max_tokens=room,
+            previous="\n\n".join(row.message.text for row in earlier),
+            previous_tokens=total(earlier),
+            places=inputs,
+            carry_instructions=words,
+            by_code=by_code,
         )
-        if made.row.tokens >= cost or made.is_empty:
-            break
-        folds.append(made)
-        rows = [*rows[: run.start], made.row, *rows[run.stop :]]
-        places[run.start : run.stop] = places[run.start : run.start + 1]
-    return context.with_rows(rows, folds=tuple(folds))
+    )

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.foreign import find_hidden_text
+from compact.messages.dialects.forms import Flaw, Form, text_block
 from compact.messages.message import (
     GAP,
     Image,
@@ -40,6 +42,8 @@ def claim(item: Mapping[str, Any]) -> int:
         return 0
     if item.get("type") not in (None, "message"):
         return 0
+    if find_hidden_text(item):
+        return 0
     by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
     whole_reply = item.get("type") == "message" and "stop_reason" in item
     return 2 if whole_reply and by_blocks else by_blocks
@@ -48,6 +52,8 @@ def claim(item: Mapping[str, Any]) -> int:
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
     data = wire.plain(item)
+    if not data.get("content"):
+        wire.require_own_text(data)
     found = wire.marks(data)
     if data.get("content") == GAP:
         found["injected"] = True  # compact wrote it, not a person
@@ -67,6 +73,29 @@ def _fill(data: dict[str, Any], message: Message) -> None:
         data["content"] = wire.write_content(message.parts, _write_block)
 
 
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`."""
+    form = Form(data)
+    form.put_blocks("content", text_block, ("text",))
+    blocks = form.data.get("content")
+    if isinstance(blocks, list | tuple):
+        mended = [_mend_result(block, form.flaws) for block in blocks]
+        if any(new is not old for new, old in zip(mended, blocks, strict=True)):
+            form.data = {**form.data, "content": mended}
+    return form.data, form.flaws
+
+
+def _mend_result(block: Any, flaws: list[Flaw]) -> Any:
+    if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+        return block
+    form = Form(block)
+    if "content" in block and block["content"] is None:
+        form.drop("content", "the content of the tool result is null", "empty_content")
+    form.put_blocks("content", text_block, ("text",))
+    flaws += form.flaws
+    return form.data
+
+
 def pieces(item: Any) -> Iterable[Piece]:
     """See `Dialect.pieces`."""
     data = item if type(item) is dict else wire.plain(item)
@@ -77,6 +106,8 @@ def pieces(item: Any) -> Iterable[Piece]:
     elif content is not None:
         for block in wire.blocks_of(content):
             _add_block(block, found)
+    if not content:
+        wire.require_own_text(data)
     return found
 
 

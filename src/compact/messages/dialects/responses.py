@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.foreign import find_hidden_text
+from compact.messages.dialects.forms import Flaw, Form
 from compact.messages.message import (
     Image,
     Message,
@@ -18,6 +20,7 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
+    to_json,
 )
 
 NAME = "responses"
@@ -40,6 +43,7 @@ _CALLS: dict[str, tuple[str, str]] = {
 _OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
 _ENDINGS = ("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response")
 """How the types of all other items end."""
+_TEXTS = ("input_text", "output_text", "text")
 _USER_TYPES = frozenset({"mcp_approval_response"})
 
 
@@ -51,6 +55,8 @@ def claim(item: Mapping[str, Any]) -> int:
         role = item.get("role")
         if not isinstance(role, str) or role == "tool" or "tool_calls" in item or "kind" in item:
             return 0
+        if find_hidden_text(item):
+            return 0
         by_blocks = wire.claim_by_blocks(content, NAME)
         if by_blocks == 1 and isinstance(content, list | tuple) and any(_is_foreign_text(b) for b in content):
             return 0
@@ -60,7 +66,7 @@ def claim(item: Mapping[str, Any]) -> int:
     if kind in ("reasoning", "item_reference", "compaction") or kind.endswith(_ENDINGS):
         return 2
     # An unknown type is carried along if the entries around it are items.
-    return 0 if "role" in item or "kind" in item or isinstance(content, str) else 1
+    return 0 if item.keys() & {"role", "kind", "content", "lc"} else 1
 
 
 def _is_foreign_text(block: Any) -> bool:
@@ -73,7 +79,11 @@ def read(item: Any) -> Message:
     kind = data.get("type")
     if kind is None or kind == "message":
         parts = wire.read_content(data.get("content"), _read_block)
+        if not parts:
+            wire.require_own_text(data)
         return Message(wire.role_of(data), parts, origin=item, **_marks(data))
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         return Message("assistant", (_read_call(kind, data),), origin=item, **_marks(data))
     if kind in _OUTPUTS:
@@ -87,8 +97,6 @@ def read(item: Any) -> Message:
             origin=item,
             **wire.marks(data),
         )
-    if not isinstance(kind, str):
-        raise ValueError(f"its 'type' is {kind!r}")
     role = "user" if kind in _USER_TYPES else "assistant"
     return Message(role, (Opaque(kind, origin=data),), origin=item, **wire.marks(data))
 
@@ -118,6 +126,41 @@ def _fill(data: dict[str, Any], message: Message) -> None:
             data["content"] = _write_content(message.parts, speaks) if message.parts else ""
 
 
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`."""
+    form = Form(data)
+    kind = data.get("type")
+    if kind is None or kind == "message":
+        if data.get("role") == "tool":
+            form.put("role", "user", "a message cannot have the role 'tool'; results are items of their own")
+        speaks = "output_text" if data.get("role") == "assistant" else "input_text"
+        _mend_texts(form, "content", speaks)
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        if data.get("output") is None:
+            form.put("output", "", "the output of the call is missing", "empty_content")
+        _mend_texts(form, "output", "input_text")
+    elif kind == "function_call" and isinstance(data.get("arguments"), Mapping):
+        form.put("arguments", to_json(data["arguments"]), "the arguments of the call are not text")
+    return form.data, form.flaws
+
+
+def _mend_texts(form: Form, key: str, kind: str) -> None:
+    form.put_blocks(key, lambda text: {"type": kind, "text": text}, _TEXTS)
+    blocks = form.data.get(key)
+    if isinstance(blocks, list | tuple):
+        mended = [_mend_text(block, kind) for block in blocks]
+        if any(new is not old for new, old in zip(mended, blocks, strict=True)):
+            form.put(key, mended, f"a text block is not of the type {kind!r} that its role needs")
+
+
+def _mend_text(block: Any, kind: str) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    if block.get("type") == "refusal" and kind == "input_text" and isinstance(block.get("refusal"), str):
+        return {"type": kind, "text": block["refusal"]}
+    return {**block, "type": kind} if block.get("type") in _TEXTS and block["type"] != kind else block
+
+
 def pieces(item: Any) -> Iterable[Piece]:
     """See `Dialect.pieces`."""
     data = item if type(item) is dict else wire.plain(item)
@@ -130,7 +173,11 @@ def pieces(item: Any) -> Iterable[Piece]:
         else:
             for part in wire.read_content(content, _read_block):
                 found.extend(wire.part_pieces(part))
+        if not content:
+            wire.require_own_text(data)
         return found
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         call = _read_call(kind, data)
         return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
@@ -179,7 +226,8 @@ def _write_call(data: dict[str, Any], call: ToolCall) -> None:
 def _summary(data: Mapping[str, Any]) -> str:
     found = []
     for key in ("summary", "content"):
-        for block in data.get(key) or ():
+        blocks = data.get(key)
+        for block in blocks if isinstance(blocks, list | tuple) else ():
             if isinstance(block, Mapping) and isinstance(block.get("text"), str):
                 found.append(block["text"])
     return "\n".join(found)

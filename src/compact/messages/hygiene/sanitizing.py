@@ -9,12 +9,22 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.dialects.wire import plain, rebuild
+from compact.messages.dialects.wire import is_plain, plain, rebuild
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
-from compact.messages.legality import NAME_RULE, ROLES, bad_text, id_problem
-from compact.messages.message import Message, Part, Text, ToolCall, ToolResult
+from compact.messages.legality import (
+    ROLES,
+    bad_text,
+    id_problem,
+    is_misplaced,
+    item_id,
+    lacks_content,
+    name_problem,
+)
+from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _REPLACEMENT = "\ufffd"
+_MODEL_ROLES = frozenset({"model", "ai", "bot", "chatbot"})
+"""What other formats call the assistant."""
 
 
 def sanitize(
@@ -27,8 +37,13 @@ def sanitize(
     - Spaces around tool names are stripped.
     - Ids that are too long or contain forbidden characters are replaced by a hash, the same in call and result.
     - Lone surrogates and NULs become U+FFFD.
+    - Content that is null, bare strings between blocks, text blocks of another role and similar faults of form are written
+      as the provider takes them (see `Dialect.mend`).
+    - Calls in a message that is not the assistant's, and results in one that is, are dropped.
+    - An item's own id that was used before is removed, and a repeated reasoning item is dropped (Responses).
     - Empty messages are dropped.
-    - A role that the dialect does not have becomes `user`.
+    - A role that the dialect does not have becomes `user`, or `assistant` if it is another name for the model or if the
+      message calls tools.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -43,8 +58,10 @@ def sanitize_neutral(
     """`sanitize` on neutral messages, with what was removed or changed."""
     kept: list[Message] = []
     removed: list[Removed] = []
+    seen: set[str] = set()
     for before in messages:
         after = _sanitize_message(before, dialect, allowed_tools)
+        after = None if after is None else _with_own_id(after, seen, dialect)
         if after is None:
             removed.append(Removed(before.origin, "empty, or nothing in it could be sent"))
             continue
@@ -57,6 +74,18 @@ def sanitize_neutral(
     return kept, removed
 
 
+def _with_own_id(message: Message, seen: set[str], dialect: Dialect) -> Message | None:
+    """The item without its id if that was used before; a provider needs none. Reasoning is nothing without it."""
+    own = item_id(message, dialect)
+    if own is None or own not in seen:
+        seen |= {own} if own else set()
+        return message
+    if any(isinstance(part, Reasoning) for part in message.parts):
+        return None
+    data = {key: value for key, value in plain(dialect.write(message)).items() if key != "id"}
+    return replace(dialect.read(rebuild(message.origin, data)), edited=False)
+
+
 def safe_id(call_id: str, occurrence: int = 1) -> str:
     """Return an id that every provider accepts. It depends only on the given id and occurrence."""
     seed = f"{occurrence}:{call_id}".encode("utf-8", "surrogatepass")
@@ -66,22 +95,26 @@ def safe_id(call_id: str, occurrence: int = 1) -> str:
 def _sanitize_message(
     before: Message, dialect: Dialect, allowed_tools: Collection[str] | None
 ) -> Message | None:
-    message = _with_valid_text(before, dialect)
+    message = _well_formed(_with_valid_text(before, dialect), dialect)
     if message.role not in ROLES.get(dialect.NAME, {message.role}):
-        message = replace(message, role="user", edited=True)
+        # What calls tools is a reply, whatever the host named its role.
+        is_reply = bool(message.calls) or message.role.lower() in _MODEL_ROLES
+        message = replace(message, role="assistant" if is_reply else "user", edited=True)
     mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
-    if any(new is not old for new, old in zip(mended, message.parts, strict=True)):
-        message = message.with_parts(tuple(part for part in mended if part is not None))
-    if message.role in ("user", "assistant") or (message.role == "system" and dialect.NAME == "anthropic"):
+    kept = tuple(
+        part for part in mended if part is not None and not is_misplaced(part, message.role, dialect)
+    )
+    if len(kept) < len(mended) or any(new is not old for new, old in zip(mended, message.parts, strict=True)):
+        message = message.with_parts(kept)
+    if message.role in ("user", "assistant"):
         return without_loose_ends(message, dialect)
-    return message
+    return None if lacks_content(message, dialect) else message
 
 
 def _sanitize_part(part: Part, dialect: Dialect, allowed_tools: Collection[str] | None) -> Part | None:
     if isinstance(part, Text):
-        if dialect.NAME == "anthropic" and not part.text.strip():
-            return None
-        return replace(part, origin=None) if isinstance(part.origin, str) else part
+        is_block = dialect.NAME == "anthropic" and isinstance(part.origin, Mapping)
+        return None if is_block and not part.text.strip() else part
     if isinstance(part, ToolCall):
         return _sanitize_call(part, dialect, allowed_tools)
     if isinstance(part, ToolResult):
@@ -93,7 +126,7 @@ def _sanitize_call(
     call: ToolCall, dialect: Dialect, allowed_tools: Collection[str] | None
 ) -> ToolCall | None:
     name = call.name.strip()
-    if not (call.id or call.by_position) or not NAME_RULE.fullmatch(name):
+    if not (call.id or call.by_position) or name_problem(name, dialect):
         return None
     if allowed_tools is not None and name not in allowed_tools:
         return None
@@ -116,6 +149,13 @@ def _sanitize_result(result: ToolResult, dialect: Dialect) -> ToolResult:
     if any(new is not old for new, old in zip(content, result.content, strict=True)):
         mended = replace(mended, content=tuple(part for part in content if part is not None))
     return mended
+
+
+def _well_formed(message: Message, dialect: Dialect) -> Message:
+    if message.origin is None or is_plain(message.origin):
+        return message
+    data, flaws = dialect.mend(plain(message.origin))
+    return replace(dialect.read(rebuild(message.origin, dict(data))), edited=False) if flaws else message
 
 
 def _with_valid_text(message: Message, dialect: Dialect) -> Message:

@@ -42,6 +42,8 @@ _LABELLED = re.compile(
     r"order|version|row|column|page|pid|id)[\s:]{1,2}#?|(?<![\w&])#|\bv)(\d+(?:[,_]\d{3})*(?:\.\d+)?)\b",
     re.IGNORECASE,
 )
+_GROUPED = re.compile(r"\d{1,3}\.\d{3}")
+"""A number as many languages group it: `48.151` for 48,151."""
 _LONG_NUMBER = 4
 """A number with this many digits is a claim on its own; a shorter one only if it is labelled."""
 
@@ -144,7 +146,9 @@ class SourceText:
         return part in self._lower if "/" in part else part in self._words
 
     def _has_number(self, number: str) -> bool:
-        if number in self._numbers:
+        if number in self._numbers or (
+            _GROUPED.fullmatch(number) and number.replace(".", "") in self._numbers
+        ):
             return True
         whole, point, decimals = number.partition(".")
         if not point:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from compact.summaries.checking.claims import SourceText
+from compact.summaries.checking.claims import SourceText, ids_in, numbers_in, paths_in
 
 Defect: TypeAlias = Literal[
     "empty",  # nothing, or too little to be a summary
@@ -27,14 +27,11 @@ Defect: TypeAlias = Literal[
     "unrelated",  # hardly any of its words occur in the input
     "unchanged",  # the previous summary, word for word
     "too_long",  # over its token limit, or cut off there
-    "sections",  # headings that were asked for are missing
     "invented",  # too many sentences name what the input does not contain
 ]
 
 STRUCK_SHARE = 0.25
 """If more than this share of the sentences is struck, the rest is not trusted."""
-_MISSING_SECTIONS = 4
-"""One in this many sections may be missing: a model leaves out what it has nothing to say about."""
 _ECHO_SHARE = 0.6
 """The share of a model's text that may be verbatim input. Quotes are good; a copy is not a summary."""
 _HOST_ECHO_SHARE = 0.95
@@ -49,12 +46,18 @@ _LOOP_DEFLATED = 0.12
 _SHORT_WORDS = 120
 """Refusals and error messages are short. A longer text that begins like one may be about one."""
 _LEAST_WORDS = 8
+_INPUT_PER_WORD = 100
+"""Tokens. A model may answer a short input with fewer words than `_LEAST_WORDS`, down to one for this much input."""
 _LEAST_LETTERS = 5
+_HEADING_WORDS = 8
+"""A longer line is a sentence, however it is printed."""
 _RELATED_SHARE = 0.25
 """The least share of a text's longer words that must begin like a word of the input. Low, because languages differ."""
 _RELATED_WORDS = 20
 _KNOWN_WORDS = 100
 """An input with fewer different words is too small to judge by."""
+_SAME_LANGUAGE = 0.5
+"""The least share of a text's short words that the input must use too. Below it, the two are in different languages."""
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _REFUSAL = re.compile(
@@ -110,10 +113,11 @@ _ORDER = re.compile(
     r"<\|[a-z_]+\|>|\[/?inst\]|<</?sys>>|^\s*(?:system|developer)\s*:\s*(?:you|ignore|do|always|never|from now)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_HEADING = re.compile(r"\s*(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|([A-Z][\w /&,-]{2,60}):)\s*")
+_HEADING = re.compile(
+    r"\s*(?:\d{1,2}[.)]\s*)?(?:#{1,6}\s+.+|\*\*.+?\*\*:?|__.+?__:?|[^\W\d_][\w /&,-]{1,60}[:：])\s*"
+)
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+(?=[A-Z0-9`\"'(\[*-])")
 _TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>")
-_LONG_WORD = re.compile(r"[^\W\d_]{5,}")
 _STEM = 5
 _PLAIN_WORD = re.compile(r"\w+")
 _SIGNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -122,9 +126,7 @@ _UNSPACED = re.compile(f"[{_SIGNS}]")
 _SIGN_OR_WORD = re.compile(f"[{_SIGNS}]|[^\\s{_SIGNS}]+")
 _WORD_SIGNS = 2
 """About this many characters of such a script make a word."""
-_SMALL_WORDS = frozenset(
-    {"and", "or", "the", "of", "to", "in", "a", "an", "taken", "key", "current", "so", "far"}
-)
+_LETTERS = re.compile(f"(?:(?![{_SIGNS}])[^\\W\\d_])+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,8 @@ class Expected:
     """Everything that it may name."""
     limit: int
     count: Callable[[str], int]
-    sections: tuple[str, ...] | None = None
-    """The headings that were asked for; None if a host's summarizer chose its own form."""
+    by_model: bool = False
+    """Whether a model wrote it. A host's own function may be shorter, and may pick sentences of the input."""
     previous: str = ""
     input_tokens: int = 0
 
@@ -159,8 +161,6 @@ def verify(text: str, expected: Expected, *, cut_off: bool = False, refused: boo
     if found is None and (cut_off or expected.count(body) > expected.limit):
         size = "it was cut off there" if cut_off else f"it has {expected.count(body):,}"
         found = "too_long", f"the limit is {expected.limit:,} tokens, {size}"
-    if found is None and (missing := missing_sections(body, expected.sections or ())):
-        found = "sections", f"missing: {', '.join(missing)}"
     if found is not None:
         return Verdict(body, *found)
     return _strike_inventions(body, expected.source)
@@ -181,19 +181,6 @@ def mark_orders(text: str, mark: str) -> str:
     if not gives_orders(text):
         return text
     return "\n".join(mark + line if gives_orders(line) else line for line in text.splitlines())
-
-
-def missing_sections(text: str, sections: Sequence[str]) -> list[str]:
-    """The sections without a heading, if there are more than may be missing; otherwise none."""
-    headings = [
-        _plain_words(next(filter(None, match.groups()), ""))
-        for line in text.splitlines()
-        if (match := _HEADING.fullmatch(line)) or (match := _HEADING.match(line))
-    ]
-    missing = [
-        section for section in sections if not any(_same_heading(section, other) for other in headings)
-    ]
-    return missing if len(missing) > len(sections) // _MISSING_SECTIONS else []
 
 
 def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[Defect, str] | None:
@@ -219,7 +206,7 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
         return "empty", "one or two characters are not a summary"
     if _TOOL_CALL.match(body):
         return "tool_call", f"it begins {body[:40]!r}"
-    if expected.sections is not None and words < _LEAST_WORDS:
+    if expected.by_model and words < min(_LEAST_WORDS, expected.input_tokens // _INPUT_PER_WORD):
         return "empty", f"{words} words are not a summary"
     return _unrelated(body, expected) or _echo(body, expected)
 
@@ -255,18 +242,23 @@ def _words_in(text: str) -> int:
 
 
 def _unrelated(body: str, expected: Expected) -> tuple[Defect, str] | None:
-    if expected.sections is None:
+    """Whether a text is about something else. Texts in another language or without spaces cannot be judged by words."""
+    if not expected.by_model:
         return None
-    said = _stems("\n".join(line for line in body.splitlines() if not _HEADING.fullmatch(line)))
-    known = _stems(expected.source.text)
-    if len(said) < _RELATED_WORDS or len(known) < _KNOWN_WORDS:
+    said = _LETTERS.findall("\n".join(line for line in body.splitlines() if not _is_heading(line)).lower())
+    known = set(_LETTERS.findall(expected.source.text.lower()))
+    said_stems, known_stems = _stems(said), _stems(known)
+    if len(said_stems) < _RELATED_WORDS or len(known_stems) < _KNOWN_WORDS:
         return None
-    share = len(said & known) / len(said)
+    short = {word for word in said if len(word) < _STEM}
+    if len(short & known) < _SAME_LANGUAGE * len(short):
+        return None
+    share = len(said_stems & known_stems) / len(said_stems)
     return ("unrelated", f"{share:.0%} of its words occur in the input") if share < _RELATED_SHARE else None
 
 
-def _stems(text: str) -> set[str]:
-    return {word[:_STEM] for word in _LONG_WORD.findall(text.lower())}
+def _stems(words: Iterable[str]) -> set[str]:
+    return {word[:_STEM] for word in words if len(word) >= _STEM}
 
 
 def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
@@ -278,7 +270,7 @@ def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
     known -= set(_runs(_PLAIN_WORD.findall(expected.previous.lower()), _ECHO_RUN))
     runs = _runs(said, _ECHO_RUN)
     share = sum(run in known for run in runs) / len(runs)
-    by_model = expected.sections is not None
+    by_model = expected.by_model
     # A host's own function may pick sentences; only returning the whole input is not a summary.
     whole = expected.count(body) * 2 > expected.input_tokens > 0
     if share > (_ECHO_SHARE if by_model else _HOST_ECHO_SHARE) and (by_model or whole):
@@ -289,7 +281,7 @@ def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
 def _strike_inventions(body: str, source: SourceText) -> Verdict:
     lines, struck, sentences, invented = [], [], 0, []
     for line in body.splitlines():
-        if not line.strip() or _HEADING.fullmatch(line):
+        if not line.strip() or _is_heading(line):
             lines.append(line)
             continue
         kept = []
@@ -311,18 +303,17 @@ def _strike_inventions(body: str, source: SourceText) -> Verdict:
 
 
 def _content(body: str) -> str:
-    lines = (line for line in body.splitlines() if not _HEADING.fullmatch(line))
+    lines = (line for line in body.splitlines() if not _is_heading(line))
     return "".join(line for line in lines if not _NOTHING.fullmatch(line)).strip("-*_ \n")
 
 
-def _same_heading(section: str, heading: tuple[str, ...]) -> bool:
-    wanted = _plain_words(section)
-    return bool(wanted) and bool(heading) and (wanted[0] in heading or set(wanted) <= set(heading))
-
-
-def _plain_words(text: str) -> tuple[str, ...]:
-    words = [word.rstrip("s") for word in _PLAIN_WORD.findall(text.lower())]
-    return tuple(word for word in words if word not in _SMALL_WORDS) or tuple(words)
+def _is_heading(line: str) -> bool:
+    """Whether a line only announces what follows. One that names a path, an id or a number says something itself."""
+    return (
+        _HEADING.fullmatch(line) is not None
+        and _words_in(line) <= _HEADING_WORDS
+        and not (paths_in(line) or ids_in(line) or numbers_in(line))
+    )
 
 
 def _runs(words: Sequence[str], length: int) -> list[tuple[str, ...]]:

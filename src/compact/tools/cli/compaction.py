@@ -13,7 +13,7 @@ from compact.events import Archival, CallsShrunk, Offload, PrunedMessages
 from compact.messages import Message, dialects
 from compact.messages.dialects import Dialect
 from compact.messages.legality import violations
-from compact.messages.message import SUMMARY_OPENS
+from compact.messages.message import LEDGER_OPENS, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
 from compact.tools.cli.printing import count_of, one_line, print_table
@@ -26,6 +26,7 @@ LEVELS = {
     "shrunk": "where the output or text is, and its first words",
     "cut": "head and tail",
     "summary": "in the place of everything that was folded",
+    "ledger": "the user's words, where there is no summary",
     "marker": "so that user and assistant alternate",
     "mended": "no provider would have taken them",
 }
@@ -182,13 +183,19 @@ def _levels(
     for place, message in enumerate(after):
         level: str = rows[place].level if rows else "whole"
         if level == "whole" and id(message.origin) not in untouched:
-            level = "summary" if _is_summary(message) else reduced_level(message, offloaded)
+            level = _frame_level(message) or reduced_level(message, offloaded)
         found.append(level)
     return found
 
 
 def _is_summary(message: Message) -> bool:
     return message.text.startswith(SUMMARY_OPENS)
+
+
+def _frame_level(message: Message) -> str:
+    if _is_summary(message):
+        return "summary"
+    return "ledger" if message.text.startswith(LEDGER_OPENS) else ""
 
 
 def _shares(levels: Sequence[str], items: Sequence[Any], dialect: Dialect, meter: Meter) -> list[LevelShare]:

@@ -191,7 +191,9 @@ class StepReader:
             [message if place is None else place for message, place in zip(after, sides.places, strict=True)],
             levels=sides.levels,
             offloaded=self._offloaded(folder, number),
-            summaries=[tuple(each["positions"]) for each in summary.get("summaries", [])],
+            summaries=[
+                tuple(each["positions"]) for each in summary.get("summaries", []) if each["writer"] != "none"
+            ],
         )
         names = {call.id: call.name for message in before for call in message.calls}
 
