@@ -66,6 +66,28 @@ summaries. The presence of the block sets {means}.
 |---|---|
 """
 
+_AGENTS = """\
+## Several agents
+
+A file may hold settings of single agents under `agents`, each with the same keys as the file, the `compact:` block included.
+They win over the settings that all agents share:
+
+```yaml
+model: gpt-4o
+policy: {keep_recent_turns: 4}
+agents:
+  coder:
+    model: claude-sonnet-4-5
+    compact: {token_threshold: 60000, retention_window: 6}
+  writer:
+    policy: {keep_recent_turns: 2}
+```
+
+`CompactConfig.load("compact.yaml", agent="coder")` chooses one; without `agent` the shared settings apply alone. A list of
+mappings with an `id` is accepted too. All agents are checked whenever the file is read, and an unknown name is an error that
+lists the known ones. `compact config show compact.yaml --agent coder` shows what an agent gets, and from where.
+"""
+
 
 def markdown() -> str:
     """Return the whole page."""
@@ -74,7 +96,7 @@ def markdown() -> str:
     for name, section in SECTIONS.items():
         about = inspect.getdoc(section)
         parts.append(f"## `{name}`\n\n{about}\n\n" + _table(section, list(section.model_fields), f"{name}."))
-    parts += [_presets(), _block()]
+    parts += [_presets(), _block(), _AGENTS]
     return "\n".join(parts)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         TranscriptError,
         WindowTooSmall,
     )
+    from compact.messages.protecting import mark_protected, unmarked
     from compact.runtime.manager import CompactManager
 
 __version__: str
@@ -48,12 +49,16 @@ __all__ = [
     "RedactionError",
     "TranscriptError",
     "WindowTooSmall",
+    "mark_protected",
+    "unmarked",
 ]
 
 _HOMES = {
     "CompactConfig": "compact.config",
     "CompactManager": "compact.runtime.manager",
     "DEFAULT_STAGES": "compact.engine.ladder",
+    "mark_protected": "compact.messages.protecting",
+    "unmarked": "compact.messages.protecting",
 }
 
 if not TYPE_CHECKING:  # type checkers read the imports above, and still report names that do not exist

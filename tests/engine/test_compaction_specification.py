@@ -27,22 +27,29 @@ from compact.tokens.counter import counter_for
 
 
 def test_accurate_token_estimation_using_tiktoken() -> None:
-    """Exactly tiktoken's count by OpenAI's published formula; how calls and tools are written out is not published."""
+    """Each share, to the token, by tiktoken itself: OpenAI's published formula, and the stated frame of calls and tools."""
+    encoded = published_encoding("o200k_base").encode_ordinary
+
+    def framed(*texts: str) -> int:
+        """A message costs 1, and each of its strings its tokens and 1."""
+        return 1 + sum(1 + len(encoded(text)) for text in texts)
+
     made = manager()
-    count = published_encoding("o200k_base").encode_ordinary
-    plain = [
-        {"role": "system", "content": "You are careful."},
-        {"role": "developer", "content": "Answer in English."},
-        *turns(10),
-    ]
-    published = sum(3 + len(count(item["role"])) + len(count(item["content"])) for item in plain) + 3
-    assert made.estimate(plain).total == published
-    items = [*plain, *(message for n in range(5) for message in pair(f"c{n}", f"output {n}"))]
+    system = {"role": "system", "content": "You are careful."}
+    developer = {"role": "developer", "content": "Answer in English."}
+    talk = turns(10)
+    plain = [framed(item["role"], item["content"]) for item in talk]
+    assert plain == [3 + len(encoded(item["role"])) + len(encoded(item["content"])) for item in talk]
+    calls = [message for n in range(5) for message in pair(f"c{n}", f"output {n}")]
+    called = [framed("assistant", f"c{n}", "read_file", '{"path": "a.py"}') for n in range(5)]
+    answered = [framed("tool", f"output {n}", f"c{n}") for n in range(5)]
     tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
-    estimate = made.estimate(items, tools)
-    words = [text for n in range(5) for text in (f"output {n}", "read_file", '{"path": "a.py"}')]
-    assert estimate.total > published + sum(len(count(text)) for text in words)
-    assert min(estimate.system, estimate.developer, estimate.tools_schema, estimate.messages) > 0
+    written = '{"type":"function","function":{"name":"read_file","parameters":{"type":"object"}}}'
+    estimate = made.estimate([system, developer, *talk, *calls], tools)
+    assert estimate.system == framed("system", "You are careful.")
+    assert estimate.developer == framed("developer", "Answer in English.")
+    assert estimate.messages == sum(plain) + sum(called) + sum(answered) + 3
+    assert estimate.tools_schema == len(encoded(written)) + 10 + 12
     assert estimate.total == estimate.system + estimate.developer + estimate.tools_schema + estimate.messages
 
 

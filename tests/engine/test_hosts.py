@@ -210,3 +210,28 @@ def test_an_entry_that_is_no_message_is_named_also_after_a_compaction(wrong: Any
     made.manual_compact("s", turns(20))
     with pytest.raises(MessageError, match=r"messages\[1\]"):
         made.preflight("s", [user("x"), wrong])
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["two processes", "new ones each time"])
+def test_two_conversations_under_one_id_each_continue_their_own_step(restarts: bool) -> None:
+    """Two workers compact in turn, in one archive. Neither takes the other's words, and neither loses its own."""
+    archive = manager(8_000).archive
+
+    def worker() -> CompactManager:
+        return CompactManager(
+            CompactConfig(model="gpt-4o", max_context_tokens=8_000), archive=archive, clock=Clock()
+        )
+
+    workers = [worker(), worker()]
+    rules = ["Never delete the database.", "Answer in French."]
+    contexts: list[list[Item]] = [[user(rule), *turns(30)] for rule in rules]
+    for _ in range(4):
+        for n, rule in enumerate(rules):
+            if restarts:
+                workers[n] = worker()
+            after = list(workers[n].manual_compact("s", contexts[n]))
+            (summary,) = [m["content"] for m in after if m["content"].startswith("<COMPACT-SUMMARY v")]
+            assert f"- {rule}" in summary.splitlines()
+            assert rules[1 - n] not in summary
+            contexts[n] = [*after, *turns(20)]
+    assert archive.steps("s") == list(range(1, 9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -10,10 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.llm import Answer, serving
 from support.middleware import MODEL, Files, of_size, says, user, words, write_file
 
 from compact import ArchiveError, CompactConfig, CompactManager, ConfigError, InsufficientBudget
 from compact.archive import backend_archive
+from compact.config import SummaryConfig
 from compact.events import Archival
 from compact.middleware import CompactionResult, ContextConfig, ContextManagementMiddleware
 from compact.tokens.counter import counter_for
@@ -158,12 +161,71 @@ def test_what_must_stay_and_does_not_fit_is_an_error() -> None:
     context.close()
 
 
+SUMMARY_SETTINGS = {
+    "model": "gpt-4o-mini",
+    "base_url": "http://127.0.0.1:9/v1",
+    "max_tokens": 700,
+    "prompt": "Just one sentence, please.",
+    "summary_tag": "memo",
+    "seed": 7,
+    "temperature": 0.5,
+    "timeout_s": 3.0,
+    "fallback": "pruning-only",
+}
+
+
 def test_the_model_that_writes_summaries_is_handed_on() -> None:
-    settings = {"model": "gpt-4o-mini", "base_url": "http://127.0.0.1:9/v1"}
-    context, _ = tight(summarization_model=settings)
-    summary = context.manager.config.summary
-    assert (summary.model, summary.base_url) == ("gpt-4o-mini", "http://127.0.0.1:9/v1")
-    context.close()
+    assert set(SUMMARY_SETTINGS) == set(SummaryConfig.model_fields)
+    for key, value in SUMMARY_SETTINGS.items():
+        context, _ = tight(summarization_model={"model": "gpt-4o-mini", key: value})
+        assert getattr(context.manager.config.summary, key) == value
+        context.close()
+
+
+def test_the_model_that_writes_summaries_is_asked_as_it_was_set() -> None:
+    said = "They counted questions and answered each of them in turn, without any trouble at all."
+    with serving(Answer(f"<memo>{said}</memo>")) as endpoint:
+        settings = {**SUMMARY_SETTINGS, "base_url": endpoint.base_url, "prompt": "Write a <{{summary_tag}}>."}
+        context, _ = tight(6_000, summarization_model=settings)
+        after = asyncio.run(context.manage_context([*talk(6), user("Go on.")], "tiny"))
+        (asked,) = endpoint.requests
+        assert (asked["model"], asked["seed"], asked["temperature"]) == ("gpt-4o-mini", 7, 0.5)
+        assert asked["messages"][0]["content"] == "Write a <memo>."
+        assert any(said in str(message["content"]) for message in after)
+        context.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named", "hint"),
+    [
+        ({"model": "m", "provider": "openai"}, "provider", "base_url"),
+        ({"model": "m", "api_key": "sk-1"}, "api_key", "OPENAI_API_KEY"),
+        ({"model": "m", "max_token": 5}, "max_token", ""),
+        ({"model": "m", "options": {}}, "options", ""),
+        ({"name": "m"}, "name", ""),
+        ({1: "m"}, "1", ""),
+        ({"base_url": "http://127.0.0.1:9/v1"}, "model", ""),
+        ({"model": ""}, "model", ""),
+        ({"model": None}, "model", ""),
+        ({}, "model", ""),
+        ("gpt-4o-mini", "a dict", ""),
+        (["gpt-4o-mini"], "a dict", ""),
+    ],
+    ids=str,
+)
+def test_a_setting_of_the_summarizing_model_that_means_nothing_is_refused_by_name(
+    settings: Any, named: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError, match="summarization_model") as caught:
+        ContextManagementMiddleware(ContextConfig(summarization_model=settings), Files())
+    assert named in str(caught.value)
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("session_id", ["", 42, None])
+def test_a_session_id_that_is_no_text_is_refused_at_once(session_id: Any) -> None:
+    with pytest.raises(ConfigError, match="session_id must be a text"):
+        ContextManagementMiddleware(filesystem_backend=Files(), session_id=session_id)
 
 
 # --- a host's filesystem that does not take things
@@ -204,7 +266,7 @@ class Refusing(Files):
 
 
 async def _write_later() -> None:
-    raise AssertionError("nobody waits for this")
+    raise OSError("not now")
 
 
 @pytest.mark.parametrize(
@@ -233,13 +295,11 @@ def test_an_answer_that_says_yes_is_none(answer: Any) -> None:
     assert archive.put_output("s", "text", tool_name="query", tool_call_id="c1").new
 
 
-class WritesLater:
-    async def write_file(self, path: str, content: str) -> None: ...
-
-
-@pytest.mark.parametrize("backend", [object(), WritesLater()], ids=["without", "async"])
-def test_an_object_without_a_plain_write_file_is_refused_at_once(backend: Any) -> None:
-    with pytest.raises(ConfigError, match="needs a plain function write_file"):
+@pytest.mark.parametrize(
+    "backend", [object(), "/tmp/files", {"write_file": print}], ids=["object", "text", "dict"]
+)
+def test_an_object_without_write_file_is_refused_at_once(backend: Any) -> None:
+    with pytest.raises(ConfigError, match="needs a function write_file"):
         ContextManagementMiddleware(filesystem_backend=backend)
 
 
@@ -255,9 +315,9 @@ def test_the_manager_takes_a_hosts_filesystem_as_its_archive(files: Files) -> No
     with manager_on(files) as manager:
         messages = talk(6)
         manager.preflight("s", messages)
-        (page, exact) = files.ls("/conversation_history/")
-        assert page == "/conversation_history/step-001.md"
-        assert exact.startswith("/conversation_history/step-001_")
+        (exact, page) = files.ls("/conversation_history/")
+        assert re.fullmatch(r"/conversation_history/s_step-001_[0-9a-f]{12}\.md", page)
+        assert exact == page.removesuffix(".md") + ".jsonl"
         assert manager.archive.restore("s").messages == messages
         assert manager.archive.verify("s") == []
         found = manager.recovery_tools("s")["read_file"](path=page)
@@ -278,29 +338,13 @@ def test_what_the_host_gets_is_masked(context: ContextManagementMiddleware, file
     context.offload_large_result(f"key={SECRET}\n" + words(2_000), "query", SECRET)
     before = of_size([user(f"My key is {SECRET}."), *talk()], AT_95)
     asyncio.run(context.manage_context(before, MODEL))
-    assert len(files.files) == 3
+    assert sorted(path.split("/")[1] for path in files.files) == [
+        *[".compact"] * 3,
+        "conversation_history",
+        "conversation_history",
+        "tool_outputs",
+    ]
     assert all(SECRET not in path + text for path, text in files.files.items())
-
-
-def test_a_second_sessions_conversation_never_replaces_the_firsts(files: Files) -> None:
-    with manager_on(files) as manager:
-        manager.preflight("first", talk(6))
-        held = dict(files.files)
-        with pytest.raises(ArchiveError, match="conversations of first are in this backend") as caught:
-            manager.preflight("second", talk(6))
-        assert "its own backend" in caught.value.hint
-        assert files.files == held
-        manager.archive.put_output("second", "text", tool_name="query", tool_call_id="c1")
-
-
-def test_a_new_process_overwrites_no_earlier_conversation(files: Files) -> None:
-    """Pages are numbered from 1 again; the exact copies have names of their own."""
-    for start in ("Monday", "Tuesday"):
-        with manager_on(files) as manager:
-            manager.preflight("s", [user(start), *talk(6)])
-    exact = [path for path in files.ls("/conversation_history/") if path.endswith(".jsonl")]
-    assert len(exact) == 2
-    assert files.grep("Monday", "/conversation_history/")
 
 
 def test_a_step_is_made_only_after_the_host_has_its_conversation(files: Files) -> None:
@@ -323,4 +367,4 @@ def test_a_step_is_made_only_after_the_host_has_its_conversation(files: Files) -
         after = manager.preflight("s", messages)
         assert manager.archive.steps("s") == [1]
         assert len(after) < len(messages)
-        assert "/conversation_history/step-001.md" in backend.files
+        assert refused == [path for path in backend.ls("/conversation_history/") if path.endswith(".md")]

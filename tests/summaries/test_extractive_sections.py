@@ -9,6 +9,7 @@ import pytest
 from support.engine import pair, says, user
 from support.summaries import neutral, session, summary, under
 
+from compact.messages.cues import DECISION
 from compact.summaries.extracting.extractors import EXTRACTORS
 
 FACTS = {
@@ -78,15 +79,59 @@ def test_it_leads_with_the_next_step(strategy: str) -> None:
     assert text.splitlines()[:2] == ["## Next step", "- Want me to commit this? [m90]"]
 
 
-def test_the_ledger_has_its_form_and_is_in_the_order_of_time() -> None:
-    lines = under(summary(session("openhands"), "decision_log", 2000), "Decisions")
+@pytest.mark.parametrize("name", ["openhands", "entire-ce", "tau-gem2"])
+def test_the_ledger_has_its_form_and_is_in_the_order_of_time(name: str) -> None:
+    """Every line says what was decided or done, and at least half of what belongs to it; `-` stands for the rest."""
+    messages = session(name)
+    lines = under(summary(messages, "decision_log", 2000), "Decisions")
     assert len(lines) > 5
-    steps = []
+    steps, given = [], 0
     for line in lines:
-        found = re.fullmatch(r"- \[m(\d+)\] \S.* :: \S.* :: \S.* :: \S.*", line)
+        found = re.fullmatch(r"- \[m(\d+)\] (\S.*) :: (\S.*) :: (\S.*) :: (\S.*)", line)
         assert found, line
+        decision, *rest = found.groups()[1:]
+        assert re.search(r"\w{3}", decision), line
+        assert set(rest) != {"-"}, line
+        said = [part for part in rest if part != "-"]
+        assert all(re.search(r"\w", part) for part in said), line
+        given += len(said)
         steps.append(int(found[1]))
+        message = messages[steps[-1] - 1]
+        assert message.calls or DECISION.search(message.text), f"neither decided nor done: {line}"
     assert steps == sorted(steps)
+    assert given >= 2 * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("said", "decision", "reason"),
+    [
+        ("I decided to use Postgres because we need transactions.", "I decided to use Postgres", "because we need transactions."),
+        ("Since Redis is already there, I'll use Redis.", "I'll use Redis.", "Since Redis is already there"),
+        ("We chose the old parser so that files still open.", "We chose the old parser", "so that files still open."),
+        ("Going with tabs rather than spaces.", "Going with tabs rather than spaces.", "-"),
+    ],
+)  # fmt: skip
+def test_a_decision_stands_with_the_reason_that_was_given(said: str, decision: str, reason: str) -> None:
+    items = [
+        user("Which one do we take?"),
+        says(said),
+        user("Fine."),
+        says("Nice weather today."),
+        user("Yes."),
+    ]
+    (line,) = under(summary(neutral(items), "decision_log", 600), "Decisions")
+    assert line == f"- [m2] {decision} :: {reason} :: Which one do we take? :: -"
+
+
+def test_a_decision_leads_to_the_next_call_of_its_turn_and_to_no_later_one() -> None:
+    call = pair("c1", "restarted", name="restart", arguments='{"host": "worker-3"}')
+    said = says("I decided to restart it because it holds every connection.")
+    (first, _) = under(summary(neutral([user("Help."), said, *call]), "decision_log", 600), "Decisions")
+    assert first.endswith(" :: Help. :: restart host=worker-3 -> restarted")
+    (first, _) = under(
+        summary(neutral([user("Help."), said, user("Go."), *call]), "decision_log", 600), "Decisions"
+    )
+    assert first.endswith(" :: Help. :: -")
 
 
 def test_every_citation_leads_to_the_message_that_says_it() -> None:

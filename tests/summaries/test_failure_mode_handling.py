@@ -183,7 +183,7 @@ BAD_SUMMARIZERS: dict[str, Callable[[], Any]] = {
     "too long": lambda: ScriptedSummarizer(TOO_LONG),
     "empty": lambda: ScriptedSummarizer(""),
     "reasoning": lambda: ScriptedSummarizer("<think>What happened here?"),
-    "no text": lambda: ScriptedSummarizer(7),
+    "no text": lambda: lambda _: 7,
     "slow": lambda: never,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +49,7 @@ def plain(heading: str) -> str:
     return heading.lstrip("# ").partition(":")[0]
 
 
-FORMS = {
+FORMS: dict[str, Callable[[str, int], str]] = {
     "as asked": lambda heading, n: heading,
     "first words": lambda heading, n: f"## {plain(heading)}",
     "level 1": lambda heading, n: f"# {plain(heading)}",
@@ -116,6 +116,38 @@ def test_headings_may_look_like_anything(strategy: str, form: str) -> None:
     for headings in subsets(strategy)[::5]:
         verdict = verify(written(headings, form), expected())
         assert (verdict.defect, verdict.struck) == (None, ()), (form, headings)
+
+
+NOTHING = (
+    "None.",
+    "- None so far.",
+    "N/A",
+    "(nothing to report)",
+    "No open problems.",
+    "*Not specified*",
+    "There are none.",
+)
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_heading_may_say_that_there_is_nothing(strategy: str, nothing: str) -> None:
+    """Every heading is there, most with the same few words. That is no loop; without any other words it is empty."""
+    headings = strategies.get(strategy).headings
+    for said in range(1, len(headings)):
+        lines = [FACTS[n] if n < said else nothing for n in range(len(headings))]
+        text = "\n".join(f"{heading}\n{line}" for heading, line in zip(headings, lines, strict=True))
+        verdict = verify(text, expected())
+        assert (verdict.defect, verdict.struck) == (None, ()), text
+    empty = "\n".join(f"{heading}\n{nothing}" for heading in headings)
+    assert verify(empty, expected()).defect == "empty"
+
+
+def test_several_tables_are_no_loop() -> None:
+    tables = [
+        f"| what | where | state |\n| --- | --- | --- |\n| {fact} | here | known |" for fact in FACTS[3:8]
+    ]
+    assert verify("\n\n".join(tables), expected()).defect is None
 
 
 @pytest.mark.parametrize("said", PROSE.values(), ids=PROSE)

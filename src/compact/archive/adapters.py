@@ -89,11 +89,22 @@ def backend_archive(
     redactor: ArchiveRedactor | None = None,
     recorder: Recorder | None = None,
     listener: Listener | None = None,
+    *,
+    session_redactor: Callable[[str], ArchiveRedactor] | None = None,
+    timeout_s: float = 60.0,
 ) -> Archive:
     """Open an archive, for `CompactManager(archive=...)`, whose readable files lie in a host's filesystem.
 
+    The backend's functions may be plain or async. `timeout_s` limits each call of an async one.
+
     Raises:
-        ConfigError: the backend has no `write_file`, or an async one.
+        ConfigError: the backend has no `write_file`.
     """
     recorder = recorder or Recorder(lambda: datetime.now(UTC), Ids("compact"))
-    return Archive(BackendStore(backend), redactor or Redactor(), recorder, listener=listener)
+    return Archive(
+        BackendStore(backend, timeout_s),
+        redactor or Redactor(),
+        recorder,
+        session_redactor=session_redactor,
+        listener=listener,
+    )

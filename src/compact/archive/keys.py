@@ -35,7 +35,8 @@ _HASHED = re.compile(r"h-[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 # Windows opens a device for these names, whatever follows the first dot. An archive should survive a copy to Windows.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
-_HISTORY_PAGE = re.compile(rf"{HISTORY}/step-(?P<step>\d{{3,}})\.md", re.ASCII)
+_HISTORY_PAGE = re.compile(rf"{HISTORY}/(?:[^/]+_)?step-(?P<step>\d{{3,}})(?:_[0-9a-f]{{12}})?\.md", re.ASCII)
+"""A page under its contract name, or under the one that it has in a filesystem which several sessions share."""
 _BY_CONTENT = re.compile(
     rf"(?:{OUTPUTS}/[^/]+|{HISTORY}/removed)_(?P<sha12>[0-9a-f]{{12,64}})\.(?:txt|jsonl)", re.ASCII
 )

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from compact.archive import keys
 from compact.archive.records import Step, digest, read_state, session_id_in
-from compact.archive.stores.port import Blob, Operation, Spooling, Store
+from compact.archive.stores.port import Blob, Operation, SharedPages, Spooling, Store
 from compact.engine.state import Sides, rebuild_sides
 from compact.errors import ArchiveError
 from compact.events import Event, parse
@@ -181,6 +181,22 @@ class Reader:
         data = self.file(folder, step, "transcript")
         return [json.loads(line) for line in data.split(b"\n")[:-1]]
 
+    @property
+    def forgets(self) -> bool:
+        """Whether a new process finds nothing of what this one stored."""
+        return isinstance(self.store, SharedPages) and self.store.forgets
+
+    def page_path(self, session_id: str, step: int) -> str:
+        """Return the path by which an agent reads the conversation before a step.
+
+        Raises:
+            ArchiveError: the session has no such step.
+        """
+        if not isinstance(self.store, SharedPages):
+            return keys.history_path(step)
+        transcript = self.step(session_id, step).files["transcript"]
+        return self.store.page_path(self.folder(session_id), step, transcript.sha256)
+
     def summary(self, session_id: str, step: Step) -> dict[str, Any]:
         """Return the summary record of a step."""
         return self.summary_in(self.folder(session_id), step)
@@ -261,12 +277,12 @@ class Reader:
         try:
             with Operation("quick").enter():
                 blobs = self._readable_blobs(folder, self.store.blobs)
-                files = [*self._unnamed_pages(folder, blobs), *_infos(blobs)]
+                files = [*self._unnamed_pages(folder, blobs), *self._infos(blobs)]
         except ArchiveError as error:
             if not isinstance(self.store, Spooling):
                 raise
             problem = error.message
-            files = _infos(self._readable_blobs(folder, self.store.local_blobs))
+            files = self._infos(self._readable_blobs(folder, self.store.local_blobs))
         return Listing(sorted(files, key=lambda info: info.path), problem)
 
     def read_text(self, session_id: str, path: str) -> str:
@@ -306,6 +322,10 @@ class Reader:
     def _readable_blobs(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
         return [blob for part in (keys.HISTORY, keys.OUTPUTS) for blob in list_blobs(folder, f"{part}/")]
 
+    def _infos(self, blobs: list[Blob]) -> list[FileInfo]:
+        named = self.store.address if isinstance(self.store, SharedPages) else _virtual_path
+        return [FileInfo(named(blob.key), blob.size) for blob in blobs if not blob.hidden]
+
     def _unnamed_pages(self, folder: str, blobs: list[Blob]) -> list[FileInfo]:
         """List the pages of committed steps that still have their attempt's name."""
         present = {blob.name for blob in blobs}
@@ -332,8 +352,8 @@ class Reader:
         return None if step.pruned_at else self.file(folder, step, "history")
 
 
-def _infos(blobs: list[Blob]) -> list[FileInfo]:
-    return [FileInfo(f"/{blob.name}", blob.size) for blob in blobs if not blob.hidden]
+def _virtual_path(key: str) -> str:
+    return f"/{key.partition('/')[2]}"
 
 
 def _no_step(folder: str, step: int | None, steps: list[int]) -> ArchiveError:

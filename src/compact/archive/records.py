@@ -31,6 +31,7 @@ from compact.messages import (
     dialects,
     to_json,
 )
+from compact.messages.dialects.objects import fields_of
 from compact.messages.dialects.wire import dump_plain
 
 FORMAT = 1
@@ -385,7 +386,8 @@ def to_line(value: Any) -> bytes:
 
 
 def to_wire(value: Any, where: str) -> Any:
-    """Turn a value into JSON values as they go over the wire: SDK objects by `model_dump`, tuples as lists.
+    """Turn a value into JSON values as they go over the wire: SDK objects by `model_dump`, messages that are plain objects by their attributes,
+    tuples as lists.
 
     Raises:
         ArchiveError: it contains something that JSON cannot give back unchanged. Says where.
@@ -412,7 +414,7 @@ def _wire(value: Any, where: str) -> Any:
             if not isinstance(key, str):
                 raise _refusal(where, f"has a key of type {type(key).__name__}")
         return {key: _wire(entry, f"{where}.{_shown_key(key)}") for key, entry in value.items()}
-    if isinstance(value, list | tuple):
+    if type(value) is list or type(value) is tuple:
         return [_wire(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
@@ -421,6 +423,11 @@ def _wire(value: Any, where: str) -> Any:
         except ValueError as problem:
             raise _refusal(where, str(problem)) from problem
         return _wire(data, where)
+    attributes = fields_of(value)
+    if attributes is not None:
+        return _wire(attributes, where)
+    if isinstance(value, list | tuple):
+        return _wire(list(value), where)
     raise _refusal(where, f"is of type {type(value).__name__}")
 
 

@@ -30,7 +30,7 @@ from compact.archive import keys
 from compact.archive.log import EventLog, Period
 from compact.archive.reading import Reader
 from compact.archive.records import CleanMessages, FileRef, OpenSession, Record, Step
-from compact.archive.stores.port import Blob, Operation, Store
+from compact.archive.stores.port import Blob, Operation, SharedPages, Store
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 
@@ -181,7 +181,10 @@ class Attempt:
 
     @property
     def history_path(self) -> str:
-        """The virtual path of the readable transcript. It is valid once the step is committed."""
+        """The path by which an agent reads the transcript. It is valid once the step is committed."""
+        store = self._attempts.store
+        if isinstance(store, SharedPages):
+            return store.page_path(self._session.folder, self.step, self._files["transcript"].sha256)
         return keys.history_path(self.step)
 
     @property

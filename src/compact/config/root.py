@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from operator import ge, le
+from pathlib import Path
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from compact.config import sources
+from compact.config.agents import AGENTS, of_agent, settings_of_agents
 from compact.config.problems import WrongSetting, config_error, field_problems, show, unknown_setting
 from compact.config.sections import (
     SECTIONS,
@@ -84,16 +86,31 @@ class CompactConfig(AllSettings):
         self._fill({}, settings)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | None = None, **overrides: Unpack[ConfigArguments]) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        agent: str | None = None,
+        **overrides: Unpack[ConfigArguments],
+    ) -> Self:
         """Read a file, then the environment, then keyword arguments; later ones win.
 
         Without a path, compact.yaml, compact.yml or compact.json of the current directory is read if there is one.
+        `agent` names one of the file's `agents`, whose own settings win over those that all agents share.
 
         Raises:
-            ConfigError: the file cannot be read, or a setting is wrong. Names the file and the field.
+            ConfigError: the file cannot be read, a setting is wrong, of this agent or another, or there is no such agent.
+                Names the file and the field.
         """
         file = sources.find_file() if path is None else path
-        return cls._over({} if file is None else sources.read_file(file), overrides)
+        content = {} if file is None else sources.read_file(file)
+        origin = "the configuration: no file was found" if file is None else f"file {Path(file)}"
+        agents = settings_of_agents(content.get(AGENTS), origin)
+        shared = sources.from_settings({name: content[name] for name in content if name != AGENTS}, origin)
+        for name, own in agents.items():
+            if name != agent:
+                cls._over(shared | own, {})  # a wrong setting is found before its agent runs
+        return cls._over(shared if agent is None else shared | of_agent(agents, agent, origin), overrides)
 
     @classmethod
     def preset(cls, name: str, **overrides: Unpack[ConfigArguments]) -> Self:
@@ -208,6 +225,9 @@ def yaml_text(value: Any) -> str:
 def _stray(path: str, value: Any) -> WrongSetting:
     if path in SECTIONS or path == sources.BLOCK:
         return WrongSetting(path, f"{path} must be a mapping of settings, got {show(value)}")
+    if path == AGENTS:
+        text = f"{AGENTS} stands at the top of a file, and CompactConfig.load(path, agent=...) chooses one"
+        return WrongSetting(path, text)
     known = [*SETTINGS, *SECTIONS, *(f"{sources.BLOCK}.{name}" for name in sources.BLOCK_FIELDS)]
     return WrongSetting(path, unknown_setting(path, known))
 

@@ -166,8 +166,8 @@ def find_file() -> Path | None:
     return next((path for path in map(Path, FILE_NAMES) if path.is_file()), None)
 
 
-def read_file(path: str | os.PathLike[str]) -> dict[str, Given]:
-    """Return the settings of a YAML or JSON file.
+def read_file(path: str | os.PathLike[str]) -> Mapping[Any, Any]:
+    """Return the mapping that a YAML or JSON file holds.
 
     Raises:
         ConfigError: the file is missing, unreadable, not UTF-8, not YAML or JSON, or not a mapping. Names the line.
@@ -197,7 +197,7 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Given]:
         raise refuse(f"is not {name} that can be read: {error}") from None
     if not isinstance(content, Mapping | None):
         raise refuse(f"must hold a mapping of settings, got a {type(content).__name__}")
-    return from_settings(content or {}, f"file {file}")
+    return content or {}
 
 
 class _SyntaxProblem(ValueError):

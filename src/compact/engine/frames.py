@@ -23,7 +23,7 @@ INSTRUCTIONS = "## What the user asked, in their words, newest first"
 _SUMMARY = (SUMMARY_OPENS, "</COMPACT-SUMMARY>")
 _LEDGER = (LEDGER_OPENS, "</COMPACT-LEDGER>")
 _ARCHIVED = "[Archived:"
-_OPENED = r"<(?P<kind>COMPACT-(?:SUMMARY|LEDGER)) v(?P<step>\d+)>\n"
+_OPENED = r"<(?P<kind>COMPACT-(?:SUMMARY|LEDGER)) v(?P<step>\d{1,9})>\n"
 _FRAME = re.compile(
     rf"^{_OPENED}(?P<body>.*?)^{re.escape(_ARCHIVED)} [^\n]*\]\n</(?P=kind)>$", re.DOTALL | re.MULTILINE
 )

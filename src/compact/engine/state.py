@@ -15,9 +15,13 @@ from typing import Any, TypeAlias
 
 from compact.engine.context import Row
 from compact.engine.effects import Loaded
+from compact.engine.frames import is_frame, step_of
 from compact.engine.intake import Working, find_places
+from compact.errors import CompactError
+from compact.messages import dialects
 from compact.messages.cache_marks import carry_marks, has_mark, without_marks
 from compact.messages.dialects.wire import begins_with, plain
+from compact.messages.message import GAP, text_hash
 
 STATE_VERSION = 1
 
@@ -138,6 +142,35 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
         sources = [entry if isinstance(entry, int) else None for entry in recipe]
         standing = [messages[entry] if isinstance(entry, int) else entry["item"] for entry in recipe]
         return SessionState(**common, replaced=list(messages[:count]), standing=standing, sources=sources)
+    return None
+
+
+def adopt(messages: Sequence[Any]) -> Loaded | None:
+    """The state that a list tells by itself, for an archive that remembers nothing of an earlier process.
+
+    A frame is taken for compact's own only where compact puts it: an assistant's whole message, in front of everything
+    that is not pinned. A person's message, a tool's output and a later reply of the model never stand there.
+    """
+    for place, item in enumerate(messages):
+        try:
+            message = dialects.detect([item]).read(item)
+        except (CompactError, ValueError):
+            return None
+        if message.protected or message.role in ("system", "developer") or message.text == GAP:
+            continue
+        if message.role != "assistant" or len(message.parts) != 1 or not is_frame(message.text):
+            return None
+        standing = messages[: place + 1]
+        record = {
+            "version": STATE_VERSION,
+            "replaced": 0,
+            "recipe": list(range(len(standing))),
+            "summaries": [text_hash(message.text)],
+            "tokens_after": 0,
+            "ineffective": 0,
+        }
+        prints = {"standing": fingerprint(standing), "replaced": ""}
+        return Loaded(step_of(message.text), record, prints)
     return None
 
 

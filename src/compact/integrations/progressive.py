@@ -11,14 +11,14 @@ time, and a summary is an assistant message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compact.archive import Backend, history_path
+from compact.archive import Backend
 from compact.archive.recall import RecallTool
-from compact.config import CompactConfig, share_of
+from compact.config import CompactConfig, SummaryConfig, share_of
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
 from compact.runtime.manager import DEFAULT_SESSION, CompactManager
@@ -57,7 +57,8 @@ class ContextConfig:
     preview_lines: int = 10
     """Lines of an offloaded result that stay."""
     summarization_model: dict[str, Any] | None = None
-    """The model that writes summaries, as {"model": ..., "base_url"?: ...}. None: the agent that is given, or none."""
+    """The model that writes summaries: `model`, and any other field of the `summary` settings, such as `base_url`, `prompt`
+    or `max_tokens`. None: the agent that is given, or none."""
 
 
 @dataclass
@@ -75,9 +76,10 @@ class CompactionResult:
 class ContextManagementMiddleware:
     """Keeps the one session of an agent inside its model's window.
 
-    `filesystem_backend` is any object with `write_file(path, content)`. It receives everything before it leaves the
-    context. Without one, the configured archive is used. `tokenizer` counts in the two counting methods and for tool
-    results; a whole request is counted as its model counts.
+    `filesystem_backend` is any object with `write_file(path, content)`, plain or async. It receives everything before it
+    leaves the context. If it has `read_file(path)` too, a new process continues where the last one stopped. Without a
+    backend, the configured archive is used. `tokenizer` counts in the two counting methods and for tool results; a whole
+    request is counted as its model counts. `session_id` names the conversation, the same in every process.
 
     Raises:
         ConfigError: a setting is wrong, or the tokenizer is unknown.
@@ -88,8 +90,16 @@ class ContextManagementMiddleware:
         config: ContextConfig | None = None,
         filesystem_backend: Backend | None = None,
         tokenizer: str = "cl100k_base",
+        *,
+        session_id: str = DEFAULT_SESSION,
     ) -> None:
+        given: Any = session_id
+        if not isinstance(given, str) or not given:
+            raise ConfigError(
+                f"session_id must be a text that is not empty, got {session_id!r:.40}", path="session_id"
+            )
         self.config = config or ContextConfig()
+        self.session_id = session_id
         self.filesystem = filesystem_backend
         self.history: list[CompactionResult] = []
         self.manager = CompactManager(_settings(self.config, tokenizer), archive=filesystem_backend)
@@ -123,12 +133,12 @@ class ContextManagementMiddleware:
             ArchiveError: it could not be stored, and must stay in the context.
         """
         with self._recording(lambda: self.count_tokens(result)):
-            return self.manager.offload(result, tool_name, tool_call_id)
+            return self.manager.offload(result, tool_name, tool_call_id, self.session_id)
 
     def process_tool_result(self, result: str, tool_name: str, tool_call_id: str) -> str:
         """Return a tool result as it should go into the context. One that cannot be stored stays unchanged."""
         with self._recording(lambda: self.count_tokens(result)):
-            return self.manager.process_tool_result(result, tool_name, tool_call_id)
+            return self.manager.process_tool_result(result, tool_name, tool_call_id, self.session_id)
 
     # --- the session
 
@@ -139,7 +149,7 @@ class ContextManagementMiddleware:
             MessageError: an entry is not a message.
         """
         with self._recording(lambda: self._size(messages, model)):
-            return self.manager.reduce(DEFAULT_SESSION, messages, model=model or None)
+            return self.manager.reduce(self.session_id, messages, model=model or None)
 
     async def summarize_conversation(
         self, messages: list[Any], model: str, summarization_agent: Any = None
@@ -156,7 +166,7 @@ class ContextManagementMiddleware:
             return messages
         with self._recording(lambda: self._size(messages, model)):
             return await self.manager.amanual_compact(
-                DEFAULT_SESSION,
+                self.session_id,
                 messages,
                 note="summarize_conversation",
                 model=model or None,
@@ -171,7 +181,9 @@ class ContextManagementMiddleware:
         Raises as `summarize_conversation` does.
         """
         with self._recording(lambda: self._size(messages, model)):
-            return await self.manager.manage_context(messages, model or None, summarization_agent)
+            return await self.manager.manage_context(
+                messages, model or None, summarization_agent, session_id=self.session_id
+            )
 
     # --- what happened
 
@@ -185,7 +197,7 @@ class ContextManagementMiddleware:
 
     def recovery_tools(self) -> dict[str, RecallTool]:
         """Return read_file, grep, ls and search over what left the context, for an agent whose host has none."""
-        return self.manager.recall_tools(DEFAULT_SESSION)
+        return self.manager.recall_tools(self.session_id)
 
     def close(self) -> None:
         """Stop background work."""
@@ -224,20 +236,19 @@ class ContextManagementMiddleware:
 
     def _events(self, start: int = 0) -> list[Event]:
         try:
-            return self.manager.archive.events(DEFAULT_SESSION, start)
+            return self.manager.archive.events(self.session_id, start)
         except ArchiveError:
             return []  # the history then names no files, but the agent can go on
 
     def _archived_conversation(self) -> list[str]:
         """Return the path of the conversation before the newest step."""
-        outcome = self.manager.last_outcome(DEFAULT_SESSION)
+        outcome = self.manager.last_outcome(self.session_id)
         if outcome is None or outcome.step is None:
             return []
-        return [history_path(outcome.step)]
+        return [self.manager.archive.page_path(self.session_id, outcome.step)]
 
 
 def _settings(config: ContextConfig, tokenizer: str) -> CompactConfig:
-    summarizer = config.summarization_model or {}
     return CompactConfig.preset(
         "progressive",
         # The default model counts with `tokenizer` but has its own name, so that only a call which names no model
@@ -259,10 +270,43 @@ def _settings(config: ContextConfig, tokenizer: str) -> CompactConfig:
             "large_result_tokens": config.large_result_tokens,
             "preview_lines": config.preview_lines,
         },
-        summary={"model": summarizer.get("model"), "base_url": summarizer.get("base_url")},
+        summary=_summary_settings(config.summarization_model),
         # The host chose the limits itself.
         guard={"min_context_tokens": 0, "warn_context_tokens": 0, "min_room_share": 0.0},
     )
+
+
+def _summary_settings(model: Any) -> dict[str, Any]:
+    """Check which settings a host gave for the model that writes summaries.
+
+    Raises:
+        ConfigError: a key is unknown, or no model is named.
+    """
+    path = "summarization_model"
+    if model is None:
+        return {}
+    known = ", ".join(SummaryConfig.model_fields)
+    if not isinstance(model, Mapping):
+        raise ConfigError(
+            f'{path} must be a dict such as {{"model": "gpt-4o-mini"}}, got {model!r:.60}',
+            hint=f"Its keys are {known}",
+            path=path,
+        )
+    for key in model:
+        if key not in SummaryConfig.model_fields:
+            hint = (
+                "Set the key in the environment: OPENAI_API_KEY or COMPACT_SUMMARY_API_KEY"
+                if str(key).endswith("key")
+                else "base_url names an OpenAI-compatible endpoint; anything else is a summarization_agent"
+            )
+            raise ConfigError(
+                f"{path}.{key} is not a setting; known are {known}", hint=hint, path=f"{path}.{key}"
+            )
+    if not model.get("model"):
+        raise ConfigError(
+            f"{path}.model must name a model, got {model.get('model')!r:.40}", path=f"{path}.model"
+        )
+    return dict(model)
 
 
 def _model_counted_by(tokenizer: str) -> str:

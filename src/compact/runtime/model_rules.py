@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from compact.config import CompactConfig, share_of
@@ -48,8 +49,9 @@ class Models:
         ConfigError: the configuration names a strategy that does not exist.
     """
 
-    def __init__(self, config: CompactConfig) -> None:
+    def __init__(self, config: CompactConfig, count_tokens: Callable[[str], int] | None = None) -> None:
         self.config = config
+        self._count_tokens = count_tokens
         self._meters: dict[str, Meter] = {}
         self._lock = threading.Lock()
         self.learned = LearnedWindows(
@@ -66,7 +68,8 @@ class Models:
         found = self._meters.get(name)
         if found is None:
             with self._lock:
-                found = self._meters.setdefault(name, Meter(name, memo_bytes=self.config.meter.memo_bytes))
+                made = Meter(name, memo_bytes=self.config.meter.memo_bytes, count=self._count_tokens)
+                found = self._meters.setdefault(name, made)
         return found
 
     def window(self, model: str | None) -> Window:

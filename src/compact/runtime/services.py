@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +26,8 @@ from compact.engine.effects import (
     Loaded,
     Store,
 )
-from compact.errors import CompactError
+from compact.engine.state import adopt, restore_state
+from compact.errors import ArchiveError, CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.messages import Message
 from compact.messages.dialects import Dialect, get
@@ -38,6 +40,9 @@ from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import Exporter, ExporterLike, as_exporter, open_exporter
 from compact.tracing.journal import LIMIT, Journal
+
+_STATES = 8
+"""How many steps are looked at for the state that a list continues."""
 
 
 class CompactionStats(TypedDict):
@@ -124,7 +129,14 @@ class Services:
         if isinstance(archive, Archive):
             archive.listen(self.journal.pass_on)
             return archive
-        return backend_archive(archive, self._redactor, self.recorder, self.journal.pass_on)
+        return backend_archive(
+            archive,
+            self._redactor,
+            self.recorder,
+            self.journal.pass_on,
+            session_redactor=self.redactor,
+            timeout_s=self._config.archive.step_timeout_s,
+        )
 
     def redactor(self, session_id: str) -> ArchiveRedactor:
         """The session's redactor. A secret that it has found once is masked at every exit of the session."""
@@ -183,10 +195,28 @@ class Services:
                 run.committed = isinstance(step, Step)
                 return run.committed
             case Load():
-                latest = self.archive.latest(session.id)
-                return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
+                return self._load(session, run.call.messages)
             case KeepRemoved():
                 return self.archive.put_removed(session.id, effect.items, trace=effect.trace)
+
+    def _load(self, session: Session, messages: Sequence[Any]) -> Loaded | None:
+        """The state of the newest step; of an older one if the host's list continues that, because several agents share
+        the session. If the archive remembers nothing, what the list itself says.
+        """
+        latest = self.archive.latest(session.id)
+        if latest is None:
+            return adopt(messages) if self.archive.forgets else None
+        newest = Loaded(latest.step, latest.state, latest.fingerprints)
+        is_searched = session.state.step == latest.step and session.state.standing is None
+        if is_searched or restore_state(newest, messages) is not None:
+            return newest
+        for number in reversed(self.archive.steps(session.id)[-_STATES:-1]):
+            with suppress(ArchiveError):  # a damaged state, which `verify` reports
+                step = self.archive.step(session.id, number)
+                older = Loaded(latest.step, step.state, step.fingerprints)
+                if restore_state(older, messages) is not None:
+                    return older
+        return newest
 
     def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """Return a message that compact changed as the host's list will have it: masked, written and read again."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
 from functools import cache, cached_property
+from operator import index
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from compact.errors import CompactError, MissingExtra
+from compact.errors import CompactError, ConfigError, MissingExtra
 from compact.tokens.encodings import ENCODINGS, Encoding
 from compact.tokens.selftest import first_mismatch
 
@@ -27,10 +28,10 @@ SPLINTR_CACHE_CHARS = 16_000_000
 
 
 class Counter(Protocol):
-    """Counts tokens of text in one encoding. Never raises, whatever the text contains."""
+    """Counts tokens of text in one encoding. Only a host's own function may raise, whatever the text contains."""
 
     name: str
-    """The package that counts: "tiktoken" or "splintr"."""
+    """What counts: "tiktoken", "splintr" or "host"."""
     encode: Callable[[str], Sized]
     """The package's own function. Safe for short ASCII text; anything else goes through `count`."""
     unchecked_chars: float
@@ -120,6 +121,45 @@ class SplintrCounter:
     @cached_property
     def _reference(self) -> TiktokenCounter:
         return TiktokenCounter(self._encoding)
+
+
+class HostCounter:
+    """Counts with a function of the host: `count(text) -> int`."""
+
+    name = "host"
+    bytes_per_token = 1
+    unchecked_chars = 0.0  # so that every text goes through `count`
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        if not callable(count):
+            raise ConfigError(
+                f"count_tokens must be a function from a text to a number, got {type(count).__name__}",
+                path="count_tokens",
+            )
+        self._count = count
+        self.encode: Callable[[str], Sized] = lambda text: range(self.count(text))
+
+    def count(self, text: str) -> int:
+        """Return the host's count.
+
+        Raises:
+            ConfigError: the function failed, or did not return a whole number >= 0.
+        """
+        try:
+            found = self._count(text)
+        except Exception as problem:
+            raise ConfigError(
+                f"count_tokens failed with {type(problem).__name__} on a text of {len(text):,} characters",
+                hint="It must take any text, the empty one included",
+                path="count_tokens",
+            ) from problem
+        # bool is an int, and numpy's integers are not, but act like one
+        if isinstance(found, bool) or not hasattr(found, "__index__") or found < 0:
+            raise ConfigError(
+                f"count_tokens must return a whole number >= 0, got {found!r:.80} for a text of {len(text):,} characters",
+                path="count_tokens",
+            )
+        return index(found)
 
 
 def counter_for(encoding: str, fast: bool | None = None) -> Counter:

@@ -8,8 +8,8 @@ For a plain message that is OpenAI's published 3 + role + content, and 1 more fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from sys import getsizeof
 from typing import Any
@@ -18,7 +18,7 @@ from compact.errors import ConfigError, MessageError
 from compact.messages import Image, Sealed, to_json
 from compact.messages.dialects import Dialect, detect, get, not_a_list, unreadable
 from compact.messages.dialects.wire import is_plain
-from compact.tokens.counter import Counter, counter_for, why_not_fast
+from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
 from compact.tokens.images import image_tokens, sealed_tokens
 from compact.tokens.memo import Counted, Known, Memo
 from compact.tokens.models import profile_of
@@ -61,14 +61,25 @@ class Meter:
     """Counts tokens for one model. Every string and message is counted once and remembered. Thread-safe.
 
     `memo_bytes` bounds what is remembered. `fast` chooses the package that counts: None for the fastest installed, True
-    for splintr or an error, False for tiktoken. The numbers are the same.
+    for splintr or an error, False for tiktoken. The numbers are the same. `count` is a function of the host that counts
+    instead, in the model's own tokens: then no factor is applied.
     """
 
-    def __init__(self, model: str, *, memo_bytes: int = 64_000_000, fast: bool | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        memo_bytes: int = 64_000_000,
+        fast: bool | None = None,
+        count: Callable[[str], int] | None = None,
+    ) -> None:
         if not isinstance(model, str):
             raise ConfigError(f"model must be a name, got {type(model).__name__}", path="model")
         self._profile = profile_of(model)
         self._fast = fast
+        self._host = None if count is None else HostCounter(count)
+        if count is not None:
+            self._profile = replace(self._profile, exact=False, percent=100)
         self._texts: Memo[str, int] = Memo(memo_bytes // 2)
         self._known = Known(memo_bytes // 2)
         self._last_dialect: Dialect | None = None
@@ -80,15 +91,19 @@ class Meter:
 
     @cached_property
     def _counter(self) -> Counter:
-        return counter_for(self.encoding, self._fast)
+        return self._host or counter_for(self.encoding, self._fast)
 
     def load(self) -> None:
-        """Load the tokenizer now instead of at the first count."""
-        self._counter  # noqa: B018
+        """Load the tokenizer now instead of at the first count.
+
+        Raises:
+            ConfigError: a function of the host counts, and does not count a first text.
+        """
+        self._counter.count("")
 
     @property
     def counted_by(self) -> str:
-        """The package that counts: "splintr" or "tiktoken"."""
+        """What counts: "splintr", "tiktoken", or "host" for a function of the host."""
         return self._counter.name
 
     @property
@@ -96,6 +111,8 @@ class Meter:
         """Why splintr does not count; empty if it does."""
         if self.counted_by == "splintr":
             return ""
+        if self._host is not None:
+            return "count_tokens counts"
         return "fast=False" if self._fast is False else why_not_fast(self.encoding)
 
     def scale(self, raw: int) -> int:

@@ -5,6 +5,7 @@ Pytest loads it in every project that has compact installed, so it imports nothi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -14,7 +15,6 @@ import pytest
 
 if TYPE_CHECKING:
     from compact.runtime.manager import CompactManager
-    from compact.tools.fakes import CapturingExporter
 
 __all__ = ["StableSession", "assert_stable", "compact_session"]
 
@@ -81,7 +81,6 @@ class StableSession:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self._manager: CompactManager | None = None
-        self._exporter: CapturingExporter | None = None
         self._settings: dict[str, Any] = {}
 
     def configure(self, **settings: Any) -> StableSession:
@@ -101,14 +100,11 @@ class StableSession:
         if self._manager is None:
             from compact.config import CompactConfig
             from compact.runtime.manager import CompactManager
-            from compact.tools.fakes import CapturingExporter
 
             settings = {"archive": {"adapter": "memory"}, **self._settings}
-            self._exporter = CapturingExporter()
             ticks = count(1)
             self._manager = CompactManager(
                 CompactConfig(**settings),
-                exporters=[self._exporter],
                 clock=lambda: _START + timedelta(milliseconds=next(ticks)),
             )
         return self._manager
@@ -129,9 +125,9 @@ class StableSession:
     @property
     def events(self) -> list[dict[str, Any]]:
         """Every event so far."""
+        # From the archive, which has them all after `flush`; an exporter has its own thread and may be behind.
         self.manager.flush()
-        assert self._exporter is not None
-        return [dict(event) for event in self._exporter.events]
+        return [json.loads(line) for line in self.manager.archive.lines(self.session_id)]
 
     @property
     def steps(self) -> int:
@@ -155,11 +151,13 @@ def compact_session(request: pytest.FixtureRequest) -> Iterator[StableSession]:
 def _lost(messages: Any, source: Any) -> list[str]:
     """Check that the first system message comes first, and that all are those of the source."""
     from compact.tools.harness import as_artifacts
+    from compact.tools.harness.artifacts import id_of
     from compact.tools.harness.control import differences, fingerprints
 
     artifacts = list(as_artifacts(messages))
+    names = [id_of(one, place, one["kind"]) for place, one in enumerate(artifacts)]
     first = next((place for place, one in enumerate(artifacts) if one["kind"] == "system"), 0)
-    problems = [f"{artifacts[first]['id']} (system) stands behind {artifacts[0]['id']}"] if first else []
+    problems = [f"{names[first]} (system) stands behind {names[0]}"] if first else []
     if source is not None:
         problems += differences(fingerprints(as_artifacts(source)), fingerprints(artifacts))
     return problems

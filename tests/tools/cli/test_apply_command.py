@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,6 +56,10 @@ def written(folder: Path, value: Any, name: str = "talk.json") -> Path:
     return file
 
 
+def sessions_in(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir())
+
+
 def files_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
@@ -70,7 +76,7 @@ def test_the_result_is_a_shorter_list_that_fits_and_is_legal(called: Any, tmp_pa
     assert estimate(after, "gpt-4o").total <= CompactConfig().budget(6_000)
     assert after[0] == talk()[0]
     assert after[-1] == talk()[-1]
-    assert f"Written to {out}" in printed
+    assert f"Written to {out}: {len(after)} messages, chat\n" in printed
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.jsonl", "out.json.gz", "out.jsonl.gz", "out"])
@@ -119,16 +125,18 @@ def test_everything_that_left_is_in_the_archive(called: Any, tmp_path: Path) -> 
         written(tmp_path, talk()), "-o", tmp_path / "out.json", "--window", "6k", "--root", root, "--json"
     )
     report = json.loads(printed)
-    assert (code, report["step"], report["archive"]) == (0, 1, f"{root}/talk/")
+    assert (code, report["step"], report["archive"]) == (0, 1, f"{root}/{report['session']}/")
     assert "transcript-pre-compact-001.jsonl" in report["files"]
-    assert all((root / "talk" / name).is_file() for name in report["files"])
-    lines = (root / "talk" / "transcript-pre-compact-001.jsonl").read_text().splitlines()
+    folder = root / report["session"]
+    assert all((folder / name).is_file() for name in report["files"])
+    lines = (folder / "transcript-pre-compact-001.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == talk()
 
 
 def test_the_archive_is_the_configured_one_without_a_root(called: Any, tmp_path: Path) -> None:
     assert called(written(tmp_path, talk()), "-o", tmp_path / "out.json", "--window", "6k")[0] == 0
-    assert (tmp_path / ".compact/archive/talk/state-001.json").is_file()
+    (folder,) = sessions_in(tmp_path / ".compact/archive")
+    assert (folder / "state-001.json").is_file()
 
 
 def test_a_second_time_the_same_step_is_applied_again(called: Any, tmp_path: Path) -> None:
@@ -138,7 +146,116 @@ def test_a_second_time_the_same_step_is_applied_again(called: Any, tmp_path: Pat
     assert code == 0
     assert "Step 1 in the archive is about this session: it was applied again" in printed
     assert first.read_bytes() == second.read_bytes()
-    assert not (tmp_path / ".compact/archive/talk/state-002.json").exists()
+    (folder,) = sessions_in(tmp_path / ".compact/archive")
+    assert not (folder / "state-002.json").exists()
+
+
+@pytest.mark.parametrize("own_id", [None, "s1"])
+def test_two_files_never_share_a_session(called: Any, tmp_path: Path, own_id: str | None) -> None:
+    """Not even if they have the same name, and name the same session: each is restored as it was."""
+    root = tmp_path / "archive"
+    talks = {place: [*talk(30 + n), {"role": "user", "content": place}] for n, place in enumerate("abc")}
+    reports = {}
+    for place, messages in talks.items():
+        (tmp_path / place).mkdir()
+        file = written(tmp_path / place, {"id": own_id, "messages": messages})
+        out = tmp_path / f"{place}.json"
+        reports[place] = json.loads(called(file, "-o", out, "--window", "6k", "--root", root, "--json")[1])
+        assert json.loads(out.read_text())[-1] == messages[-1]
+    assert len(sessions_in(root)) == len({report["session"] for report in reports.values()}) == 3
+    assert {report["id"] for report in reports.values()} == {own_id or "talk"}
+    for place, report in reports.items():
+        assert report["step"] == 1
+        lines = (root / report["session"] / "transcript-pre-compact-001.jsonl").read_text().splitlines()
+        assert [json.loads(line) for line in lines] == talks[place]
+
+
+def test_a_file_that_grew_continues_its_session(called: Any, tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    for turns, name in ((30, "1.json"), (60, "2.json")):
+        file = written(tmp_path, talk(turns))
+        report = json.loads(
+            called(file, "-o", tmp_path / name, "--window", "6k", "--root", root, "--json")[1]
+        )
+    assert (len(sessions_in(root)), report["step"]) == (1, 2)
+
+
+def test_what_comes_through_a_pipe_is_named_by_its_content(
+    called: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "archive"
+    names: list[str] = []
+    for turns in (30, 40, 30):
+        reading, writing = os.pipe()
+        os.write(writing, json.dumps(talk(turns)).encode())
+        os.close(writing)
+        out = tmp_path / f"{len(names)}.json"
+        printed = called(f"/dev/fd/{reading}", "-o", out, "--window", "6k", "--root", root, "--json")[1]
+        os.close(reading)
+        names.append(json.loads(printed)["session"].rpartition("-")[2])
+    assert names[0] == names[2] != names[1]
+
+
+def unwritable(folder: Path) -> dict[str, Path]:
+    (folder / "plain").write_text("")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "nowhere").symlink_to(folder / "missing.json")
+    return {
+        "a folder": folder,
+        "no folder": folder / "none" / "out.json",
+        "a file in place of its folder": folder / "plain" / "out.json",
+        "a name that is too long": folder / f"{'n' * 300}.json",
+        "a link to itself": folder / "loop",
+        "a link to nothing": folder / "nowhere",
+        "a device": Path("/dev/full"),
+    }
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a folder",
+        "no folder",
+        "a file in place of its folder",
+        "a name that is too long",
+        "a link to itself",
+        "a device",
+    ],
+)
+def test_an_output_that_cannot_be_written_leaves_no_step(
+    called: Any, tmp_path: Path, what: str, force: list[str]
+) -> None:
+    file, out = written(tmp_path, talk()), unwritable(tmp_path)[what]
+    code, printed, err = called(file, "-o", out, "--window", "6k", *force)
+    assert (code, printed, err.count("\n")) == (2, "", 1)
+    assert str(out) in err
+    assert not (tmp_path / ".compact").exists()
+
+
+def test_a_link_to_nothing_is_not_written_through(called: Any, tmp_path: Path) -> None:
+    file, out = written(tmp_path, talk()), unwritable(tmp_path)["a link to nothing"]
+    assert called(file, "-o", out, "--window", "6k")[0] == 2
+    assert not (tmp_path / ".compact").exists()
+    assert called(file, "-o", out, "--window", "6k", "--force")[0] == 0
+    assert not out.is_symlink()
+
+
+def test_a_disk_without_room_is_found_before_the_pass(
+    called: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, offset: int, length: int) -> None:
+        assert length == file.stat().st_size
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = written(tmp_path, talk())
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    code, _, err = called(file, "-o", tmp_path / "out.json", "--window", "6k")
+    assert (code, err) == (
+        2,
+        f"compact: cannot write {tmp_path / 'out.json'}: No space left on device, in {tmp_path}\n",
+    )
+    assert files_in(tmp_path) == ["talk.json"]
 
 
 def test_without_an_output_nothing_is_written_at_all(called: Any, tmp_path: Path) -> None:
@@ -276,7 +393,8 @@ def test_settings_come_from_a_file_a_preset_or_the_options(called: Any, tmp_path
 def test_one_of_several_sessions_is_named(called: Any) -> None:
     ids = [session.id for session in read_sessions(SESSIONS)]
     report = json.loads(called(SESSIONS, "--session", ids[3], "--json")[1])
-    assert report["session"] == ids[3]
+    assert report["id"] == ids[3]
+    assert report["session"].startswith(f"{ids[3]}-")
     code, out, err = called(SESSIONS)
     assert (code, out) == (2, "")
     assert err.startswith(

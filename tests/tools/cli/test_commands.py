@@ -123,10 +123,10 @@ def test_count_shows_what_a_transcript_contains_without_obeying_it(called: Any, 
     assert json.loads(called("count", file, "--json")[1])["sessions"][0]["session"] == nasty
 
 
-def test_count_of_an_empty_session(called: Any, tmp_path: Path) -> None:
-    code, out, _ = called("count", written(tmp_path, []))
-    assert code == 0
-    assert "0 messages" in out
+def test_count_of_a_file_without_messages_is_an_error(called: Any, tmp_path: Path) -> None:
+    code, out, err = called("count", written(tmp_path, []))
+    assert (code, out) == (2, "")
+    assert "there is no message in it: it is an empty list" in err
 
 
 def test_many_tools_are_summed_up(called: Any, tmp_path: Path) -> None:
@@ -183,7 +183,8 @@ def test_lines_left_out_are_reported_on_stderr(called: Any, tmp_path: Path) -> N
     assert err.startswith(
         "compact: session edge_cases: 7 lines left out: line 10: its message has no content; "
     )
-    assert err.endswith("and 2 more\n")
+    assert err.splitlines()[0].endswith("and 2 more")
+    assert err.splitlines()[1:] == ["compact: session edge_cases: not part of the conversation: 1 summary"]
 
     file = tmp_path / "cut.jsonl"
     file.write_text("\n".join(json.dumps(message) for message in LEGAL)[:-20])
@@ -204,8 +205,8 @@ def test_lines_left_out_are_reported_on_stderr(called: Any, tmp_path: Path) -> N
         (b'[{"role": "user"', "line 1: its JSON is cut off"),
         (b"42", "line 1: it is a single int"),
         (gzip.compress(b"[]" * 1000, mtime=0)[:20], "its gzip data is broken"),
-        (b'[{"role": 5}]', "session bad: messages[0] is not a message of any known dialect"),
-        (b"[5]", "session bad: messages[0] is not a message"),
+        (b'[{"role": 5}]', "line 1: messages[0] is not a message: it has the keys role"),
+        (b"[5]", "line 1: messages[0] is not a message: it is a single int"),
     ],
 )
 def test_bad_input_is_one_line_on_stderr_and_exit_code_2(
@@ -351,3 +352,45 @@ def test_an_unexpected_error_is_one_line_too(called: Any, monkeypatch: pytest.Mo
     assert code == 2
     assert err.startswith("compact: unexpected TypeError: ")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("depth", [400, 900, 5_000, 200_000])
+@pytest.mark.parametrize(
+    "command", [["check"], ["count"], ["apply", "--manual"], ["replay"], ["harness", "--budget", "8k"]]
+)
+def test_deep_input_is_worked_on_or_refused_in_one_line(
+    called: Any, tmp_path: Path, command: list[str], depth: int
+) -> None:
+    nested = '{"a":' * depth + '"x"' + "}" * depth
+    call = f'{{"id": "c", "type": "function", "function": {{"name": "f", "arguments": {nested}}}}}'
+    file = tmp_path / "deep.json"
+    file.write_text(
+        '[{"role": "user", "content": "hi"}, '
+        f'{{"role": "assistant", "content": null, "tool_calls": [{call}]}}, '
+        f'{{"role": "tool", "tool_call_id": "c", "content": [{{"type": "data", "value": {nested}}}]}}, '
+        '{"role": "assistant", "content": "done"}]'
+    )
+    code, _, err = called(command[0], file, *command[1:])
+    assert code == 0 or (code, err.count("\n"), "nested too deeply" in err) == (2, 1, True)
+    assert code == 2 or depth < 5_000
+
+
+def test_a_session_without_messages_among_others_is_not_called_legal(called: Any, tmp_path: Path) -> None:
+    file = tmp_path / "two.jsonl"
+    file.write_text(
+        json.dumps({"id": "a", "messages": LEGAL}) + "\n" + json.dumps({"id": "b", "messages": []})
+    )
+    code, out, _ = called("check", file)
+    assert code == 1
+    assert "Session b: 0 messages, nothing to check" in out
+    report = json.loads(called("check", file, "--json")[1])
+    assert [session["legal"] for session in report["sessions"]] == [True, False]
+    assert report["legal"] is False
+
+
+def test_what_was_left_out_and_skipped_is_in_the_json(called: Any) -> None:
+    (session,) = json.loads(called("check", EDGE_CASES, "--json")[1])["sessions"]
+    assert session["left_out"] == {"summary": 1}
+    assert session["skipped"][0] == {"line": 10, "reason": "its message has no content"}
+    report = json.loads(called("apply", EDGE_CASES, "--json")[1])
+    assert (report["left_out"], report["skipped"]) == (session["left_out"], session["skipped"])

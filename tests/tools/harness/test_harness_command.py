@@ -56,6 +56,23 @@ def test_all_passed_is_0_and_one_failed_is_1(called: Called, tmp_path: Path) -> 
     assert called(tmp_path / "talk.json", "--pii-allow", "system,task")[0] == 0
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_verdict_says_what_was_dropped(called: Called, tmp_path: Path, count: int) -> None:
+    talk = [system(), *(message("word " * 9) for _ in range(200)), output("x " * 900), output("y")]
+    for n in range(count):
+        written(tmp_path, talk, f"{n}.json")
+    code, out, _ = called(tmp_path, "--budget", "200", "--report", tmp_path / "out.md")
+    dropped = f"{186 * count} of {203 * count} artifacts dropped ({185 * count} message, {count} tool_output)"
+    verdict = "Session 0: passed, 193 of 200 tokens, " if count == 1 else "2 of 2 sessions passed, "
+    assert code == 0
+    assert " ".join(out.split()).startswith(verdict + dropped)
+    assert dropped.partition(" (")[0] in (tmp_path / "out.md").read_text()
+    for file in tmp_path.glob("*.json"):
+        file.write_text(json.dumps([message("hi")]))
+    (tmp_path / "out.md").unlink()
+    assert ", nothing dropped" in called(tmp_path)[1]
+
+
 def test_the_json_of_one_session_is_the_report_and_of_several_a_list(called: Called, tmp_path: Path) -> None:
     _, out, _ = called(written(tmp_path, TALK), "--json", "--budget", "1k")
     assert list(json.loads(out)) == ["passed", "tokens", "budget", "checks", "kept", "dropped", "masked"]
@@ -162,8 +179,8 @@ BAD: dict[str, tuple[bytes, str]] = {
         b'{"kind": 5}',
         ", line 1: it is not an artifact: its 'kind' is int, not text",
     ),
-    "no artifacts": (b"[]", ": it has no artifacts"),
-    "no artifacts under the key": (b'{"artifacts": []}', ": it has no artifacts"),
+    "no artifacts": (b"[]", ": there is no message in it"),
+    "no artifacts under the key": (b'{"artifacts": []}', ": there is no message in it"),
     "cut off in a string": (
         b'{"kind": "message", "content": "hi"}\n{"kind": "mess',
         ", line 2: its JSON is cut off: Unterminated string starting at column 10",

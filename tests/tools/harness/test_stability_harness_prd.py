@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -165,6 +166,11 @@ def test_fr7_reporting_has_exactly_the_documented_keys() -> None:
             "there is no truncation heuristic 'best'. Known: conversation_first, newest_first",
         ),
         ({"checks": ["taste"]}, "there is no check 'taste'. Known: budget, order, pii"),
+        ({"checks": 5}, "checks must be a list of names, got 5"),
+        ({"pii_allow": {"system": True}}, "pii_allow must be a list of names"),
+        ({"pii_allow": ["sytem"]}, "got 'sytem'; did you mean system?"),
+        ({"pii_allow": "task, System"}, "its 'kind' is 'System'; write kind 'system'"),
+        ({"pii_allow": [5]}, "its 'kind' is int, not text"),
     ],
 )
 def test_nfr1_configurability_refuses_what_makes_no_sense(settings: dict[str, Any], words: str) -> None:
@@ -263,10 +269,67 @@ def test_key_scenario(name: str) -> None:
     assert all(held.values()), held
 
 
-def test_scenario_3_with_conversation_first_no_output_takes_the_room_of_a_message() -> None:
-    talk = [message("word " * 20, id=f"m{n}") for n in range(6)]
-    given = [*talk[:4], output("x " * 60, id="log"), *talk[4:]]
-    newest = stabilize(given, HarnessConfig(budget=170))
-    kind = stabilize(given, HarnessConfig(budget=170, heuristic="conversation_first"))
+def crowded_out(report: Any, given: list[Any]) -> list[str]:
+    """The dropped messages that would fit if every output of the same or a lower priority were dropped."""
+    by_id = {one["id"]: one for one in given}
+
+    def is_talk(name: str) -> bool:
+        return bool(by_id[name]["kind"] == "message")
+
+    found = []
+    for line in report["dropped"]:
+        priority = by_id[line["id"]].get("priority", 0)
+        firm = sum(
+            kept["tokens"]
+            for kept in report["kept"]
+            if is_talk(kept["id"])
+            or by_id[kept["id"]]["kind"] in ("system", "task")
+            or by_id[kept["id"]].get("priority", 0) > priority
+        )
+        if is_talk(line["id"]) and firm + line["tokens"] + 3 <= report["budget"]:
+            found.append(line["id"])
+    return found
+
+
+def session_with_outputs(seed: int, share: float, prioritised: bool) -> list[Any]:
+    """A session with outputs of about this share of 2,000 tokens, at random places."""
+    source = random.Random(seed)
+    given: list[Any] = [
+        message("word " * source.randint(1, 120), id=f"talk-{n}", role=source.choice(["user", "assistant"]))
+        for n in range(source.choice([0, 1, 2, 5, 20, 60]))
+    ]
+    for n in range(source.choice([1, 1, 2, 8])):
+        kind = source.choice(["tool_output", "tool_output", "tool_call", "note"])
+        one = {"kind": kind, "content": "x " * max(1, int(2_000 * share)), "id": f"log-{n}"}
+        given.insert(source.randint(0, len(given)), one)
+    if prioritised:
+        given = [{**one, "priority": source.choice([-3, 0, 0, 1, 2.5])} for one in given]
+    return [system(id="s"), task(id="t"), *given]
+
+
+@pytest.mark.parametrize("prioritised", [False, True])
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.5, 3.0])
+def test_scenario_3_no_message_makes_room_for_an_output(share: float, prioritised: bool) -> None:
+    """Whatever the output's size, place and number: only a higher priority lets it take the room of a message."""
+    for seed in range(12):
+        given = session_with_outputs(seed, share, prioritised)
+        done = stabilize(given, HarnessConfig(budget=2_000))
+        assert crowded_out(done.report, given) == [], (seed, share)
+        assert named(done.report, "budget")["passed"] == (done.report["tokens"] <= 2_000)
+
+
+def test_scenario_3_the_sweep_would_find_messages_that_were_crowded_out() -> None:
+    """The newest-first order gives a long output the room of messages, and is there for whoever asks for it."""
+    talk = [message("word " * 60, id=f"m{n}") for n in range(20)]
+    given = [*talk[:18], output("x " * 1_500, id="log"), *talk[18:]]
+    newest = stabilize(given, HarnessConfig(budget=2_000, heuristic="newest_first"))
     assert "log" in {line["id"] for line in newest.report["kept"]}
-    assert [line["id"] for line in kind.report["dropped"]] == ["log"]
+    assert len(crowded_out(newest.report, given)) > 5
+    assert [line["id"] for line in stabilize(given, HarnessConfig(budget=2_000)).report["dropped"]] == ["log"]
+
+
+def test_scenario_3_a_tools_words_in_a_message_are_an_output() -> None:
+    talk = [message("word " * 60, id=f"m{n}") for n in range(20)]
+    loud = message("x " * 1_500, id="log", role="tool")
+    done = stabilize([*talk[:10], loud, *talk[10:]], HarnessConfig(budget=2_000))
+    assert [line["id"] for line in done.report["dropped"]] == ["log"]

@@ -105,8 +105,10 @@ def test_a_pass_that_fails_ends_the_run_and_is_said() -> None:
     talk = [{"role": "system", "content": "word " * 9_000}, user("hi"), says("hello")]
     run = played(talk).runs[0]
     assert run.error is not None
-    assert run.error.startswith(f"call 0: {InsufficientBudget.__name__}: ")
+    assert run.error.startswith(f"call 1: {InsufficientBudget.__name__}: ")
     assert not run.passed
+    assert run.stopped_at == 0
+    assert run.cost is None, "nothing was sent"
 
 
 def test_a_list_that_is_no_session_is_an_error_not_a_crash() -> None:

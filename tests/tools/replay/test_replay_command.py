@@ -180,12 +180,15 @@ def test_a_session_that_cannot_be_made_to_fit_is_exit_1(called: Called, tmp_path
         (["talks.jsonl", "--workers", "0"], "--workers"),
         (["broken.jsonl"], "cannot read broken.jsonl, line 2: it is not JSON"),
         (["empty"], "empty has no transcripts"),
-        (["strange.json"], "cannot read strange.json: session strange: messages[1] is not a"),
+        (
+            ["strange.json"],
+            "cannot read strange.json, line 1: messages[1] is not a message: it has the keys a",
+        ),
     ],
 )
 def test_bad_input_and_usage_are_exit_2(called: Called, talks: Path, options: list[str], words: str) -> None:
     Path("broken.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}\nnonsense\n')
-    Path("strange.json").write_text('{"messages": [{"role": "user", "content": [{"text": "hi"}]}, {"a": 1}]}')
+    Path("strange.json").write_text('{"messages": [{"role": "user", "content": "hi"}, {"a": 1}]}')
     Path("empty").mkdir()
     code, out, err = called("replay", *options)
     assert (code, out) == (2, "")

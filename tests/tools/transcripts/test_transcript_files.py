@@ -114,8 +114,12 @@ def test_blank_lines_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> 
     assert only(written(tmp_path, text)).messages == [HELLO, REPLY]
 
 
-def test_an_empty_list_is_an_empty_session(tmp_path: Path) -> None:
-    assert only(written(tmp_path, "[]")).messages == []
+@pytest.mark.parametrize("content", ["[]", '{"messages": []}', '{"messages": []}\n[]\n', '{"artifacts": []}'])
+def test_a_file_without_any_message_is_an_error(tmp_path: Path, content: str) -> None:
+    for lenient in (False, True):
+        assert "there is no message in it: it is " in str(
+            refused(written(tmp_path, content), lenient=lenient)
+        )
 
 
 @pytest.mark.parametrize(
@@ -134,8 +138,8 @@ def test_an_empty_list_is_an_empty_session(tmp_path: Path) -> None:
         (b"42", ", line 1: it is a single int, neither a message nor a session"),
         (b'"text"', ", line 1: it is a single str, neither a message nor a session"),
         (b"null", ", line 1: it is a single NoneType, neither a message nor a session"),
-        (b'{"a": 1, "b": 2}', ", line 1: it is neither a message nor a session (keys: a, b)"),
-        (b'{"messages": 5}', ", line 1: it is neither a message nor a session (keys: messages)"),
+        (b'{"a": 1, "b": 2}', ", line 1: it is neither a message nor a session: it has the keys a, b"),
+        (b'{"messages": 5}', ", line 1: it is neither a message nor a session: it has the keys messages"),
         (b"# Notes\n\nhello", ", line 1: it is not JSON: Expecting value at column 1"),
         (b'{\n  "messages": [\n    {"role": "us', ", line 3: its JSON is cut off: Unterminated string"),
         (
@@ -272,11 +276,72 @@ JSON_VALUES = st.recursive(
                     "tool_call_ids",
                     "parentId",
                     "timestamp",
+                    "payload",
+                    "instructions",
+                    "session",
+                    "items",
+                    "record_type",
+                    "replacement_history",
+                    "num_turns",
+                    "parts",
+                    "contents",
+                    "functionCall",
+                    "functionResponse",
+                    "inlineData",
+                    "projectHash",
+                    "messageId",
+                    "$set",
+                    "$rewindTo",
+                    "toolCalls",
+                    "thoughts",
+                    "result",
+                    "clientHistory",
+                    "info",
+                    "state",
+                    "attachments",
+                    "lc",
+                    "kwargs",
+                    "data",
+                    "additional_kwargs",
+                    "mapping",
+                    "current_node",
+                    "children",
+                    "parent",
+                    "author",
+                    "content_type",
+                    "ts",
+                    "modelInfo",
                 ]
             )
             | st.text(max_size=4),
             inner
-            | st.sampled_from(["user", "assistant", "system", "session", "message", "tool", "toolResult"]),
+            | st.sampled_from(
+                [
+                    "user",
+                    "assistant",
+                    "system",
+                    "session",
+                    "message",
+                    "tool",
+                    "toolResult",
+                    "response_item",
+                    "event_msg",
+                    "compacted",
+                    "thread_rolled_back",
+                    "model",
+                    "gemini",
+                    "human",
+                    "ai",
+                    "remove",
+                    "constructor",
+                    "text",
+                    "thoughts",
+                    "say",
+                    "ses_1",
+                    "msg_1",
+                    "reasoning",
+                ]
+            ),
             max_size=6,
         )
     ),

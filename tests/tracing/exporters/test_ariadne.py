@@ -6,6 +6,7 @@ import json
 import socket
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,19 @@ def test_no_proxy_is_used(ariadne: Ariadne, monkeypatch: pytest.MonkeyPatch) -> 
     assert AriadneExporter(ariadne.url).export(told(1)) == Sent(1)
 
 
-def test_a_server_that_never_answers_is_given_up_after_the_timeout() -> None:
+def test_a_server_that_never_answers_is_given_up_after_the_timeout(ariadne: Ariadne) -> None:
+    """With the default timeout, as configured and as made by hand: an answer after three seconds comes too late."""
+    ariadne.mood, ariadne.delay_s = "slow", 3.0
+    configured = open_exporter("ariadne", CompactConfig(tracing={"ariadne_url": ariadne.url}).tracing)
+    assert configured is not None
+    with ThreadPoolExecutor(2) as pool:
+        tries = [pool.submit(each.export, told(1)) for each in (AriadneExporter(ariadne.url), configured)]
+        problems = [each.exception() for each in tries]
+    assert [type(problem) for problem in problems] == [Unavailable, Unavailable]
+    assert all("timed out" in str(problem) for problem in problems)
+
+
+def test_a_timeout_of_ones_own_is_kept() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         exporter = AriadneExporter(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
         with pytest.raises(Unavailable, match="timed out"):

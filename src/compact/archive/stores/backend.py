@@ -1,58 +1,59 @@
-"""A store on a host's own filesystem: any object with `write_file(path, content)`.
+"""A store on a host's own filesystem.
 
-Records lie in memory. Files that an agent may read are also written to the host's filesystem, under the path that the agent
-is told. They count as stored only after the host has taken them: an error of the host is an ArchiveError, and the text
-stays in the context.
+Records lie in memory. What an agent may read is also written to the host's filesystem, under the path that the agent is
+told, before the step or the output counts as stored. An error of the host is an ArchiveError, and the text stays in the
+context. Several sessions, agents and processes may share a filesystem: a name says what is in the file, so that none of them
+writes over another's.
 
     /tool_outputs/{tool}_{call}_{sha12}.txt
-    /conversation_history/step-001.md               the conversation before a step, as a page
-    /conversation_history/step-001_{sha12}.jsonl    the same, one message a line; never overwritten, as its name is its hash
+    /conversation_history/{session}_step-001_{sha12}.md       the conversation before a step, as a page
+    /conversation_history/{session}_step-001_{sha12}.jsonl    the same, one message a line
+    /.compact/{session}/summary-001_{sha12}.json              only where the host can read: the step's summary,
+    /.compact/{session}/session.json                          whose folder it is,
+    /.compact/{session}/state-001.json                        and the session's state, which makes the step
 
-The paths carry no session, so one backend holds the conversations of only one session.
+Where the host can read, a new process continues with the state that the last one left, and a step number belongs to whoever
+wrote its state first. Events and attempts are never on the host's filesystem.
 """
 
 from __future__ import annotations
 
-import inspect
+import re
 import threading
-from collections.abc import Mapping
-from typing import Any, Protocol
 
 from compact.archive import keys
-from compact.archive.records import Record, read_state
+from compact.archive.records import Record, Step, digest, read_state, session_id_in, trust_stored
+from compact.archive.stores.host_files import Backend, HostFiles, says_missing
 from compact.archive.stores.memory import MemoryStore
-from compact.archive.stores.port import Created
-from compact.errors import ArchiveError, ConfigError
+from compact.archive.stores.port import Blob, Created
 
+__all__ = ["Backend", "BackendStore"]
 
-class Backend(Protocol):
-    """A host's filesystem. It reports a failed write by raising, or by an answer that is False or carries an error."""
-
-    def write_file(self, path: str, content: str) -> Any:
-        """Store a text under an absolute path, replacing what is there."""
+_RECORDS = "/.compact"
+_PAGE = re.compile(
+    r"(?P<folder>.+)_step-(?P<step>\d{3,})_(?P<sha12>[0-9a-f]{12})\.(?P<ending>md|jsonl)", re.ASCII
+)
 
 
 class BackendStore(MemoryStore):
     """Records in a dict; every file that an agent may read is in the host's filesystem as well.
 
     Raises:
-        ConfigError: the backend has no `write_file`, or an async one.
+        ConfigError: the backend has no `write_file`.
     """
 
     adapter = "backend"
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, timeout_s: float = 60.0) -> None:
         super().__init__()
-        if not callable(getattr(backend, "write_file", None)) or inspect.iscoroutinefunction(
-            backend.write_file
-        ):
-            raise ConfigError(
-                f"a filesystem backend needs a plain function write_file(path, content); {type(backend).__name__} has none",
-                path="archive",
-            )
-        self._backend = backend
-        self._writing = threading.Lock()
-        self._owner: str | None = None
+        self._host = HostFiles(backend, timeout_s)
+        self._writing = threading.RLock()
+        self._newest: dict[str, int] = {}
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a new process finds nothing of this one, because the host's filesystem cannot be read."""
+        return not self._host.can_read
 
     def create(self, key: str, record: Record) -> Created:
         """See `Store.create`. A step is created only after the host has taken its conversation.
@@ -62,44 +63,154 @@ class BackendStore(MemoryStore):
         """
         folder, _, name = key.partition("/")
         with self._writing:
-            if self.read(key) is None:
-                if _is_readable(name):
-                    self._write(f"/{name}", record.data)
-                elif (keys.step_of(name) or ("", 0))[0] == "state":
-                    self._write_conversation(folder, record)
+            # The session's own record is the same in every process, so nothing has to be asked for it.
+            known = super().read(key) if name == keys.SESSION else self.read(key)
+            if known is not None:
+                return "same" if digest(known) == record.sha256 else "taken"
+            if _is_readable(name):
+                if not self._is_free(f"/{name}", record):
+                    return "taken"
+                self._host.write(f"/{name}", record.data)
+            elif (keys.step_of(name) or ("", 0))[0] == "state":
+                self._write_step(folder, record)
             return super().create(key, record)
+
+    def read(self, key: str) -> bytes | None:
+        """See `Store.read`. What an earlier process wrote is read back from the host."""
+        folder, _, name = key.partition("/")
+        page = _PAGE.fullmatch(name.removeprefix(f"{keys.HISTORY}/"))
+        if page and page["folder"] == folder:
+            names = keys.file_names(int(page["step"]))
+            key = f"{folder}/{names['history' if page['ending'] == 'md' else 'transcript']}"
+        found = super().read(key)
+        return self._read_back(key) if found is None and self._host.can_read else found
+
+    def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
+        """See `Store.blobs`. Lists the records of steps that an earlier process made, too."""
+        found = {blob.key: blob for blob in super().blobs(folder, prefix)}
+        for step in range(1, self._newest_step(folder) + 1 if self._host.can_read else 1):
+            for name in (keys.state_name(step), *keys.file_names(step).values()):
+                key = f"{folder}/{name}"
+                if key not in found and name.startswith(prefix):
+                    # Only pages are shown with their size, so only they are read for it.
+                    size = len(self.read(key) or b"") if prefix == f"{keys.HISTORY}/" else 0
+                    found[key] = Blob(key, size, self._clock())
+        return [found[key] for key in sorted(found)]
 
     def address(self, key: str) -> str:
         """Return the path in the host's filesystem; for records that are not there, a name for people."""
-        name = key.partition("/")[2]
-        return f"/{name}" if _is_readable(name) else super().address(key)
+        folder, _, name = key.partition("/")
+        path = self._path_of(folder, name)
+        return super().address(key) if path is None else path
 
-    def _write_conversation(self, folder: str, state: Record) -> None:
-        """Write the step's conversation while it can still be refused. Once the state is created, the step is made."""
-        if self._owner not in (None, folder):
-            raise ArchiveError(
-                f"the conversations of {self._owner} are in this backend; those of {folder} would replace them",
-                hint="Give every session its own backend",
-                key=folder,
-                reason="taken",
-            )
+    def page_path(self, folder: str, step: int, transcript_sha256: str) -> str:
+        """See `SharedPages.page_path`."""
+        return f"/{keys.HISTORY}/{folder}_step-{step:03d}_{transcript_sha256[:12]}.md"
+
+    def close(self) -> None:
+        """Stop the event loop of an async backend."""
+        self._host.close()
+
+    # --- writing
+
+    def _is_free(self, path: str, record: Record) -> bool:
+        """Whether nothing else lies under a path. The name carries a hash, but a host may have put anything there."""
+        there = self._host.read(path) if self._host.can_read else None
+        return there is None or digest(there) == record.sha256 or says_missing(there)
+
+    def _write_step(self, folder: str, state: Record) -> None:
+        """Write a step's files while they can still be refused. The state comes last: with it, the step is made."""
         step = read_state(state.data)
-        transcript, page = step.files["transcript"], step.files["history"]
-        exact = f"{page.name.removesuffix('.md')}_{transcript.sha256[:12]}.jsonl"
-        for kind, name in (("transcript", exact), ("history", page.name)):
-            self._write(f"/{name}", self.read(f"{folder}/{keys.staged_name(step.attempt, kind)}") or b"")
-        self._owner = folder
+        page = self.page_path(folder, step.step, step.files["transcript"].sha256)
+        self._host.write(page.removesuffix(".md") + ".jsonl", self._staged(folder, step, "transcript"))
+        self._host.write(page, self._staged(folder, step, "history"))
+        if self._host.can_read:
+            self._host.write(
+                _record_path(folder, keys.SESSION), super().read(f"{folder}/{keys.SESSION}") or b""
+            )
+            self._host.write(_summary_path(folder, step), self._staged(folder, step, "summary"))
+            self._host.write(_record_path(folder, keys.state_name(step.step)), state.data)
+            self._newest[folder] = max(step.step, self._newest.get(folder, 0))
 
-    def _write(self, path: str, data: bytes) -> None:
-        try:
-            answer = self._backend.write_file(path, data.decode("utf-8", "replace"))
-        except Exception as problem:
-            raise _refusal(path, type(problem).__name__) from problem
-        if inspect.iscoroutine(answer):
-            answer.close()
-            raise _refusal(path, "its write_file is async, and a plain function is needed")
-        if answer is False or _says_error(answer):
-            raise _refusal(path, "its answer is an error")
+    def _staged(self, folder: str, step: Step, kind: str) -> bytes:
+        return super().read(f"{folder}/{keys.staged_name(step.attempt, kind)}") or b""
+
+    # --- reading back
+
+    def _read_back(self, key: str) -> bytes | None:
+        """Read a record that an earlier process wrote, and keep it. None if it is not there, or not as it was written."""
+        folder, _, name = key.partition("/")
+        if keys.is_hidden(name):
+            return None
+        path = self._path_of(folder, name)
+        data = None if path is None else self._host.read(path)
+        if data is None or says_missing(data):
+            return None
+        if (keys.step_of(name) or ("", 0))[0] == "state":
+            if not _is_state(data):
+                self._host.can_read = (
+                    False  # what it returns is not what was written, so nothing can be read back
+                )
+                return None
+        elif not self._is_as_written(folder, name, data):
+            return None
+        super().create(key, trust_stored(data))
+        return data
+
+    def _is_as_written(self, folder: str, name: str, data: bytes) -> bool:
+        if name == keys.SESSION:
+            return session_id_in(data) is not None
+        known = keys.content_hash(name)
+        if known is not None:
+            return digest(data).startswith(known)
+        step = self._step_of(folder, name)
+        kinds = {} if step is None else {ref.name: ref.sha256 for ref in step.files.values()}
+        return kinds.get(name) == digest(data)
+
+    def _path_of(self, folder: str, name: str) -> str | None:
+        """The path of a record in the host's filesystem; None if it is not kept there."""
+        kind, _ = keys.step_of(name) or ("", 0)
+        if kind == "state" or name == keys.SESSION:
+            return _record_path(folder, name) if self._host.can_read else None
+        if not kind and keys.history_step(name) is None:
+            return f"/{name}" if _is_readable(name) else None
+        step = self._step_of(folder, name)
+        if step is None:
+            return None
+        if kind == "summary":
+            return _summary_path(folder, step) if self._host.can_read else None
+        page = self.page_path(folder, step.step, step.files["transcript"].sha256)
+        return page.removesuffix(".md") + ".jsonl" if kind else page
+
+    def _step_of(self, folder: str, name: str) -> Step | None:
+        """The step that a file belongs to."""
+        number = keys.history_step(name) or (keys.step_of(name) or ("", 0))[1]
+        data = self.read(f"{folder}/{keys.state_name(number)}")
+        return None if data is None else read_state(data)
+
+    def _newest_step(self, folder: str) -> int:
+        """The newest step in the host's filesystem. Steps have no gaps, so a few looks are enough."""
+        with self._writing:
+            known, stride = self._newest.get(folder, 0), 1
+            while self._has_step(folder, known + stride):
+                known, stride = known + stride, stride * 2
+            while stride > 1:
+                stride //= 2
+                if self._has_step(folder, known + stride):
+                    known += stride
+            self._newest[folder] = known
+            return known
+
+    def _has_step(self, folder: str, step: int) -> bool:
+        return self.read(f"{folder}/{keys.state_name(step)}") is not None
+
+
+def _record_path(folder: str, name: str) -> str:
+    return f"{_RECORDS}/{folder}/{name}"
+
+
+def _summary_path(folder: str, step: Step) -> str:
+    return f"{_RECORDS}/{folder}/summary-{step.step:03d}_{step.files['summary'].sha256[:12]}.json"
 
 
 def _is_readable(name: str) -> bool:
@@ -107,18 +218,9 @@ def _is_readable(name: str) -> bool:
     return name.startswith((f"{keys.OUTPUTS}/", f"{keys.HISTORY}/")) and not keys.is_hidden(name)
 
 
-def _says_error(answer: Any) -> bool:
-    # Hosts whose tools answer a model do not raise. They return a text, or an object that carries an error.
-    if isinstance(answer, str):
-        return answer.lower().startswith("error")
-    error = answer.get("error") if isinstance(answer, Mapping) else getattr(answer, "error", None)
-    return bool(error)
-
-
-def _refusal(path: str, why: str) -> ArchiveError:
-    return ArchiveError(
-        f"the host's filesystem did not take {path}: {why}",
-        hint="Nothing left the context; look at the object that was given as archive or filesystem_backend",
-        key=path,
-        reason="backend",
-    )
+def _is_state(data: bytes) -> bool:
+    try:
+        read_state(data)
+    except ValueError:
+        return False
+    return True

@@ -103,6 +103,18 @@ class Spooling(Protocol):
         """Like `Store.blobs`, but only for records that wait on this machine. Needs no network."""
 
 
+@runtime_checkable
+class SharedPages(Protocol):
+    """A store whose pages lie in a filesystem that it shares with others, under names that belong to no one else."""
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a new process finds nothing of what this one stored."""
+
+    def page_path(self, folder: str, step: int, transcript_sha256: str) -> str:
+        """Return the path by which an agent reads the conversation before a step."""
+
+
 class Operation:
     """Requests that share one time limit: "quick" while an agent waits for it, "step" for everything that makes a step.
 

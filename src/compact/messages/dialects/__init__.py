@@ -194,8 +194,8 @@ def _mapping(item: Any, index: int) -> Mapping[str, Any]:
         shape = _shape_of(item)
         raise MessageError(
             f"messages[{index}] is not a message: {problem}{_looks(shape)}",
-            hint="Expected a dict with a 'role', an item with a 'type', or an SDK object with model_dump(). "
-            + (shape.hint if shape else ""),
+            hint="Expected a dict with a 'role', an item with a 'type', an SDK object with model_dump(), or an object with "
+            "'role' and 'content'. " + (shape.hint if shape else ""),
             index=index,
         ) from problem
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compact.messages.dialects.foreign import find_hidden_text
+from compact.messages.dialects.objects import fields_of, with_fields
 from compact.messages.message import Image, Message, Part, Piece, Reasoning, Refusal, Sealed, Text, to_json
 
 _PLAIN_ROLES = ("user", "assistant", "system", "developer")  # a tuple: a role may be of any type
@@ -55,10 +56,10 @@ def begins_with(items: Sequence[Any], prefix: Sequence[Any]) -> bool:
 
 
 def plain(item: Any) -> Mapping[str, Any]:
-    """Return the entry as a mapping: a dict as it is, an SDK object by its `model_dump`.
+    """Return the entry as a mapping: a dict as it is, an SDK object by its `model_dump`, a plain object by its attributes.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is none of these.
     """
     if isinstance(item, Mapping):
         return item
@@ -67,6 +68,9 @@ def plain(item: Any) -> Mapping[str, Any]:
         data = dump_plain(dump)
         if isinstance(data, Mapping):
             return data
+    attributes = fields_of(item)
+    if attributes is not None:
+        return attributes
     raise ValueError(f"got {type(item).__name__}")
 
 
@@ -91,7 +95,7 @@ def rebuild(origin: Any, data: dict[str, Any]) -> Any:
         return data
     validate = getattr(type(origin), "model_validate", None)
     if validate is None:
-        return data
+        return with_fields(origin, data)
     try:
         return validate(data)
     except ValueError:

@@ -38,6 +38,8 @@ _HOST_ECHO_SHARE = 0.95
 _ECHO_RUN = 8
 _ECHO_WORDS = 60
 _LOOP_LINES = 4
+_LOOP_SHARE = 0.3
+"""The share of a text that a repeated line must have. A line of a table, or the same short answer, may occur often."""
 _LOOP_RUN = 6
 _LOOP_WORDS = 50
 _DISTINCT_RUNS = 0.5
@@ -101,7 +103,14 @@ _ERROR_TEXT = re.compile(
     r"insufficient (?:quota|credits)|model .{0,60} (?:not found|is (?:currently )?(?:loading|overloaded))",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(r"[\s*_-]*(?:none|nothing|n/?a|not applicable|empty|-)?[\s.*_-]*", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"[\s*_()-]*(?:(?:there (?:is|are|were|was) )?(?:none|nothing|no (?:known |open |new |other |specific )?\w+|n/?a|empty"
+    r"|not (?:applicable|known|specified|mentioned|stated|given|available))"
+    r"(?: (?:so far|yet|at (?:this|the) (?:time|moment|point)|to (?:report|add|note|mention)|of note|known|specified|mentioned|noted"
+    r"|stated|here|else|identified|recorded|made|given|available))*)?[\s.*_()-]*",
+    re.IGNORECASE,
+)
+"""A line that says that there is nothing to say."""
 _TOOL_CALL = re.compile(
     r"\s*(?:<tool_call\b|<function[=_]|\{\s*\"(?:name|tool|function)\"\s*:[^{}]{0,80},\s*\"(?:arguments|parameters|input)\"\s*:)"
 )
@@ -213,9 +222,13 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
 
 def _loop(body: str) -> str:
     """What a text repeats again and again; empty if it does not."""
-    lines = Counter(" ".join(line.split()) for line in body.splitlines() if _words_in(line) > 2)
+    said = [line for line in body.splitlines() if _PLAIN_WORD.search(line) and not _NOTHING.fullmatch(line)]
+    lines = Counter(" ".join(line.split()) for line in said if _words_in(line) > 2)
     line, times = lines.most_common(1)[0] if lines else ("", 0)
-    if times >= _LOOP_LINES:
+    share = (
+        times * len(_PLAIN_WORD.findall(line)) / max(1, sum(len(_PLAIN_WORD.findall(each)) for each in said))
+    )
+    if times >= _LOOP_LINES and share > _LOOP_SHARE:
         return line
     lower = body.lower()
     repeated = _repeated_run(lower.split(), 1) or _repeated_run(_SIGN_OR_WORD.findall(lower), _WORD_SIGNS)
@@ -311,7 +324,7 @@ def _is_heading(line: str) -> bool:
     """Whether a line only announces what follows. One that names a path, an id or a number says something itself."""
     return (
         _HEADING.fullmatch(line) is not None
-        and _words_in(line) <= _HEADING_WORDS
+        and len(_PLAIN_WORD.findall(line)) <= _HEADING_WORDS
         and not (paths_in(line) or ids_in(line) or numbers_in(line))
     )
 

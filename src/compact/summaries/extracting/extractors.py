@@ -32,6 +32,13 @@ class Fact:
 Extractor = Callable[[Reading], list[Fact]]
 _LAST_REPLIES = 2
 """Only the newest replies can say what comes next; older intentions were carried out or dropped."""
+_REASONS = "because|since|so that|as otherwise|in order to|due to|weil|damit|parce que|afin de|porque|ya que|para que|потому что"
+_REASON_BEHIND = re.compile(
+    rf"(?P<decision>.{{8,}}?),?\s+(?P<reason>(?:{_REASONS})\s.+)", re.IGNORECASE | re.DOTALL
+)
+_REASON_AHEAD = re.compile(
+    rf"(?P<reason>(?:{_REASONS})\s[^,]+),\s+(?P<decision>.+)", re.IGNORECASE | re.DOTALL
+)
 _TODO_KEYS = ("todos", "items", "tasks", "plan")
 _OUTCOME_CHARS = 160
 _LOOKING = re.compile(
@@ -167,7 +174,10 @@ def problems(reading: Reading) -> list[Fact]:
 
 
 def ledger(reading: Reading) -> list[Fact]:
-    """`decision :: rationale :: inputs :: outputs` for every reply of the agent, the most important first."""
+    """`decision :: rationale :: inputs :: outputs` for what the agent decided or did, the most important first.
+
+    Talk without a decision or a call is no entry, and neither is a decision of which the session says nothing else.
+    """
     by_place: dict[int, list[Done]] = {}
     for done in reading.done:
         by_place.setdefault(done.place, []).append(done)
@@ -177,17 +187,54 @@ def ledger(reading: Reading) -> list[Fact]:
     weighed = []
     for place in sorted(by_place.keys() | spoken.keys()):
         calls, words = by_place.get(place, []), spoken.get(place, [])
-        decided = next((text for text in words if DECISION.search(text)), None)
-        decision = decided or (words[-1] if words else f"call {', '.join(call.name for call in calls)}")
-        why = next((text for text in words if RATIONALE.search(text) and text != decision), "")
-        why = why or (words[0] if words and words[0] != decision else "-")
-        inputs = "; ".join(_call(call, 110) for call in calls[:3]) or "-"
-        outputs = "; ".join(_outcome(call, 110) for call in calls[:3]) or "-"
-        parts = (flat(decision, 180), flat(why, 140), flat(inputs, 140), flat(outputs, 140))
+        decided = next((text for text in words if DECISION.search(text) and not QUESTION.search(text)), None)
+        if not calls and decided is None:
+            continue
+        said_last = decided or (words[-1] if words else f"call {', '.join(call.name for call in calls)}")
+        decision, why = _split_reason(said_last)
+        why = why or next((text for text in words if RATIONALE.search(text) and text != said_last), "")
+        why = why or next(
+            (text for text in [*words[:1], *(call.words for call in calls)] if text != said_last), ""
+        )
+        inputs = "; ".join(_call(call, 110) for call in calls[:3]) or _came_before(reading, place)
+        outputs = "; ".join(_outcome(call, 110) for call in calls[:3]) or _came_after(reading, place)
+        parts = [flat(decision, 180), *(flat(part, 140) or "-" for part in (why, inputs, outputs))]
+        if parts[1:] == ["-", "-", "-"]:
+            continue
         text = " :: ".join(part.replace(" :: ", " : ") for part in parts)
         weight = 2 * (decided is not None) + any(map(_failed, calls)) + any(call.writes for call in calls)
         weighed.append((weight, Fact(place, text)))
     return [fact for _, fact in sorted(weighed, key=lambda pair: (-pair[0], -pair[1].place))]
+
+
+def _split_reason(sentence: str) -> tuple[str, str]:
+    """A decision and the reason that the same sentence gives; the reason is empty if it gives none."""
+    if behind := _REASON_BEHIND.fullmatch(sentence):
+        return behind["decision"], behind["reason"]
+    if ahead := _REASON_AHEAD.fullmatch(sentence):
+        return ahead["decision"], ahead["reason"]
+    return sentence, ""
+
+
+def _came_before(reading: Reading, place: int) -> str:
+    """What a decision without a call rests on: the call before it, or else what the user said."""
+    for before in range(place - 1, -1, -1):
+        done = next((done for done in reading.done if done.place == before), None)
+        if done is not None:
+            return _call(done, 110)
+        if reading.messages[before].starts_turn:
+            return reading.messages[before].text
+    return ""
+
+
+def _came_after(reading: Reading, place: int) -> str:
+    """What a decision without a call led to: the next call of its turn, and how that ended."""
+    turn_ends = next(
+        (n for n in range(place + 1, len(reading.messages)) if reading.messages[n].starts_turn),
+        len(reading.messages),
+    )
+    after = next((done for done in reading.done if place < done.place < turn_ends), None)
+    return "" if after is None else f"{_call(after, 80)} -> {_outcome(after, 50)}"
 
 
 EXTRACTORS: dict[str, Extractor] = {

@@ -91,6 +91,8 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         _drop_output()
         return _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except RecursionError:
+        return _complain("the input is nested too deeply to be worked on")
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         what = (

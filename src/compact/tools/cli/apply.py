@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,12 +30,13 @@ from compact.tools.cli.options import (
     parse_tokens,
 )
 from compact.tools.cli.outputs import check_outputs, write_output
-from compact.tools.cli.printing import console, print_json
+from compact.tools.cli.printing import console, count_of, print_json
 from compact.tools.transcripts import RecordedSession
 
 EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
 
 _NAMES_SHOWN = 5
+_HASH_SIGNS = 8
 
 
 def command(
@@ -62,13 +66,15 @@ def command(
 ) -> None:
     """Compact a session of a transcript, and report what went where.
 
-    Without -o this is a dry run: neither a result nor an archive is written. Exit code 1 if the session cannot be made to
-    fit.
+    Without -o this is a dry run: neither a result nor an archive is written. In the archive the session has the name that
+    it has in the file, and a short hash of the file's path: another file never shares it, and the same file, applied again,
+    continues it. Exit code 1 if the session cannot be made to fit.
     """
     if config is not None and preset is not None:
         raise typer.BadParameter("--config and --preset exclude each other: give one of them")
     if output is not None:
-        check_outputs({"-o": [output]}, [each for each in (file, config) if each], force)
+        room = file.stat().st_size if file.is_file() else 0
+        check_outputs({"-o": [output]}, [each for each in (file, config) if each], force, room)
     chosen = _choose(file, session, lenient)
     settings: dict[str, Any] = {}
     if model or chosen.model:
@@ -82,24 +88,40 @@ def command(
     loaded = (
         CompactConfig.load(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
     )
-    done = _compact(loaded, chosen, manual)
+    archived = replace(chosen, id=archive_name(chosen, file))
+    done = _compact(loaded, chosen, archived, manual)
     if output is not None:
         write_output(output, _encode(done.messages, output), force)
     if as_json:
-        print_json({"file": str(file), "output": None if output is None else str(output), **done.to_json()})
+        read = {"id": chosen.id, "skipped": chosen.skipped, "left_out": chosen.left_out}
+        out = None if output is None else str(output)
+        print_json({"file": str(file), "output": out, **read, **done.to_json()})
         return
     print_compaction(console(), done)
     if output is not None:
-        console().print(f"\nWritten to {output}", soft_wrap=True)
+        count = count_of(len(done.messages), "message")
+        console().print(f"\nWritten to {output}: {count}, {done.dialect}", soft_wrap=True)
     elif done.changed:
         console().print("\nThis was a dry run: nothing was written. Add -o OUT to write the result.")
 
 
-def _compact(config: CompactConfig, session: RecordedSession, manual: bool) -> Compaction:
+def archive_name(session: RecordedSession, file: Path) -> str:
+    """Name a session of a file in the archive: its id, and a short hash of where the file is.
+
+    What comes through a pipe has no place; there the hash is of the messages.
+    """
+    source = os.fsencode(file.resolve()) if file.is_file() else b"".join(map(to_line, session.messages))
+    key = hashlib.sha256(source + b"\0" + session.id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{session.id}-{key[:_HASH_SIGNS]}"
+
+
+def _compact(
+    config: CompactConfig, session: RecordedSession, archived: RecordedSession, manual: bool
+) -> Compaction:
     with CompactManager(config) as manager:
         try:
             with errors_named(session):
-                return compact_session(manager, session, manual)
+                return compact_session(manager, archived, manual)
         except (ConfigError, MessageError, MissingExtra):
             raise
         except CompactError as error:

@@ -147,7 +147,7 @@ def compact_session(manager: CompactManager, session: RecordedSession, manual: b
         step=latest.step if latest else None,
         applied_again=latest is not None and outcome is None,
         saved=_saved(manager, saved_before, before.tokens - now.tokens),
-        levels=_shares(levels, after, known, Meter(manager.config.model)),
+        levels=_shares(levels, after, known, manager.meter()),
         moved=[
             Moved(fact.tool_name, fact.file_path, fact.tokens_before, fact.tokens_after)
             for fact in facts

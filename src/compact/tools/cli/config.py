@@ -25,10 +25,11 @@ def show(
         Path | None,
         typer.Argument(metavar="FILE", help="Settings file. Default: compact.yaml in the current directory."),
     ] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="One of the file's agents.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show every setting, its effective value, and where that came from."""
-    config = CompactConfig.load(file)
+    config = CompactConfig.load(file, agent=agent)
     ignored = config.ignored_variables()
     rows = [row._replace(value=_mask(row.value)) for row in config.explain()]
     if as_json:

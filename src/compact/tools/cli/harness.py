@@ -14,11 +14,12 @@ from compact.tools.cli.inputs import report_skipped, transcripts_in
 from compact.tools.cli.options import ForceOption, JsonOption, LenientOption, ReportOption, parse_tokens
 from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
 from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_table
-from compact.tools.harness import HarnessConfig, stabilize, validate_turns
+from compact.tools.harness import HarnessConfig, Stabilized, stabilize, validate_turns
 from compact.tools.harness.config import DEFAULT_BUDGET
+from compact.tools.harness.requests import check_request_dialect
 from compact.tools.harness.scenarios import run_scenarios
 from compact.tools.harness.sources import sources_of
-from compact.tools.harness.writing import WRITERS, SessionReport, as_json
+from compact.tools.harness.writing import WRITERS, SessionReport, as_json, dropped_in_words
 
 EXAMPLE = "Example: compact harness session.jsonl --budget 8k --pii standard --report report.html"
 
@@ -46,8 +47,8 @@ def command(
     ] = "digits",
     pii_allow: Annotated[str, typer.Option(metavar="KINDS", help="Kinds to skip, such as system,task.")] = "",
     heuristic: Annotated[
-        str, typer.Option(metavar="NAME", help="newest_first, conversation_first, or a registered name.")
-    ] = "newest_first",
+        str, typer.Option(metavar="NAME", help="conversation_first, newest_first, or a registered name.")
+    ] = "conversation_first",
     check: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Another registered check. Repeatable.")
     ] = None,
@@ -67,6 +68,13 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="OUT", help="Write the stabilized artifacts.")
     ] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIALECT",
+            help="With -o: write a provider's request instead of artifacts: chat, responses, anthropic or ai_sdk.",
+        ),
+    ] = None,
     scenarios: Annotated[bool, typer.Option("--scenarios", help="Run the four key scenarios.")] = False,
     force: ForceOption = False,
     as_json_: JsonOption = False,
@@ -78,6 +86,10 @@ def command(
     """
     if scenarios and (files or report or output or turns or every_turn):
         raise typer.BadParameter("--scenarios stands alone: it reads no FILE and writes no report")
+    if request is not None:
+        if output is None:
+            raise typer.BadParameter("--request needs -o: it says what is written there")
+        check_request_dialect(request)
     if turns and output:
         raise typer.BadParameter("--turns and -o exclude each other: requests are checked unchanged")
     if turns and every_turn:
@@ -100,14 +112,18 @@ def command(
         model=model,
         every_turn=every_turn,
     )
-    kept: list[Any] = []
+    written: list[Any] = []
     if turns:
         reports = [_check_turns(file, lenient, settings) for file in chosen]
     else:
-        reports = list(_stabilize(chosen, lenient, settings, kept if output else None))
+        reports = []
+        for one, done in _stabilize(chosen, lenient, settings):
+            reports.append(one)
+            if output is not None:
+                written.append(done.to_request(request) if request else {"artifacts": done.artifacts})
     write_reports(report or [], WRITERS, reports, force)
     if output is not None:
-        data = {"artifacts": kept[0]} if len(kept) == 1 else [{"artifacts": each} for each in kept]
+        data = written[0] if len(written) == 1 else written
         write_output(output, (to_json(data) + "\n").encode("utf-8", "replace"), force)
     if as_json_:
         sys.stdout.write(as_json(reports))
@@ -118,14 +134,12 @@ def command(
 
 
 def _stabilize(
-    files: Sequence[Path], lenient: bool, settings: HarnessConfig, kept: list[Any] | None
-) -> Iterator[SessionReport]:
+    files: Sequence[Path], lenient: bool, settings: HarnessConfig
+) -> Iterator[tuple[SessionReport, Stabilized]]:
     for file in files:
         for source in sources_of(file, lenient, report_skipped):
             done = stabilize(source.artifacts, settings)
-            if kept is not None:
-                kept.append(done.artifacts)
-            yield SessionReport(source.file, source.session, done.report)
+            yield SessionReport(source.file, source.session, done.report), done
 
 
 def _check_turns(file: Path, lenient: bool, settings: HarnessConfig) -> SessionReport:
@@ -148,7 +162,8 @@ def _print(reports: Sequence[SessionReport]) -> None:
         return
     out = console()
     failed = [one for one in reports if not one.report.passed]
-    out.print(f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed")
+    passed = f"{len(reports) - len(failed):,} of {count_of(len(reports), 'session')} passed"
+    out.print(f"{passed}, {dropped_in_words(reports)}")
     if failed:
         columns = ("~session:60", ">tokens", ">budget", ">kept", ">dropped", ">masked", "failed")
         rows = [(one.session, *one.numbers, one.failed_checks) for one in failed[:SESSIONS_SHOWN]]
@@ -158,7 +173,8 @@ def _print(reports: Sequence[SessionReport]) -> None:
 def _print_one(one: SessionReport) -> None:
     out, found = console(), one.report
     verdict = "passed" if found.passed else "failed"
-    out.print(f"Session {one_line(one.session, 60)}: {verdict}, {found.tokens:,} of {found.budget:,} tokens")
+    size = f"{found.tokens:,} of {found.budget:,} tokens"
+    out.print(f"Session {one_line(one.session, 60)}: {verdict}, {size}, {dropped_in_words([one])}")
     checks = [
         (check["name"], "passed" if check["passed"] else "FAILED", _details(check["details"]))
         for check in found.checks

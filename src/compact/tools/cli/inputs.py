@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn
 
 from compact.errors import MessageError, TranscriptError
-from compact.tools.cli.printing import count_of, first_lines
+from compact.tools.cli.printing import count_of, first_lines, printable
 from compact.tools.transcripts import RecordedSession, Skipped, fail, read_sessions
 
 PROGRESS_FROM_BYTES = 4_000_000
 SKIPPED_SHOWN = 5
+KINDS_SHOWN = 12
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 
 
@@ -49,6 +50,7 @@ def sessions_of(file: Path, lenient: bool) -> Iterator[RecordedSession]:
         on_progress = None if update is None else lambda read, size: update(completed=read, total=size)
         for session in read_sessions(path, lenient, on_progress):
             report_skipped(session.id, session.skipped)
+            report_left_out(session.id, session.left_out)
             yield session
 
 
@@ -88,7 +90,16 @@ def report_skipped(session_id: str, skipped: Sequence[Skipped]) -> None:
         return
     lines = first_lines([f"line {each.line}: {each.reason}" for each in skipped], SKIPPED_SHOWN)
     count = count_of(len(skipped), "line")
-    sys.stderr.write(f"compact: session {session_id}: {count} left out: {'; '.join(lines)}\n")
+    words = printable("; ".join(lines))
+    sys.stderr.write(f"compact: session {printable(session_id)}: {count} left out: {words}\n")
+
+
+def report_left_out(session_id: str, left_out: Mapping[str, int]) -> None:
+    """Say on stderr which known entries of a session, or of all of them, are no part of the conversation."""
+    if left_out:
+        kinds = first_lines([f"{count:,} {kind}" for kind, count in left_out.items()], KINDS_SHOWN)
+        name = f"session {printable(session_id)}: " if session_id else ""
+        sys.stderr.write(f"compact: {name}not part of the conversation: {printable(', '.join(kinds))}\n")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +19,7 @@ from compact.archive import to_line
 from compact.config import CompactConfig
 from compact.errors import TranscriptError
 from compact.tokens.prices import built_in
-from compact.tools.cli.inputs import progress_bar, report_skipped, transcripts_in
+from compact.tools.cli.inputs import progress_bar, report_left_out, report_skipped, transcripts_in
 from compact.tools.cli.options import (
     ForceOption,
     JsonOption,
@@ -33,6 +34,7 @@ from compact.tools.cli.printing import console, count_of, first_lines, one_line,
 from compact.tools.replay import Played, Policy, Run, as_data, read_prices, replay, summarize, summary_cells
 from compact.tools.replay.engines import ENGINES
 from compact.tools.replay.page import as_html, as_markdown
+from compact.tools.replay.running import compared_in_words
 
 EXAMPLE = "Example: compact replay sessions/ --window 32k --compare selective --report report.html"
 
@@ -111,6 +113,7 @@ def command(
             on_skipped=report_skipped,
             on_played=on_played,
         )
+    report_left_out("", sum((Counter(one.left_out) for one in played), Counter()))
     for one in played:
         if one.error and not lenient:
             raise TranscriptError(
@@ -189,8 +192,12 @@ def _print(out: Console, sessions: Sequence[Played]) -> None:
     if summaries:
         columns = ["policy:24", ">input tokens", ">saved", ">over window", ">steps", ">cost", ">with cache"]
         columns += [">needed, kept", "requests"]
-        print_table(out, columns, summary_cells(summaries, columns), "Over all requests")
+        print_table(out, columns, summary_cells(summaries, columns), compared_in_words(sessions))
     for run in only.runs if only else ():
+        if only and run.stopped_at is not None:
+            out.print(
+                f"\n{run.policy}: stopped at call {run.stopped_at + 1:,} of {len(only.calls):,}", style="bold"
+            )
         _print_steps(out, run)
     problems = [f"{played.session}: {problem}" for played in sessions for problem in played.problems]
     if problems:
@@ -200,8 +207,9 @@ def _print(out: Console, sessions: Sequence[Played]) -> None:
 
 
 def _print_steps(out: Console, run: Run) -> None:
-    if not run.steps:
+    if not run.steps and run.stopped_at is None:
         out.print(f"\n{run.policy}: nothing had to be compacted in a window of {run.window:,} tokens")
+    if not run.steps:
         return
     rows = [
         (

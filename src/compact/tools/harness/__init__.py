@@ -11,7 +11,9 @@ from compact.tools.harness.artifacts import AUTHORITY, Choice, Entry, as_artifac
 from compact.tools.harness.checks import Context
 from compact.tools.harness.config import HarnessConfig, register_check, register_heuristic, register_rule
 from compact.tools.harness.control import control_changes
+from compact.tools.harness.live import SessionValidator
 from compact.tools.harness.report import Report
+from compact.tools.harness.requests import to_request
 from compact.tools.harness.stabilizing import Stabilized, stabilize, validate, validate_turns
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Entry",
     "HarnessConfig",
     "Report",
+    "SessionValidator",
     "Stabilized",
     "as_artifacts",
     "control_changes",
@@ -28,6 +31,7 @@ __all__ = [
     "register_heuristic",
     "register_rule",
     "stabilize",
+    "to_request",
     "validate",
     "validate_turns",
 ]

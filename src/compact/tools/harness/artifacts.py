@@ -5,33 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from math import inf
 from typing import Any
 
 from compact.errors import MessageError
-from compact.messages import (
-    Message,
-    Opaque,
-    Reasoning,
-    Refusal,
-    Text,
-    ToolCall,
-    ToolResult,
-    dialects,
-    to_json,
-)
+from compact.messages import dialects
 from compact.messages.dialects import harness as dialect
 from compact.messages.dialects.wire import plain
+from compact.tools.harness.from_messages import MessageArtifact, artifacts_of
 
 AUTHORITY = ("system", "task")
 """The kinds that rule a session, in the order in which they come before everything else."""
 
-_KINDS = {
-    "system": "system",
-    "developer": "system",
-    "user": "message",
-    "assistant": "message",
-    "tool": "tool_output",
-}
+_TYPO = 0.85
+"""How similar to a field of an artifact another field may be before it is taken for a typo."""
 
 
 class ArtifactStream:
@@ -49,6 +38,7 @@ class Entry:
     index: int
     """Its index in the session."""
     id: str
+    """Its name in reports: unique, and without personal data."""
     kind: str
     tokens: int
     """Its size in the context, masked."""
@@ -59,6 +49,13 @@ class Entry:
     authority: Any = None
     masked: int = 0
     """How many spans were masked."""
+    is_empty: bool = False
+    """Whether it is a message without a word."""
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether a person or the model says it. A tool's words in a message are an output."""
+        return self.kind == "message" and self.role not in ("tool", "function")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ def as_artifacts(given: Any, *, system: Any = None) -> Iterable[Mapping[str, Any
     """Convert a list of artifacts, `{"artifacts": [...]}`, or messages of any dialect to artifacts.
 
     A message becomes one artifact for each of its parts: its text a `message` (or `system`), each call a `tool_call`, each
-    result a `tool_output`. `system` is a system prompt beside the messages.
+    result a `tool_output`. `system` is a system prompt beside the messages. `to_request` is the way back.
 
     Raises:
         MessageError: an entry is none of these; names the index.
@@ -86,32 +83,59 @@ def as_artifacts(given: Any, *, system: Any = None) -> Iterable[Mapping[str, Any
     if isinstance(given, Iterator):
         given = list(given)
     dialects.require_list(given)
-    if _are_artifacts(given):
-        return [_mapping(item, index) for index, item in enumerate(given)]
-    _, messages = dialects.read(given)
-    found = [artifact for index, message in enumerate(messages) for artifact in _of_message(message, index)]
-    words = _system_text(system)
-    return [{"kind": "system", "content": words, "id": "system"}, *found] if words else found
+    if not _are_artifacts(given):
+        return artifacts_of(given, system)
+    if system:
+        raise MessageError(
+            "a system prompt beside artifacts has no place",
+            hint="Put it into the list: {'kind': 'system', 'content': ...}",
+        )
+    return [_mapping(item, index) for index, item in enumerate(given)]
 
 
 def check_artifact(item: Mapping[str, Any], index: int) -> str:
     """Check an artifact and return its kind.
 
     Raises:
-        MessageError: the artifact has no kind, its content or title is not text, or its priority is not a number.
+        MessageError: a field has a wrong type or value, or its name looks like a typo; says which.
     """
     try:
         kind = dialect.kind_of(item)
+        _check_fields(item, kind)
     except ValueError as problem:
         raise _refuse(index, str(problem)) from problem
-    content, title, priority = item.get("content"), item.get("title"), item.get("priority")
-    if not isinstance(content, str):
-        raise _refuse(index, f"its 'content' is {type(content).__name__}, not text")
-    if title is not None and not isinstance(title, str):
-        raise _refuse(index, f"its 'title' is {type(title).__name__}, not text")
-    if priority is not None and (isinstance(priority, bool) or not isinstance(priority, int | float)):
-        raise _refuse(index, f"its 'priority' is {type(priority).__name__}, not a number")
     return kind
+
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "title": ((str,), "text"),
+    "role": ((str,), "text"),
+    "id": ((str, int), "text or a whole number"),
+    "priority": ((int, float), "a number"),
+    "meta": ((Mapping,), "a mapping"),
+}
+
+
+def _check_fields(item: Mapping[str, Any], kind: str) -> None:
+    content, priority = item.get("content"), item.get("priority") or 0
+    if not isinstance(content, str):
+        raise ValueError(f"its 'content' is {type(content).__name__}, not text")
+    for name, value in item.items():
+        if name in _TYPES:
+            types, allowed = _TYPES[name]
+            if value is not None and (isinstance(value, bool) or not isinstance(value, types)):
+                raise ValueError(f"its {name!r} is {type(value).__name__}, not {allowed}")
+        elif name not in dialect.FIELDS and (meant := _typo_of(str(name))):
+            raise ValueError(f"it has no field {str(name)[:40]!r}; did you mean {meant!r}?")
+    if priority != priority or abs(priority) == inf:
+        raise ValueError(f"its 'priority' is {priority}, not a finite number")
+    if kind in AUTHORITY and not content.strip():
+        raise ValueError(f"its 'content' is empty, and a {kind} artifact rules the session")
+
+
+@lru_cache(maxsize=256)
+def _typo_of(name: str) -> str | None:
+    return next(iter(get_close_matches(name.lower(), dialect.FIELDS, n=1, cutoff=_TYPO)), None)
 
 
 def _refuse(index: int, why: str) -> MessageError:
@@ -125,9 +149,14 @@ def _refuse(index: int, why: str) -> MessageError:
 
 
 def id_of(item: Mapping[str, Any], index: int, kind: str) -> str:
-    """The artifact's own id, or one made of its kind and index."""
-    given = item.get("id")
+    """The artifact's own id, its message's name, or a name made of its kind and index."""
+    given = item.name if isinstance(item, MessageArtifact) else item.get("id")
     return f"{kind}-{index}" if given is None else str(given)
+
+
+def describe(name: str, kind: str) -> str:
+    """Name an artifact in a sentence. A kind of the host's own may hold anything, so it is not repeated."""
+    return f"{name} ({kind})" if kind in dialect.KINDS else name
 
 
 def digest_of(item: Mapping[str, Any], kind: str) -> str:
@@ -141,7 +170,10 @@ def _are_artifacts(items: Iterable[Any]) -> bool:
     for item in items:
         if isinstance(item, Mapping):
             return "kind" in item or bool(dialect.claim(item))
-        return "kind" in _mapping(item, 0)
+        try:
+            return "kind" in plain(item)
+        except ValueError:
+            return False  # the error about what is no message says more
     return True
 
 
@@ -150,43 +182,3 @@ def _mapping(item: Any, index: int) -> Mapping[str, Any]:
         return plain(item)
     except ValueError as problem:
         raise _refuse(index, str(problem)) from problem
-
-
-def _of_message(message: Message, index: int) -> Iterator[dict[str, Any]]:
-    """Split a message into artifacts, in its own order. Their ids name the message."""
-    kind = _KINDS.get(message.role, message.role)
-    said: list[str] = []
-    found: list[tuple[str, str]] = []
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            found.append(("tool_call", f"{part.name} {part.arguments_text}"))
-        elif isinstance(part, ToolResult):
-            found.append(("tool_output", part.text or _placeholder(part.content)))
-        elif isinstance(part, Text | Refusal | Reasoning):
-            said.append(part.text)
-        else:
-            said.append(_placeholder((part,)))
-    words = "\n".join(filter(None, said))
-    # In a user message, results come before the text that follows them; calls come after the text that announces them.
-    if words or not found:
-        found.insert(len(found) if message.results else 0, (kind, words))
-    for place, (what, content) in enumerate(found):
-        name = f"m{index}" if len(found) == 1 else f"m{index}.{place}"
-        yield {"kind": what, "content": content, "id": name, "role": message.role}
-
-
-def _system_text(system: Any) -> str:
-    """Read a system prompt that is text, or a list of blocks."""
-    if not system:
-        return ""
-    if isinstance(system, str):
-        return system
-    return dialects.get("anthropic").read({"role": "system", "content": system}).text
-
-
-def _placeholder(parts: Iterable[Any]) -> str:
-    """Write what stands for parts without text."""
-    return "\n".join(
-        to_json(part.origin) if isinstance(part, Opaque) else getattr(part, "text", "") or f"[{part.kind}]"
-        for part in parts
-    )

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compact.tools.harness.artifacts import AUTHORITY, check_artifact
+from compact.tools.harness.artifacts import AUTHORITY, check_artifact, describe
 from compact.tools.harness.control import Fingerprint, differences, fingerprints, out_of_place
-from compact.tools.harness.masking import MaskingRule
+from compact.tools.harness.masking import MaskingRule, mask_artifact
 
 if TYPE_CHECKING:
     from compact.tools.harness.config import HarnessConfig
@@ -39,18 +39,18 @@ Check: TypeAlias = Callable[[Context], Sequence[str]]
 
 
 def pii(context: Context) -> list[str]:
-    """Find personal data in any artifact, system and task included."""
+    """Find personal data in any field of any artifact, system and task included."""
     problems = []
     for index, item in enumerate(context.artifacts):
         kind = check_artifact(item, index)
         if kind in context.config.pii_allow:
             continue
-        spans = sum(context.mask(text)[1] for text in (item["content"], item.get("title") or "") if text)
+        spans = mask_artifact(item, context.mask)[1]
         if spans:
             advice = f"; rewrite it, or allow it: --pii-allow {kind}, pii_allow in Python"
             advice = advice if kind in AUTHORITY else ""
             times = "1 span" if spans == 1 else f"{spans} spans"
-            problems.append(f"{context.ids[index]} ({kind}) holds personal data: {times}{advice}")
+            problems.append(f"{describe(context.ids[index], kind)} holds personal data: {times}{advice}")
     return problems
 
 
@@ -63,7 +63,7 @@ def budget(context: Context) -> list[str]:
     order = sorted(range(len(context.sizes)), key=lambda place: (-context.sizes[place], place))
     for place in order[:_LARGEST_NAMED]:
         kind = check_artifact(context.artifacts[place], place)
-        problems.append(f"{context.ids[place]} ({kind}) takes {context.sizes[place]:,}")
+        problems.append(f"{describe(context.ids[place], kind)} takes {context.sizes[place]:,}")
     return problems
 
 

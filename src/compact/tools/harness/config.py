@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from compact.errors import ConfigError
+from compact.messages.dialects import harness as dialect
 from compact.redaction import Redactor
+from compact.tokens.counter import HostCounter
 from compact.tools.harness import checks as checks_
 from compact.tools.harness import heuristics, masking
 from compact.tools.harness.checks import Check
@@ -57,6 +60,8 @@ HEURISTICS: Registry[Heuristic] = Registry(
 )
 CHECKS: Registry[Check] = Registry("check", "compact.harness.checks", checks_.BUILT_IN)
 
+_TYPO = 0.8
+"""How similar to a known kind another one may be before it is taken for a typo."""
 _RULE_FILES = (".yaml", ".yml", ".json")
 
 
@@ -77,10 +82,13 @@ class HarnessConfig:
     """The name of a rule, a file of rules, a redactor, or a function from text to (masked text, spans)."""
     pii_allow: Sequence[str] = ()
     """Kinds in which the check accepts personal data."""
-    heuristic: str | Heuristic = "newest_first"
+    heuristic: str | Heuristic = "conversation_first"
+    """The name of a heuristic, or a function from entries and settings to choices."""
     checks: Sequence[str | Check] = ("pii", "budget", "order")
     model: str = "gpt-4o"
     """The model that tokens are counted for."""
+    count_tokens: Callable[[str], int] | None = None
+    """A function that counts a text's tokens instead of the model's tokenizer."""
     every_turn: bool = False
     """Also assemble the context of every earlier turn, and compare its system and task artifacts by hash."""
 
@@ -89,12 +97,13 @@ class HarnessConfig:
         check_whole("keep_messages", self.keep_messages, 0, "a whole number >= 0")
         if not self.model:
             raise ConfigError(f"model must be a name, got {self.model!r:.80}", path="model")
-        allowed: Any = self.pii_allow
-        if isinstance(allowed, str):
-            allowed = [kind.strip() for kind in allowed.split(",") if kind.strip()]
-        object.__setattr__(self, "pii_allow", tuple(allowed))
-        object.__setattr__(self, "checks", tuple(self.checks))
+        object.__setattr__(self, "pii_allow", _names("pii_allow", self.pii_allow))
+        object.__setattr__(self, "checks", _names("checks", self.checks))
+        for kind in self.pii_allow:
+            _check_kind(kind)
         # Resolve every name now, so that a wrong one fails before any work.
+        if self.count_tokens is not None:
+            HostCounter(self.count_tokens).count("")
         self.masking_rule()
         self.chosen_heuristic()
         self.named_checks()
@@ -137,6 +146,32 @@ def register_check(name: str, check: Check) -> Check:
 
 def _name_of(check: Callable[..., Any]) -> str:
     return getattr(check, "__name__", type(check).__name__)
+
+
+def _names(path: str, given: Any) -> tuple[Any, ...]:
+    """A list of names; one text names several between commas."""
+    if isinstance(given, str):
+        given = [name.strip() for name in given.split(",") if name.strip()]
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise ConfigError(f"{path} must be a list of names, got {given!r:.80}", path=path)
+    return tuple(given)
+
+
+def _check_kind(kind: Any) -> None:
+    """Check a kind that is allowed to hold personal data. A misspelled one would allow nothing.
+
+    Raises:
+        ConfigError: it is not a kind, or looks like a misspelled one.
+    """
+    try:
+        dialect.kind_of({"kind": kind})
+    except ValueError as problem:
+        raise ConfigError(f"pii_allow must be a list of kinds: {problem}", path="pii_allow") from None
+    near = get_close_matches(kind.lower(), dialect.KINDS, n=1, cutoff=_TYPO)
+    if near and kind not in dialect.KINDS:
+        raise ConfigError(
+            f"pii_allow must be a list of kinds, got {kind!r:.40}; did you mean {near[0]}?", path="pii_allow"
+        )
 
 
 def check_whole(path: str, value: Any, least: int, allowed: str) -> None:

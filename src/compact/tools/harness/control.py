@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compact.tools.harness.artifacts import AUTHORITY, as_artifacts, check_artifact, digest_of, id_of
+from compact.tools.harness.artifacts import (
+    AUTHORITY,
+    as_artifacts,
+    check_artifact,
+    describe,
+    digest_of,
+    id_of,
+)
 
 _SHOWN = 12
 
@@ -81,7 +88,7 @@ def out_of_place(artifacts: Sequence[Mapping[str, Any]], ids: Sequence[str] | No
         if rank(kind) < deepest:
             problems.append(f"{name} ({kind}) stands at place {place}, behind {behind}")
         elif rank(kind) > deepest:
-            deepest, behind = rank(kind), f"{name} ({kind})"
+            deepest, behind = rank(kind), describe(name, kind)
     return problems
 
 
@@ -98,14 +105,20 @@ def control_changes(turns: Iterable[Any]) -> list[str]:
     Raises:
         MessageError: a turn contains something that is not a message.
     """
+    return changes_over((list(as_artifacts(turn)), None) for turn in turns)
+
+
+def changes_over(turns: Iterable[tuple[Sequence[Mapping[str, Any]], Sequence[str] | None]]) -> list[str]:
+    """`control_changes` on the artifacts of each turn, with the names that reports give them, if there are any."""
     problems: list[str] = []
     first: list[Fingerprint] | None = None
-    for number, turn in enumerate(turns, 1):
-        artifacts = list(as_artifacts(turn))
+    for number, (artifacts, names) in enumerate(turns, 1):
+        found = fingerprints(artifacts, names)
         if first is None:
-            first = in_order(fingerprints(artifacts))
-        found = out_of_place(artifacts) + differences(first, fingerprints(artifacts))
-        problems += [f"turn {number}: {what}" for what in found]
+            first = in_order(found)
+        problems += [
+            f"turn {number}: {what}" for what in out_of_place(artifacts, names) + differences(first, found)
+        ]
     return problems
 
 

@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 Heuristic: TypeAlias = "Callable[[Sequence[Entry], HarnessConfig], Iterable[Choice]]"
 
 
+def conversation_first(entries: Sequence[Entry], config: HarnessConfig) -> Iterator[Choice]:
+    """Keep system, task and the newest messages; of the rest, prefer higher priority, then messages, then newer ones.
+
+    So no message is dropped that would fit if every output of the same or a lower priority were dropped.
+    """
+    return _choose(entries, config, lambda entry: (-entry.priority, not entry.is_conversation, -entry.index))
+
+
 def newest_first(entries: Sequence[Entry], config: HarnessConfig) -> Iterator[Choice]:
-    """Keep system, task and the newest messages; of the rest, prefer higher priority, then newer ones."""
+    """Like `conversation_first`, but whatever is newer comes first: a long output can take the room of messages."""
     return _choose(entries, config, lambda entry: (-entry.priority, -entry.index))
 
 
-def conversation_first(entries: Sequence[Entry], config: HarnessConfig) -> Iterator[Choice]:
-    """Like `newest_first`, but prefer messages to tool outputs of the same priority."""
-    return _choose(entries, config, lambda entry: (-entry.priority, entry.kind != "message", -entry.index))
-
-
-BUILT_IN: Mapping[str, Heuristic] = {"newest_first": newest_first, "conversation_first": conversation_first}
+BUILT_IN: Mapping[str, Heuristic] = {"conversation_first": conversation_first, "newest_first": newest_first}
 
 
 def _choose(
@@ -36,11 +39,12 @@ def _choose(
     for entry in entries:
         if entry.kind in AUTHORITY:
             yield Choice(entry, True, f"{entry.kind} artifacts always stay")
-    messages = [entry for entry in entries if entry.kind == "message"]
+    messages = [entry for entry in entries if entry.kind == "message" and not entry.is_empty]
     newest = messages[max(0, len(messages) - config.keep_messages) :]
     for entry in newest:
         yield Choice(entry, True, f"one of the {config.keep_messages} newest messages")
     stay = {entry.index for entry in newest}
     rest = [entry for entry in entries if entry.kind not in AUTHORITY and entry.index not in stay]
     for entry in sorted(rest, key=order):
-        yield Choice(entry, False, "it fits")
+        if not entry.is_empty:
+            yield Choice(entry, False, "it fits")

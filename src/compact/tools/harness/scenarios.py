@@ -8,6 +8,7 @@ from typing import Any
 
 from compact.tools.harness.config import HarnessConfig
 from compact.tools.harness.control import control_changes
+from compact.tools.harness.report import Report
 from compact.tools.harness.stabilizing import stabilize
 
 Artifact = dict[str, Any]
@@ -19,6 +20,8 @@ _SYSTEM: Artifact = {
 }
 _TASK: Artifact = {"kind": "task", "id": "task", "content": "Help Ms. Okafor travel from Leeds to Bath."}
 _FIVE_HUNDRED = 500
+_OUTPUT_SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.5, 3.0)
+"""Sizes of a tool's output, as shares of the budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +73,36 @@ def pii_leakage() -> Iterator[tuple[str, bool]]:
 
 
 def verbose_tool_output() -> Iterator[tuple[str, bool]]:
-    """A tool's very long output is dropped, and the conversation stays."""
+    """A tool's very long output is dropped, and the conversation stays, whatever the output's size and place."""
+    budget = 2_000
     talk: list[Artifact] = [
-        {"kind": "message", "role": "user", "content": f"Question {_words(turn)} about seats."}
+        {"kind": "message", "role": "user", "content": f"Question {_words(turn)} about seats. " * 12}
         for turn in range(20)
     ]
-    output: Artifact = {
-        "kind": "tool_output",
-        "id": "timetable",
-        "content": "Leeds departs, Bath arrives. " * 2_000,
-    }
-    done = stabilize([_SYSTEM, _TASK, *talk[:19], output, talk[19]], HarnessConfig(budget=2_000))
-    yield "the output is dropped", [entry["id"] for entry in done.report.dropped] == ["timetable"]
-    yield "the report says why", "were left" in done.report.dropped[0]["reason"]
-    yield "the whole conversation stays", done.artifacts == [_SYSTEM, _TASK, *talk]
-    yield "every check passed", done.report.passed
+    alone = stabilize([_SYSTEM, _TASK, *talk], HarnessConfig(budget=budget))
+    line = "Leeds departs, Bath arrives. "
+    tokens = stabilize([{"kind": "tool_output", "content": line * 100}]).report.tokens / 100
+    conversation: list[bool] = []
+    dropped: list[tuple[float, Report]] = []
+    kept: list[tuple[float, Report]] = []
+    for share in _OUTPUT_SHARES:
+        words = line * max(1, round(budget * share / tokens))
+        output: Artifact = {"kind": "tool_output", "id": "timetable", "content": words}
+        for place in range(0, len(talk) + 1, 5):
+            done = stabilize(
+                [_SYSTEM, _TASK, *talk[:place], output, *talk[place:]], HarnessConfig(budget=budget)
+            )
+            conversation.append([one for one in done.artifacts if one is not output] == alone.artifacts)
+            (dropped if done.report.dropped else kept).append((share, done.report))
+    room = 1 - alone.report.tokens / budget
+    yield "the whole conversation stays at every size and place", all(conversation)
+    yield "an output without room is dropped", all(share > room - 0.01 for share, _ in dropped)
+    yield "an output with room stays", all(share < room + 0.01 for share, _ in kept) and bool(kept)
+    yield (
+        "the report says why, and every check passed",
+        bool(dropped)
+        and all("were left" in report.dropped[0]["reason"] and report.passed for _, report in dropped),
+    )
 
 
 def control_degradation() -> Iterator[tuple[str, bool]]:

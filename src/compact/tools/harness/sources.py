@@ -12,7 +12,7 @@ from compact.errors import MessageError, TranscriptError
 from compact.messages.dialects import harness as dialect
 from compact.tools.harness.artifacts import ArtifactStream, as_artifacts, check_artifact
 from compact.tools.harness.json_items import JsonItems
-from compact.tools.transcripts import Skipped, claude_code, fail, pi, read_sessions
+from compact.tools.transcripts import Skipped, fail, is_line_of_a_program, read_sessions
 from compact.tools.transcripts.transcript_file import BROKEN_GZIP, UNREADABLE, TranscriptFile, describe
 
 Shape = Literal["lines", "list"]
@@ -155,7 +155,7 @@ def _begins_with_artifact(path: Path) -> bool:
 
 
 def _is_artifact(value: Any) -> bool:
-    if not isinstance(value, dict) or claude_code.recognises(value) or pi.recognises(value):
+    if not isinstance(value, dict) or is_line_of_a_program(value):
         return False
     # A kind of the wrong type also counts, so that the error will be about the kind.
     if isinstance(value.get("kind"), str) or dialect.claim(value):

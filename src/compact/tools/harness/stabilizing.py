@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import MessageError
 from compact.messages.dialects import get
+from compact.messages.dialects.harness import KINDS
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
 from compact.tools.harness.artifacts import AUTHORITY, Entry, as_artifacts, check_artifact, digest_of, id_of
@@ -15,14 +17,16 @@ from compact.tools.harness.checks import Context
 from compact.tools.harness.config import HarnessConfig
 from compact.tools.harness.control import (
     Fingerprint,
-    control_changes,
+    changes_over,
     differences,
     fingerprints,
     in_order,
     rank,
 )
-from compact.tools.harness.masking import MaskingRule
+from compact.tools.harness.from_messages import MessageArtifact
+from compact.tools.harness.masking import MaskingRule, mask_artifact
 from compact.tools.harness.report import Report, artifact_line, check_lines
+from compact.tools.harness.requests import to_request
 
 _MEMO_BYTES = 8_000_000
 """Each artifact is counted once, so a larger memo would only grow with the file."""
@@ -35,6 +39,10 @@ class Stabilized:
 
     artifacts: list[Mapping[str, Any]]
     report: Report
+
+    def to_request(self, dialect: str = "chat") -> dict[str, Any]:
+        """Turn the context into a provider's request: `{"messages": [...]}`, for anthropic with `"system"` (`to_request`)."""
+        return to_request(self.artifacts, dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +75,28 @@ def stabilize(artifacts: Any, config: HarnessConfig | None = None, *, system: An
     wanted = set(plan.kept)
     by_index = {index: assembler.mask(item, index)[0] for index, item in enumerate(source) if index in wanted}
     context = [by_index[index] for index in plan.kept]
-    checks = assembler.check(context, [entries[index] for index in plan.kept], in_order(_authority(entries)))
+    size = assembler.total(context)
+    chosen = [entries[index] for index in plan.kept]
+    checks = assembler.check(context, chosen, in_order(_authority(entries)), size)
     if settings.every_turn and "order" in checks:
         checks["order"] = [*_over_turns(entries, assembler, settings), *checks["order"]]
     kept = [(entries[index], plan.reasons[index]) for index in plan.kept]
     dropped = [(entry, plan.reasons[entry.index]) for entry in entries if entry.index not in by_index]
-    return Stabilized(context, assembler.report(context, checks, kept, dropped))
+    return Stabilized(context, assembler.report(size, checks, kept, dropped))
 
 
 def validate(
-    artifacts: Any, config: HarnessConfig | None = None, *, source: Any = None, system: Any = None
+    artifacts: Any,
+    config: HarnessConfig | None = None,
+    *,
+    source: Any = None,
+    system: Any = None,
+    tokens: int | None = None,
 ) -> Report:
     """Run only the checks on a context. Nothing is masked, dropped or moved.
 
-    With `source`, the session that the context was made from, system and task artifacts are also compared by hash.
+    With `source`, the session that the context was made from, system and task artifacts are also compared by hash. `tokens`
+    is the size of the context, where more than the artifacts is sent; otherwise they are counted.
 
     Raises:
         MessageError: an entry is not an artifact; names its index.
@@ -91,9 +107,11 @@ def validate(
     entries = [assembler.entry(item, index, mask=False) for index, item in enumerate(context)]
     authority = None
     if source is not None:
-        authority = in_order(fingerprints(as_artifacts(source, system=system)))
-    checks = assembler.check(context, entries, authority)
-    return assembler.report(context, checks, [(entry, "as it is") for entry in entries], [])
+        origin = list(as_artifacts(source, system=system))
+        authority = in_order(fingerprints(origin, _Assembler(settings).names(origin)))
+    size = assembler.total(context) if tokens is None else tokens
+    checks = assembler.check(context, entries, authority, size)
+    return assembler.report(size, checks, [(entry, "as it is") for entry in entries], [])
 
 
 class _Assembler:
@@ -102,23 +120,43 @@ class _Assembler:
     def __init__(self, config: HarnessConfig) -> None:
         self._config = config
         self._mask: MaskingRule = config.masking_rule()
-        self._meter = Meter(config.model, memo_bytes=_MEMO_BYTES)
+        self._meter = Meter(config.model, memo_bytes=_MEMO_BYTES, count=config.count_tokens)
         self.reply = self._meter.scale(REPLY_TOKENS)
+        self._names: Counter[str] = Counter()
 
     def entry(self, item: Mapping[str, Any], index: int, mask: bool = True) -> Entry:
         kind = check_artifact(item, index)
         sent, masked = self.mask(item, index) if mask else (item, 0)
+        authority = item.get("authority")
+        if authority is not None:
+            authority = mask_artifact({"authority": authority}, self._mask)[0]["authority"]
         return Entry(
             index=index,
-            id=id_of(item, index, kind),
-            kind=kind,
+            id=self._name(item, index, kind),
+            kind=kind if kind in KINDS else self._mask(kind)[0],
             tokens=self.size(sent),
             digest=digest_of(item, kind),
             role=item.get("role"),
             priority=item.get("priority") or 0,
-            authority=item.get("authority"),
+            authority=authority,
             masked=masked,
+            is_empty=kind == "message" and not item["content"].strip(),
         )
+
+    def names(self, artifacts: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Name every artifact for reports."""
+        return [self._name(item, index, check_artifact(item, index)) for index, item in enumerate(artifacts)]
+
+    def _name(self, item: Mapping[str, Any], index: int, kind: str) -> str:
+        """Name an artifact for reports: by its id, or by kind and index if there is none that may be shown."""
+        name = id_of(item, index, kind)
+        if not isinstance(item, MessageArtifact):
+            own = item.get("id") is not None and name and not self._mask(name)[1]
+            shown = kind in KINDS or not self._mask(kind)[1]
+            name = name if own else f"{kind if shown else 'artifact'}-{index}"
+        self._names[name] += 1
+        count = self._names[name]
+        return name if count == 1 else f"{name}#{count}"
 
     def size(self, item: Mapping[str, Any]) -> int:
         return self._meter.scale(self._meter.count_item(item, _HARNESS))
@@ -127,11 +165,15 @@ class _Assembler:
         return self._meter.estimate(context, dialect=_HARNESS, max_tokens=self._config.budget).total
 
     def check(
-        self, context: list[Mapping[str, Any]], entries: list[Entry], authority: list[Fingerprint] | None
+        self,
+        context: list[Mapping[str, Any]],
+        entries: list[Entry],
+        authority: list[Fingerprint] | None,
+        tokens: int,
     ) -> dict[str, Sequence[str]]:
         seen = Context(
             artifacts=context,
-            tokens=self.total(context),
+            tokens=tokens,
             ids=[entry.id for entry in entries],
             sizes=[entry.tokens for entry in entries],
             config=self._config,
@@ -142,14 +184,14 @@ class _Assembler:
 
     def report(
         self,
-        context: Sequence[Mapping[str, Any]],
+        tokens: int,
         checks: Mapping[str, Sequence[str]],
         kept: Sequence[tuple[Entry, str]],
         dropped: Sequence[tuple[Entry, str]],
     ) -> Report:
         return Report(
             passed=not any(checks.values()),
-            tokens=self.total(context),
+            tokens=tokens,
             budget=self._config.budget,
             checks=check_lines(checks),
             kept=[artifact_line(entry, reason, full=True) for entry, reason in kept],
@@ -161,16 +203,16 @@ class _Assembler:
         """Mask an artifact. System and task are the operator's own words: they are checked, not changed."""
         if check_artifact(item, index) in AUTHORITY:
             return item, 0
-        found = {field: self._mask(item[field]) for field in ("content", "title") if item.get(field)}
-        changed = {field: masked for field, (masked, spans) in found.items() if spans}
-        spans = sum(spans for _, spans in found.values())
-        return ({**item, **changed}, spans) if changed else (item, 0)
+        return mask_artifact(item, self._mask)
 
 
 def _plan(entries: Sequence[Entry], assembler: _Assembler, config: HarnessConfig) -> _Plan:
     """Keep everything that must stay, then, in the heuristic's order, whatever still fits."""
     choices = list(config.chosen_heuristic()(entries, config))
-    reasons = {entry.index: "the heuristic did not ask for it" for entry in entries}
+    reasons = {
+        entry.index: "it is empty" if entry.is_empty else "the heuristic did not ask for it"
+        for entry in entries
+    }
     chosen: set[int] = set()
     room = config.budget - assembler.reply
     for choice in sorted(choices, key=lambda choice: not choice.must):
@@ -222,7 +264,7 @@ def validate_turns(turns: Iterable[Any], config: HarnessConfig | None = None) ->
     problems: dict[str, list[str]] = {name: [] for name, _ in settings.named_checks()}
     largest: Report | None = None
 
-    def check_each() -> Iterator[list[Mapping[str, Any]]]:
+    def check_each() -> Iterator[tuple[list[Mapping[str, Any]], list[str]]]:
         nonlocal largest
         for number, turn in enumerate(turns, 1):
             context = list(as_artifacts(turn))
@@ -231,9 +273,9 @@ def validate_turns(turns: Iterable[Any], config: HarnessConfig | None = None) ->
                 problems[check["name"]] += [f"turn {number}: {detail}" for detail in check["details"]]
             if largest is None or report.tokens > largest.tokens:
                 largest = report
-            yield context
+            yield context, [line["id"] for line in report.kept]
 
-    problems["control"] = control_changes(check_each())
+    problems["control"] = changes_over(check_each())
     if largest is None:
         raise MessageError("there are no turns to check", hint="Give one context for each request")
     return Report({**largest, "passed": not any(problems.values()), "checks": check_lines(problems)})

@@ -17,7 +17,14 @@ from compact.tools.harness.markup import (
 )
 from compact.tools.replay.charts import Series, Style, bar_chart, key, line_chart, short
 from compact.tools.replay.results import Played, Run
-from compact.tools.replay.running import Summary, summarize, summary_cells
+from compact.tools.replay.running import (
+    Summary,
+    compared_in_words,
+    compared_steps,
+    saved_in,
+    summarize,
+    summary_cells,
+)
 
 CHARTS_SHOWN = 40
 """Only the longest sessions get a panel. All of them are in the table."""
@@ -35,7 +42,7 @@ def as_html(sessions: Sequence[Played]) -> str:
 
 def as_markdown(sessions: Sequence[Played]) -> str:
     """Write a table of the policies and a list of what went wrong, for a job's summary."""
-    lines = ["# Replay report", "", f"{len(sessions):,} sessions.", ""]
+    lines = ["# Replay report", "", f"{len(sessions):,} sessions. {compared_in_words(sessions)}:", ""]
     summaries = summarize(sessions)
     columns = ["policy", ">input tokens", ">saved", ">steps", ">failed"]
     columns += [">needed, kept", ">cost", ">with cache"]
@@ -63,29 +70,28 @@ def _body(sessions: Sequence[Played], summaries: Sequence[Summary]) -> Iterator[
     )
     if summaries:
         yield cards(_big_numbers(summaries[0]))
-        yield from _overview(summaries)
+        yield from _overview(summaries, compared_in_words(sessions))
     yield from _session_table(sessions)
     yield from _panels(sessions)
 
 
 def _big_numbers(summary: Summary) -> Iterator[tuple[str, str]]:
-    yield f"{summary.saved:.0%}", "fewer input tokens"
+    yield _NOTHING if summary.saved is None else f"{summary.saved:.0%}", "fewer input tokens"
     yield short(summary.input_tokens), f"tokens sent, {short(summary.input_tokens_without)} without"
     yield f"{summary.steps:,}", f"compactions in {summary.compacted:,} of {summary.sessions:,} sessions"
-    yield f"{summary.calls - summary.over_budget:,} of {summary.calls:,}", "requests within the budget"
+    yield f"{summary.calls - summary.over_window:,} of {summary.calls:,}", "requests within the budget"
     yield f"{summary.illegal:,}", "reasons to refuse a request"
     if summary.retention is not None:
         yield f"{summary.kept:,} of {summary.needed:,}", "needed later, and still there"
 
 
-def _overview(summaries: Sequence[Summary]) -> Iterator[str]:
+def _overview(summaries: Sequence[Summary], over: str) -> Iterator[str]:
     yield "<h2>With and without</h2>"
     yield '<section class="panel">'
-    most = max(summary.input_tokens_without for summary in summaries)
-    bars: list[tuple[str, Style, int]] = [("without compaction", "s0", most)]
+    bars: list[tuple[str, Style, int]] = [("without compaction", "s0", summaries[0].input_tokens_without)]
     bars += [(summary.policy, _style(n), summary.input_tokens) for n, summary in enumerate(summaries)]
     yield f"<figure>{bar_chart(bars)}"
-    yield "<figcaption>Input tokens over all requests of all sessions.</figcaption></figure></section>"
+    yield f"<figcaption>Input tokens. {over} of all sessions.</figcaption></figure></section>"
     columns = ["policy", "saved", "where compacted", "steps", "failed"]
     columns += ["needed, kept", "cost", "with cache", "reused"]
     rows = summary_cells(summaries, columns, _NOTHING)
@@ -116,12 +122,19 @@ def _session_row(played: Played, policies: int) -> tuple[str, ...]:
     name = escape(played.session)
     if played.error:
         return (name, f"{played.messages:,}", *[_NOTHING] * (2 + 2 * policies), badge(False, "not played"))
-    total = sum(played.without)
-    saved = [f"{1 - sum(run.sent) / total if total else 0.0:.1%}" for run in played.runs]
-    steps = [f"{len(run.steps):,}" for run in played.runs]
+    total, calls = sum(played.without[: played.compared]), len(played.calls)
+    shares = [saved_in(played, run) for run in played.runs]
+    saved = [_NOTHING if share is None else f"{share:.1%}" for share in shares]
+    steps = [f"{len(compared_steps(played, run)):,}" for run in played.runs]
+    stopped = [
+        f"{run.policy} stopped at call {run.stopped_at + 1:,}"
+        for run in played.runs
+        if run.stopped_at is not None
+    ]
     good = all(run.passed for run in played.runs)
-    verdict = badge(good, "fine" if good else "failed")
-    return (name, f"{played.messages:,}", f"{len(played.calls):,}", f"{total:,}", *saved, *steps, verdict)
+    verdict = badge(good, "fine" if good else "; ".join(stopped) or "failed")
+    counted = f"{calls:,}" if played.compared == calls else f"{played.compared:,} of {calls:,}"
+    return (name, f"{played.messages:,}", counted, f"{total:,}", *saved, *steps, verdict)
 
 
 def _panels(sessions: Sequence[Played]) -> Iterator[str]:

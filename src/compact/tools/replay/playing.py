@@ -74,21 +74,32 @@ def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
         dialect=session.dialect or "",
         model=model,
         messages=len(session.messages),
+        left_out=session.left_out,
     )
     try:
         recording = Recording(session, model, job.prices.of(model))
     except CompactError as error:
         return replace(played, error=str(error))
     without = [recording.tokens_before(place) for place in recording.calls]
+    runs = [_Player(recording, policy, job.keep_requests, archive).play() for policy in job.policies]
+    compared = min(len(run.sent) for run in runs)
     return replace(
         played,
         dialect=recording.dialect.NAME,
         calls=recording.calls,
         without=without,
         reused_without=recording.reused_before,
-        output_tokens=recording.output_tokens,
-        cost_without=recording.cost(without, recording.reused_before),
-        runs=[_Player(recording, policy, job.keep_requests, archive).play() for policy in job.policies],
+        compared=compared,
+        output_tokens=recording.output_tokens(compared),
+        cost_without=recording.cost(without, recording.reused_before, compared),
+        runs=[
+            replace(
+                run,
+                over_window_without=sum(tokens > run.window for tokens in without[:compared]),
+                cost=recording.cost(run.sent, run.reused, compared),
+            )
+            for run in runs
+        ],
     )
 
 
@@ -121,12 +132,13 @@ class Recording:
         """Count the raw tokens of messages."""
         return sum(self.meter.count_item(item, self.dialect) for item in items)
 
-    def cost(self, tokens: Sequence[int], reused: Sequence[int]) -> Cost | None:
-        """Price the requests and replies; None if the model has no price."""
-        if self._price is None:
+    def cost(self, tokens: Sequence[int], reused: Sequence[int], calls: int) -> Cost | None:
+        """Price the first so many requests and their replies; None if there are none, or the model has no price."""
+        if self._price is None or not calls:
             return None
-        plain = self._price.plain(sum(tokens), self.output_tokens)
-        cached = self._price.cached(sum(tokens), sum(reused), self.output_tokens)
+        sent, output = sum(tokens[:calls]), self.output_tokens(calls)
+        plain = self._price.plain(sent, output)
+        cached = self._price.cached(sent, sum(reused[:calls]), output)
         return Cost(plain=round(plain, 6), cached=round(cached, 6))
 
     def tokens_before(self, place: int) -> int:
@@ -143,11 +155,12 @@ class Recording:
         shared = [self.meter.scale(self._raw[place]) + self.fixed for place in self.calls[:-1]]
         return [0, *shared] if self.calls else []
 
-    @property
-    def output_tokens(self) -> int:
-        """Count what the model wrote."""
-        own = (message.origin for message in self.neutral if message.role == "assistant")
-        return self.meter.scale(self.count(own))
+    def output_tokens(self, calls: int) -> int:
+        """Count what the model wrote in its first so many calls."""
+        ends = [*self.calls[1:], len(self.neutral)]
+        spans = list(zip(self.calls, ends, strict=False))[:calls]
+        replies = (message for start, stop in spans for message in self.neutral[start:stop])
+        return self.meter.scale(self.count(m.origin for m in replies if m.role == "assistant"))
 
     def newest_names(self, place: int, tokens: int) -> set[str]:
         """Collect the identifiers of the newest messages before a place that fit this many tokens."""
@@ -200,7 +213,7 @@ class _Player:
                 try:
                     sent = list(self._manager.preflight(session.id, given, **session.request))
                 except CompactError as problem:
-                    error = f"call {call}: {problem.code}: {problem}"
+                    error = f"call {call + 1}: {problem.code}: {problem}"
                     break
                 self._measure(call, place, given, sent)
                 done = place
@@ -233,7 +246,7 @@ class _Player:
             return
         for one in violations_in([dialect.read(item) for item in sent], dialect):
             if len(self.illegal) < _MOST_REASONS:
-                self.illegal.append(f"call {call}: message {one.index}: {one.rule}: {one.message}")
+                self.illegal.append(f"call {call + 1}: message {one.index}: {one.rule}: {one.message}")
 
     def _check_control(self, call: int, place: int, sent: list[Any], known: int) -> None:
         """Check that system messages are complete, unaltered, in order, and in front if they were in front."""
@@ -247,7 +260,7 @@ class _Player:
         problems = differences(expected, found)
         if not problems and _leading(found) < _leading(expected):
             problems = [f"{found[_leading(found)].id} no longer stands in front"]
-        self.control += [f"call {call}: {what}" for what in problems]
+        self.control += [f"call {call + 1}: {what}" for what in problems]
 
     def _step(self, call: int, place: int, given: list[Any], sent: list[Any], outcome: Any) -> Step:
         recording = self._recording
@@ -291,8 +304,9 @@ class _Player:
             illegal=self.illegal,
             over_budget=over,
             control=self.control,
-            over_window_without=sum(recording.tokens_before(at) > self._window for at in recording.calls),
-            cost=recording.cost(self.sent, self.reused),
+            over_window_without=0,
+            cost=None,
+            stopped_at=len(self.sent) if error else None,
             error=error,
             summary=next((m.text for m in last if m.text.startswith(SUMMARY_OPENS)), None),
             outline=[

@@ -24,6 +24,7 @@ from compact.tools.replay.reports import (
 __all__ = ["Allowance", "Change", "changes", "read_report"]
 
 _FAULTS = ("failed", "illegal", "over_budget", "control")
+_SUMS = ("input_tokens", "cost", "cost_cached", "steps")
 _VERDICTS = {True: "passed", False: "failed", None: "missing"}
 _UNNAMED = "session"
 
@@ -103,7 +104,13 @@ def _compare_numbers(
         "cost_cached": allowed.cost,
         "steps": allowed.steps,
     }
+    sums: Sequence[str] = ()
+    if was.calls is not None and now.calls is not None and was.calls != now.calls:
+        yield Change(policy, "calls", was.calls, now.calls, worse=now.calls < was.calls)
+        sums = _SUMS
     for name in (*growth, "retention"):
+        if name in sums:  # sums over different calls say nothing about each other
+            continue
         a, b = getattr(was, name), getattr(now, name)
         if a is None or b is None or a == b:
             continue

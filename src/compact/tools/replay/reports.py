@@ -44,6 +44,8 @@ class PolicyNumbers(_Part):
     illegal: Number
     over_budget: Number
     control: Number
+    calls: Number | None = None
+    """Older reports of the same format do not say it."""
     input_tokens: Number
     steps: Number
     cost: Number | None

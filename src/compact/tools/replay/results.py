@@ -68,8 +68,11 @@ class Run:
     control: Sequence[str]
     """Every change of the system prompt in what is sent, with the number of the call."""
     over_window_without: int
-    """Requests that would not have fit the window without compaction."""
+    """Requests among `Played.compared` that would not have fit the window without compaction."""
     cost: Cost | None
+    """Of the calls that are compared."""
+    stopped_at: int | None = None
+    """The call that failed, counted from 0; None if the session was played to its end."""
     error: str | None = None
     """Why the replay stopped early, and at which call."""
     summary: str | None = None
@@ -86,8 +89,8 @@ class Run:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that went wrong, a sentence each."""
-        over = [f"call {call}: over the budget of {self.budget:,}" for call in self.over_budget]
+        """Everything that went wrong, a sentence each. Calls are counted from 1, as in the tables."""
+        over = [f"call {call + 1}: over the budget of {self.budget:,}" for call in self.over_budget]
         return [*self.illegal, *self.control, *over, *([self.error] if self.error else [])]
 
 
@@ -105,9 +108,15 @@ class Played:
     without: Sequence[int] = ()
     """Tokens of each request without compaction."""
     reused_without: Sequence[int] = ()
+    compared: int = 0
+    """How many calls, from the first on, every policy finished. Sums, shares and costs count these and no others."""
     output_tokens: int = 0
+    """What the model wrote in the calls that are compared."""
     cost_without: Cost | None = None
+    """Of the calls that are compared."""
     runs: Sequence[Run] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Entries of the file that are not part of the conversation: how many by kind."""
     error: str | None = None
     """Why the session could not be played at all."""
 

@@ -11,7 +11,7 @@ from compact.errors import TranscriptError
 from compact.tokens.prices import Prices, built_in
 from compact.tools.replay.engines import Engine, local
 from compact.tools.replay.playing import Job, Policy, play
-from compact.tools.replay.results import Played, Run
+from compact.tools.replay.results import Played, Run, Step
 from compact.tools.transcripts import RecordedSession, Skipped, read_sessions
 
 FORMAT = "compact.replay/1"
@@ -30,17 +30,23 @@ class Summary:
     """Sessions with at least one step."""
     failed: int
     """Sessions that stopped early, or had a request that was illegal, over the budget, or without its system prompt."""
+    stopped: int
+    """Sessions that stopped early."""
     calls: int
+    """Calls that every policy finished. All figures below count these calls, except faults: those are counted in all."""
     steps: int
     input_tokens_without: int
     input_tokens: int
-    saved: float
-    """The share of input tokens that was saved."""
+    saved: float | None
+    """The share of input tokens that was saved; None if no call was finished."""
     saved_where_compacted: float | None
     """The same for compacted sessions only; None if there are none."""
     over_window_without: int
     """Requests that a provider would have refused as too long without compaction."""
+    over_window: int
+    """Requests that were over the budget all the same."""
     over_budget: int
+    """The same, in all calls."""
     illegal: int
     control: int
     needed: int
@@ -82,17 +88,24 @@ def _policy_cells(summary: Summary, unknown: str) -> dict[str, str]:
     return {
         "policy": summary.policy,
         "input tokens": f"{summary.input_tokens:,}",
-        "saved": f"{summary.saved:.1%}",
+        "saved": unknown if summary.saved is None else f"{summary.saved:.1%}",
         "where compacted": unknown if where is None else f"{where:.1%}",
-        "over window": f"{summary.over_budget:,}",
+        "over window": f"{summary.over_window:,}",
         "steps": f"{summary.steps:,}",
         "failed": f"{summary.failed:,}",
         "needed, kept": unknown if kept is None else f"{summary.kept:,} of {summary.needed:,} ({kept:.0%})",
         "cost": _money(summary.cost, unknown),
         "with cache": _money(summary.cost_cached, unknown),
         "reused": f"{summary.reused:.0%}",
-        "requests": f"{summary.failed} failed" if summary.failed else "all legal",
+        "requests": _verdict(summary),
     }
+
+
+def _verdict(summary: Summary) -> str:
+    if not summary.failed:
+        return "all legal"
+    stopped = f", {summary.stopped:,} of them stopped early" if summary.stopped else ""
+    return f"{summary.failed:,} failed{stopped}"
 
 
 def _money(dollars: float | None, unknown: str) -> str:
@@ -165,6 +178,25 @@ def _read(file: Path, lenient: bool, on_skipped: OnSkipped | None) -> Iterator[R
             on_skipped(str(file), [Skipped(error.details.get("line") or 0, error.message)])
 
 
+def compared_steps(played: Played, run: Run) -> list[Step]:
+    """The steps of a run in the calls that every policy finished."""
+    return [step for step in run.steps if step.call < played.compared]
+
+
+def saved_in(played: Played, run: Run) -> float | None:
+    """The share of input tokens that a run saved, over the calls that every policy finished; None if there are none."""
+    without, sent = _tokens([(played, run)])
+    return _share(without - sent, without)
+
+
+def compared_in_words(sessions: Sequence[Played]) -> str:
+    """Say which calls the figures count: all of them, or those that every policy finished."""
+    calls, compared = (sum(len(one.calls) for one in sessions), sum(one.compared for one in sessions))
+    if calls == compared:
+        return "Over all requests"
+    return f"Over the {compared:,} of {calls:,} requests that every policy finished"
+
+
 def summarize(sessions: Sequence[Played]) -> list[Summary]:
     """Sum up the sessions, policy by policy."""
     names = list(dict.fromkeys(run.policy for played in sessions for run in played.runs))
@@ -197,9 +229,9 @@ def as_data(sessions: Sequence[Played], policies: Sequence[Policy]) -> dict[str,
 
 def _summary(name: str, runs: Sequence[tuple[Played, Run]]) -> Summary:
     without, sent = _tokens(runs)
-    compacted = [(played, run) for played, run in runs if run.steps]
+    steps = [step for played, run in runs for step in compared_steps(played, run)]
+    compacted = [(played, run) for played, run in runs if compared_steps(played, run)]
     without_there, sent_there = _tokens(compacted)
-    steps = [step for _, run in runs for step in run.steps]
     needed, kept = sum(step.needed for step in steps), sum(step.kept for step in steps)
     costs = [(played.cost_without, run.cost) for played, run in runs if played.cost_without and run.cost]
     return Summary(
@@ -207,20 +239,22 @@ def _summary(name: str, runs: Sequence[tuple[Played, Run]]) -> Summary:
         sessions=len(runs),
         compacted=len(compacted),
         failed=sum(not run.passed for _, run in runs),
-        calls=sum(len(run.sent) for _, run in runs),
+        stopped=sum(run.stopped_at is not None for _, run in runs),
+        calls=sum(played.compared for played, _ in runs),
         steps=len(steps),
         input_tokens_without=without,
         input_tokens=sent,
-        saved=_share(without - sent, without) or 0.0,
+        saved=_share(without - sent, without),
         saved_where_compacted=_share(without_there - sent_there, without_there),
         over_window_without=sum(run.over_window_without for _, run in runs),
+        over_window=sum(call < played.compared for played, run in runs for call in run.over_budget),
         over_budget=sum(len(run.over_budget) for _, run in runs),
         illegal=sum(len(run.illegal) for _, run in runs),
         control=sum(len(run.control) for _, run in runs),
         needed=needed,
         kept=kept,
         retention=_share(kept, needed),
-        reused=_share(sum(sum(run.reused) for _, run in runs), sent) or 0.0,
+        reused=_share(sum(sum(run.reused[: played.compared]) for played, run in runs), sent) or 0.0,
         cost_without=_dollars([a.plain for a, _ in costs]),
         cost=_dollars([b.plain for _, b in costs]),
         cost_without_cached=_dollars([a.cached for a, _ in costs]),
@@ -229,9 +263,9 @@ def _summary(name: str, runs: Sequence[tuple[Played, Run]]) -> Summary:
 
 
 def _tokens(runs: Sequence[tuple[Played, Run]]) -> tuple[int, int]:
-    """Count tokens without and with compaction. A run that stopped early is compared over the same calls."""
-    without = sum(sum(played.without[: len(run.sent)]) for played, run in runs)
-    return without, sum(sum(run.sent) for _, run in runs)
+    """Count tokens without and with compaction, over the calls that every policy finished."""
+    without = sum(sum(played.without[: played.compared]) for played, _ in runs)
+    return without, sum(sum(run.sent[: played.compared]) for played, run in runs)
 
 
 def _share(part: int, whole: int) -> float | None:

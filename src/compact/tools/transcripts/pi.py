@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
 from compact.tools.transcripts.recorded_session import Marker, RecordedSession
 from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
+BOOKKEEPING = frozenset(
+    {"custom", "label", "model_change", "session", "session_info", "thinking_level_change"}
+)
+"""The types of lines that are not messages."""
 _FAILED = ("aborted", "error")
 
 
@@ -20,7 +24,7 @@ def recognises(value: Any) -> bool:
     return header or (value.get("type") == "message" and isinstance(value.get("message"), dict))
 
 
-def read(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
+def read(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSession]:
     """Read the conversation as Anthropic messages. Replies that were aborted before they said anything are skipped."""
     found: list[JsonLine] = []
     for line in lines:
@@ -31,19 +35,27 @@ def read(lines: Iterable[JsonLine], file: TranscriptFile) -> RecordedSession:
     talk = Conversation()
     markers: list[Marker] = []
     session_id = model = None
-    for line in _branch(found):
-        value = line.value
-        if value["type"] == "session":
-            session_id, model = value.get("id"), value.get("modelId")
-        elif value["type"] == "model_change":
-            model = value.get("modelId")
-        elif value["type"] == "compaction":
+    branch = _branch(found)
+    file.leave_out("line of another branch", len(found) - len(branch))
+    for line in branch:
+        value, kind = line.value, line.value["type"]
+        session_id = session_id or (value.get("id") if kind == "session" else None)
+        model = value.get("modelId") or model if kind in ("session", "model_change") else model
+        if kind in BOOKKEEPING:
+            file.leave_out(kind)
+        elif kind == "compaction":
             markers.append(Marker(len(talk.messages), "boundary", str(value.get("summary") or "")))
-        elif value["type"] == "message":
+            file.leave_out(kind)
+        elif kind in ("branch_summary", "custom_message"):
+            said = as_blocks(value.get("summary") or value.get("content") or "")
+            talk.user([_block(block) for block in said if isinstance(block, dict)], injected=True)
+        elif kind == "message":
             problem = _add(talk, value.get("message"))
             if problem:
                 file.note(line.line, problem)
-    return RecordedSession(
+        else:
+            file.note(line.line, f"its type {kind!r:.60} is not known")
+    yield RecordedSession(
         id=str(session_id or file.name),
         messages=talk.messages,
         format="pi",

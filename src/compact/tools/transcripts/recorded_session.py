@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Format: TypeAlias = Literal[
     "artifacts",
+    "chatgpt",
     "claude_code",
+    "cline",
+    "codex",
+    "gemini",
+    "langchain",
     "message_lines",
     "messages",
+    "opencode",
     "openhands",
     "pi",
     "responses_request",
@@ -32,7 +38,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A line that was left out of the session, and why."""
+    """A line that was left out of the session because it was not understood, and why."""
 
     line: int
     reason: str
@@ -54,6 +60,8 @@ class RecordedSession:
     model: str | None = None
     markers: Sequence[Marker] = ()
     skipped: Sequence[Skipped] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Known entries that are not part of the conversation, such as bookkeeping and other branches: how many by kind."""
 
     @property
     def request(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -22,7 +23,10 @@ FORMATS = (
     "an OpenAI Responses request {'input': [...]}",
     "harness artifacts {'artifacts': [...]}",
     "one message per line",
-    "Claude Code and pi session files",
+    "Gemini contents",
+    "LangChain messages",
+    "session files of Claude Code, Codex, Gemini CLI, opencode, Cline and pi",
+    "ChatGPT exports",
     "OpenHands outputs",
     "SWE-agent trajectories",
 )
@@ -37,6 +41,16 @@ PROGRESS_STEP_BYTES = 1 << 18
 _SNIFFED_BYTES = 8192
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_CONTAINERS = {
+    b"SQLite format 3\x00": (
+        "it is an SQLite database",
+        "Export the session as JSON first; for opencode: opencode export SESSION > session.json",
+    ),
+    b"PK\x03\x04": ("it is a ZIP archive", "Unpack it; of a ChatGPT export, name its conversations.json"),
+    b"\x28\xb5\x2f\xfd": ("it is compressed with zstd", "Unpack it first: zstd -d FILE"),
+}
+"""Files that hold transcripts in another wrapping, by how they begin: what they are, and what to do."""
+_KEYS_SHOWN = 8
 BROKEN_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
 """What reading broken gzip data raises."""
 UNREADABLE = (ValueError, RecursionError, *BROKEN_GZIP)
@@ -66,7 +80,10 @@ class TranscriptFile:
         self.lenient = lenient
         self._reported = 0
         self._skipped: list[Skipped] = []
+        self._left_out: Counter[str] = Counter()
         self._line = 0
+        self.seen = ""
+        """What the first value of the file is, in words."""
         self._file = _open(self.path)
         self._total = os.fstat(self._file.fileno()).st_size
         self._on_progress = on_progress if self._file.seekable() else None
@@ -112,6 +129,7 @@ class TranscriptFile:
             except UNREADABLE as error:
                 self.reject(number, describe(error))
                 continue
+            self.seen = self.seen or in_words(value)
             yield JsonLine(number, value)
 
     def reject(self, line: int, reason: str) -> None:
@@ -124,10 +142,20 @@ class TranscriptFile:
         """Skip a line."""
         self._skipped.append(Skipped(line, reason))
 
+    def leave_out(self, kind: str, count: int = 1) -> None:
+        """Count known entries that are not part of the conversation."""
+        if count > 0:
+            self._left_out[kind] += count
+
     def take_skipped(self) -> list[Skipped]:
         """Return what was skipped since the last call."""
         taken, self._skipped = self._skipped, []
         return taken
+
+    def take_left_out(self) -> dict[str, int]:
+        """Return what was left out since the last call: how many by kind."""
+        taken, self._left_out = self._left_out, Counter()
+        return dict(taken)
 
     def _decompress(self) -> io.BufferedReader | gzip.GzipFile:
         # A buffer around GzipFile would lose the good lines before broken data.
@@ -137,6 +165,9 @@ class TranscriptFile:
             start = stream.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
         except BROKEN_GZIP as error:
             fail(self.path, describe(error))
+        for magic, (what, hint) in _CONTAINERS.items():
+            if start.startswith(magic):
+                fail(self.path, what, hint=hint)
         if start[:2] in _UTF16_MARKS:
             fail(self.path, "it is UTF-16 text", hint="Save it as UTF-8")
         if b"\x00" in start:
@@ -173,10 +204,12 @@ class TranscriptFile:
         if second is not None:
             start += "\n" * (second[0] - first[0]) + second[1] + "\n"
         try:
-            return JsonLine(first[0], json.loads(start + self.stream.read().decode("utf-8")))
+            value = json.loads(start + self.stream.read().decode("utf-8"))
         except UNREADABLE as error:
             line = getattr(error, "lineno", None)
             fail(self.path, describe(error), line=line, hint=FORMATS_HINT if line else "")
+        self.seen = in_words(value)
+        return JsonLine(first[0], value)
 
     def _report(self, final: bool = False) -> None:
         if self._on_progress is None:
@@ -191,6 +224,26 @@ def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> N
     """Raise the error about a file, or about one of its lines."""
     where = f"{path}, line {line}" if line is not None else str(path)
     raise TranscriptError(f"cannot read {where}: {what}", hint=hint, path=str(path), line=line)
+
+
+def in_words(value: Any) -> str:
+    """Say what a JSON value is: an object with its keys, a list with what its first entry is, or a plain value."""
+    if isinstance(value, dict):
+        return f"an object with {keys_in_words(value)}"
+    if isinstance(value, list):
+        return f"a list that begins with {in_words(value[0])}" if value else "an empty list"
+    return f"a single {type(value).__name__}"
+
+
+def keys_in_words(value: dict[str, Any]) -> str:
+    """Name the keys of an object, and its type if it says one: `the keys a, b (type 'c')`."""
+    names = sorted(map(str, value))
+    shown = ", ".join(name[:40] for name in names[:_KEYS_SHOWN]) + (
+        ", ..." if len(names) > _KEYS_SHOWN else ""
+    )
+    kind = value.get("type")
+    typed = f" (type {kind[:40]!r})" if isinstance(kind, str) else ""
+    return f"the keys {shown}{typed}" if names else "no keys"
 
 
 def describe(error: Exception) -> str:
