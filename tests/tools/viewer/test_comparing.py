@@ -11,7 +11,9 @@ from support.data import bundled_sessions
 from support.engine import pair, says, user
 from support.viewer import WINDOW, ask, manager_on, opened
 
+from compact import CompactConfig, CompactManager
 from compact.archive import Archive
+from compact.engine.stages.truncate import truncate
 from compact.messages import Message, dialects
 from compact.tools.cli.demo import arrivals, demo_session
 from compact.tools.viewer.comparing import compare, find_cited, places
@@ -103,16 +105,32 @@ def test_real_sessions_in_every_dialect_are_told(tmp_path: Path, layout: str) ->
     assert seen
 
 
-def test_offloaded_cut_and_kept_messages_are_told_apart(tmp_path: Path) -> None:
+def test_offloaded_summarized_and_kept_messages_are_told_apart(tmp_path: Path) -> None:
     huge = "\n".join(f"line {n} of a large output" for n in range(4_000))
     with manager_on(tmp_path, 9_000, offload={"large_result_tokens": 1_000}) as manager:
         talk = [message for n in range(8) for message in (user(f"q{n}"), says(f"a{n}"))]
-        manager.preflight("s", [user("Look."), *talk, *pair("c1", huge), user("word " * 7_400)])
+        manager.preflight("s", [*talk, user("word " * 7_400), *pair("c1", huge), user("Go on.")])
     (found,) = comparisons(opened(tmp_path), "s")
     check(found)
     by_level = {pair.level: found.before[pair.before or 0].message for pair in found.pairs}
     assert by_level["offloaded"].results[0].call_id == "c1"
-    assert by_level["cut"].text.startswith("word word")
+    assert by_level["summarized"].text.startswith("word word")
+    assert by_level["kept"].text == "Go on."
+
+
+def test_a_message_that_a_pass_cut_is_told(tmp_path: Path) -> None:
+    config = CompactConfig(
+        model="gpt-4o", max_context_tokens=9_000, archive={"adapter": "fs", "root": str(tmp_path)}
+    )
+    with CompactManager(config, stages=[truncate]) as manager:
+        manager.preflight("s", [user("Look."), says("word " * 9_000), user("Go on.")])
+    (found,) = comparisons(opened(tmp_path), "s")
+    check(found)
+    assert [(pair.before, pair.after, pair.level) for pair in found.pairs] == [
+        (0, 0, "kept"),
+        (1, 1, "cut"),
+        (2, 2, "kept"),
+    ]
 
 
 def test_places_of_a_host_whose_list_was_repaired_are_counted_from_the_end() -> None:
@@ -136,19 +154,18 @@ def test_a_new_summary_stands_beside_the_first_message_that_it_covers() -> None:
     assert found == [(0, None, "pruned"), (1, None, "pruned"), (2, 0, "kept"), (3, 1, "kept")]
 
 
-def test_a_frame_is_known_by_its_record_whatever_it_says() -> None:
-    """It replaces nobody: the messages that it stands for are those that its summary covers."""
+@pytest.mark.parametrize("level", ["ledger", "marker"])
+def test_a_message_that_was_added_is_known_by_its_record_whatever_it_says(level: str) -> None:
+    """It replaces nobody, though one of its role is gone at its place."""
     before = read(user("one"), says("two"), user("three"), says("four"))
-    frame, gap = read(says("What the user said: one"), user("(continued)"))
-    found = compare(
-        before, [frame, gap, 2, 3], levels=["ledger", "marker", "whole", "whole"], summaries=[(0, 1)]
-    )
+    (added,) = read(says("What the user said: one"))
+    found = compare(before, [added, 2, 3], levels=[level, "whole", "whole"])
     assert [(p.before, p.after, p.level) for p in found] == [
-        (0, 0, "summarized"),
-        (1, None, "summarized"),
-        (None, 1, "marker"),
-        (2, 2, "kept"),
-        (3, 3, "kept"),
+        (0, None, "pruned"),
+        (1, None, "pruned"),
+        (None, 0, "marker"),
+        (2, 1, "kept"),
+        (3, 2, "kept"),
     ]
 
 

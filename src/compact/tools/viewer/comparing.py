@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.messages import Message
-from compact.messages.message import FRAME_OPENS, GAP, POINTER_OPENS, is_pointer
+from compact.messages.message import FRAME_OPENS, GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
 
 Level: TypeAlias = Literal[
     "kept",  # unchanged
@@ -22,7 +22,7 @@ Level: TypeAlias = Literal[
     "summarized",  # part of a summary
     "pruned",  # gone; the archive has it
     "mended",  # repaired, because no provider would have accepted it
-    "marker",  # added so that roles alternate
+    "marker",  # added so that roles alternate, or to carry the user's words
 ]
 LEVELS: tuple[Level, ...] = get_args(Level)
 _REDUCED: dict[str, Level] = {"offloaded": "offloaded", "shrunk": "shrunk", "cut": "cut"}
@@ -79,7 +79,7 @@ def compare(
     added = {n for n, each in enumerate(after) if not isinstance(each, int) and _is_added(each, levels[n])}
     matched = _match(before, after, added)
     by_before = {place: n for n, place in matched.items()}
-    frames = [n for n in sorted(added) if n not in matched and not _is_marker(after[n], levels[n])]
+    frames = [n for n in sorted(added) if n not in matched and _is_summary(after[n], levels[n])]
     heads = _summary_places(frames, matched, before, summaries)
     pairs: list[Pair] = []
     written = set(heads.values())
@@ -183,8 +183,10 @@ def _is_added(message: Message, recorded: str | None) -> bool:
     return message.text.startswith(FRAME_OPENS) or message.text == GAP
 
 
-def _is_marker(message: Message | int, recorded: str | None) -> bool:
-    return recorded == "marker" or (not isinstance(message, int) and message.text == GAP)
+def _is_summary(message: Message | int, recorded: str | None) -> bool:
+    if recorded is not None:
+        return recorded == "summary"
+    return not isinstance(message, int) and message.text.startswith(SUMMARY_OPENS)
 
 
 def _ids(message: Message) -> list[str]:

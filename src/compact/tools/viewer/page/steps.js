@@ -8,7 +8,7 @@ import { VirtualList } from "/page/virtual.js";
 const MEANING = {
   kept: "as they were", offloaded: "a preview stands, the whole is in the archive", shrunk: "a pointer stands, the whole is in the archive",
   cut: "head and tail stand", summarized: "folded into the summary", pruned: "gone from the context, in the archive",
-  mended: "repaired, so that a provider takes them", marker: "so that roles alternate",
+  mended: "repaired, so that a provider takes them", marker: "added, so that roles alternate or the user's words stay",
 };
 
 export class Steps {
