@@ -10,9 +10,9 @@ from support.engine import events, manager
 from support.standins import TOOLS
 
 from compact.messages.cache_marks import (
-    carry_marks,
     count_marks,
     has_mark,
+    keep_marks,
     limit_marks,
     mark_of,
     with_mark,
@@ -185,9 +185,14 @@ def test_surplus_marks_go_from_what_compact_wrote_and_then_from_the_oldest() -> 
     assert limit_marks(two, 1)[0]["content"] == [words("a"), words("b", cache_control=MARK)]
 
 
-def test_marks_of_replaced_messages_stand_on_what_replaces_them() -> None:
-    given = [marked("a"), marked("b"), {"role": "user", "content": "c"}, marked("d")]
-    standing = [{"role": "user", "content": "summary"}, given[2], {"role": "user", "content": "pointer"}]
-    found = carry_marks(given, [0, 1, 3], standing, [None, 2, None])
-    assert [has_mark(item) for item in found] == [True, False, True]
-    assert carry_marks(given, [0], [given[1]], [1]) == [given[1]], "nothing stands for it"
+def test_a_mark_stays_on_what_replaced_a_message_while_the_host_marks_that_message() -> None:
+    plain, summary, pointer = {"role": "user", "content": "c"}, marked("summary"), marked("[compact: x]")
+    standing, sources = [summary, pointer, plain], [None, None, 2]
+    both = keep_marks([marked("a"), marked("b"), plain], standing, sources)
+    assert both == standing
+    one = keep_marks([marked("a"), {"role": "user", "content": "b"}, plain], standing, sources)
+    assert [has_mark(item) for item in one] == [True, False, False]
+    none = keep_marks([plain, plain, marked("c")], [summary, pointer, marked("c")], sources)
+    assert [has_mark(item) for item in none] == [False, False, True]
+    pinned_first = keep_marks([marked("a"), plain, plain], [plain, summary], [1, None])
+    assert pinned_first == [plain, summary], "what is pinned may stand before the summary of what is older"

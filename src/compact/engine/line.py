@@ -127,7 +127,7 @@ class Line:
         if call.reversible:
             self.rules = self.rules.without_budget()
         known, (working, state) = state, (yield from self._resolve(call, state))
-        tools = Tools(self.meter, self.desk, self.rules.max_turns)
+        tools = Tools(self.meter, self.desk, self.rules.max_turns, beside=(call.system, call.tools))
         given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)
         estimate = self.meter.estimate(

@@ -19,7 +19,7 @@ from compact.engine.frames import is_frame, step_of
 from compact.engine.intake import Working, find_places
 from compact.errors import CompactError
 from compact.messages import dialects
-from compact.messages.cache_marks import carry_marks, has_mark, without_marks
+from compact.messages.cache_marks import has_mark, keep_marks
 from compact.messages.dialects.wire import begins_with, plain
 from compact.messages.message import GAP, text_hash
 
@@ -43,12 +43,13 @@ class SessionState:
     """Passes in a row that saved too little."""
     asked: bool = False
     """Whether the archive was asked for the session's state."""
-    marked: Sequence[int] = field(init=False, default=())
-    """Which of the replaced messages carried a cache mark."""
+    is_marked: bool = field(init=False, default=False)
+    """Whether a message that compact wrote carries a cache mark of what it replaces."""
 
     def __post_init__(self) -> None:
-        found = tuple(n for n, item in enumerate(self.replaced or ()) if has_mark(item))
-        object.__setattr__(self, "marked", found)
+        written = zip(self.standing or (), self.sources, strict=False)
+        found = any(source is None and has_mark(item) for item, source in written)
+        object.__setattr__(self, "is_marked", found)
 
 
 def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
@@ -60,22 +61,14 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     if state.replaced is not None and state.standing is not None and _continues(messages, state.replaced):
         count = len(state.replaced)
         items = [
-            without_marks(item) if source is None else messages[source]
+            item if source is None else messages[source]
             for item, source in zip(state.standing, state.sources, strict=True)
         ]
-        if marked := _marked(state, messages):
-            items = carry_marks(messages, marked, items, state.sources)
+        if state.is_marked:  # the host may have moved its marks on
+            items = keep_marks(messages[:count], items, state.sources)
         tail = range(count, len(messages))
         return Working([*items, *messages[count:]], [*state.sources, *tail])
     return None
-
-
-def _marked(state: SessionState, messages: Sequence[Any]) -> Sequence[int]:
-    """Which of the replaced messages carry a cache mark now. Hosts move them."""
-    replaced = state.replaced or ()
-    if begins_with(messages, replaced):
-        return state.marked
-    return [n for n in range(len(replaced)) if has_mark(messages[n])]
 
 
 def _continues(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
@@ -195,7 +188,7 @@ def describe_state(
     `sides` is what `describe_sides` returned. Records of earlier versions do not have it.
     """
     recipe = [
-        {"item": plain(without_marks(item))} if row.source is None else row.source
+        {"item": plain(item)} if row.source is None else row.source
         for row, item in zip(rows, items, strict=True)
     ]
     state = {

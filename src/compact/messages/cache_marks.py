@@ -63,28 +63,25 @@ def with_mark(item: Any, mark: Any) -> Any:
     return item
 
 
-def carry_marks(
-    given: Sequence[Any], marked: Sequence[int], standing: Sequence[Any], sources: Sequence[int | None]
-) -> list[Any]:
-    """Set the marks of messages that were replaced on what stands for them.
+def keep_marks(given: Sequence[Any], standing: Sequence[Any], sources: Sequence[int | None]) -> list[Any]:
+    """Take the marks off what replaced messages that the host no longer marks.
+
+    What was written in place of a marked message carries its mark. As many of these marks stay as replaced messages are
+    marked now, the oldest first.
 
     Args:
         given: The host's messages as they are now.
-        marked: The indexes of those that carry a mark.
-        standing: What replaces them, without stale marks.
+        standing: What stands for them.
         sources: For each of those its index in `given`, or None if compact wrote it.
     """
+    own = set(sources)
+    room = sum(has_mark(item) for place, item in enumerate(given) if place not in own)
     found = list(standing)
-    kept = set(sources)
-    for index in marked:
-        if index in kept:
-            continue
-        behind = next(
-            (n for n, source in enumerate(sources) if source is not None and source > index), len(found)
-        )
-        place = next((n for n in reversed(range(behind)) if sources[n] is None), None)
-        if place is not None:
-            found[place] = with_mark(found[place], mark_of(given[index]))
+    for place, source in enumerate(sources):
+        if source is None and has_mark(found[place]):
+            if room <= 0:
+                found[place] = without_marks(found[place])
+            room -= 1
     return found
 
 

@@ -208,7 +208,11 @@ def item_id(message: Message, dialect: Dialect) -> str | None:
         return None
     data = plain(message.origin)
     own = data.get("id")
-    return own if isinstance(own, str) and own and data.get("type") != "item_reference" else None
+    # Placeholders such as the Agents SDK's "__fake_id__" stand on many items and are taken out by those who set them.
+    is_real = (
+        isinstance(own, str) and own and not own.startswith("_") and data.get("type") != "item_reference"
+    )
+    return own if is_real else None
 
 
 def has_content(message: Message, dialect: Dialect) -> bool:

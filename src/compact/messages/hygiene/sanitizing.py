@@ -95,11 +95,8 @@ def safe_id(call_id: str, occurrence: int = 1) -> str:
 def _sanitize_message(
     before: Message, dialect: Dialect, allowed_tools: Collection[str] | None
 ) -> Message | None:
-    message = _well_formed(_with_valid_text(before, dialect), dialect)
-    if message.role not in ROLES.get(dialect.NAME, {message.role}):
-        # What calls tools is a reply, whatever the host named its role.
-        is_reply = bool(message.calls) or message.role.lower() in _MODEL_ROLES
-        message = replace(message, role="assistant" if is_reply else "user", edited=True)
+    # The role comes first: the form of a block depends on it.
+    message = _well_formed(_with_known_role(_with_valid_text(before, dialect), dialect), dialect)
     mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
     kept = tuple(
         part for part in mended if part is not None and not is_misplaced(part, message.role, dialect)
@@ -149,6 +146,15 @@ def _sanitize_result(result: ToolResult, dialect: Dialect) -> ToolResult:
     if any(new is not old for new, old in zip(content, result.content, strict=True)):
         mended = replace(mended, content=tuple(part for part in content if part is not None))
     return mended
+
+
+def _with_known_role(message: Message, dialect: Dialect) -> Message:
+    if message.role in ROLES.get(dialect.NAME, {message.role}):
+        return message
+    # What calls tools is a reply, whatever the host named its role.
+    is_reply = bool(message.calls) or message.role.lower() in _MODEL_ROLES
+    data = {**plain(message.origin), "role": "assistant" if is_reply else "user"}
+    return replace(dialect.read(rebuild(message.origin, data)), edited=False)
 
 
 def _well_formed(message: Message, dialect: Dialect) -> Message:
