@@ -77,8 +77,49 @@ class AsyncReadable(AsyncWriteOnly):
         return self.files[path]
 
 
-BACKENDS = [WriteOnly, Readable, ReadsLikeATool, ReadsBytes, NumbersLines, AsyncWriteOnly, AsyncReadable]
-READABLE = [Readable, ReadsLikeATool, ReadsBytes, AsyncReadable]
+class NotThere(Exception):
+    pass
+
+
+class RaisesItsOwn(WriteOnly):
+    """A missing file is an exception of the host's own, whose text says so."""
+
+    def read_file(self, path: str) -> str:
+        if path not in self.files:
+            raise NotThere(f"{path} doesn't exist")
+        return self.files[path]
+
+
+class RaisesAnything(WriteOnly):
+    """A missing file is an exception that says nothing, so that nothing can be read back."""
+
+    def read_file(self, path: str) -> str:
+        if path not in self.files:
+            raise UserWarning
+        return self.files[path]
+
+
+class TakesTwoFolders(ReadsLikeATool):
+    """It takes what an agent may read, and nothing else."""
+
+    def write_file(self, path: str, content: str) -> Any:
+        if not path.startswith(("/tool_outputs/", "/conversation_history/")):
+            return "Error: not allowed"
+        return super().write_file(path, content)
+
+
+BACKENDS = [
+    RaisesItsOwn,
+    RaisesAnything,
+    WriteOnly,
+    Readable,
+    ReadsLikeATool,
+    ReadsBytes,
+    NumbersLines,
+    AsyncWriteOnly,
+    AsyncReadable,
+]
+READABLE = [RaisesItsOwn, Readable, ReadsLikeATool, ReadsBytes, AsyncReadable]
 any_backend = pytest.mark.parametrize("kind", BACKENDS)
 readable = pytest.mark.parametrize("kind", READABLE)
 
@@ -348,6 +389,16 @@ def test_a_host_that_does_not_answer_is_not_taken_for_an_empty_one() -> None:
     files.broken = False
     with agent(files) as context:
         assert_kept(files, managed(context, messages), RULE, 2)
+
+
+def test_a_host_that_takes_only_the_agents_folders_is_served_as_well() -> None:
+    files = TakesTwoFolders()
+    messages = [user(RULE), *talk(16, "first")]
+    with agent(files) as context:
+        for n in range(3):
+            messages = managed(context, messages)
+            assert_kept(files, messages, RULE, n + 1)
+            messages += talk(16, f"round{n}x")
 
 
 class HangsForever(WriteOnly):

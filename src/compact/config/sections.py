@@ -163,7 +163,7 @@ class SummaryConfig(ConfigSection):
 
     max_tokens: Count = 2000
     """Upper limit of one summary. At least 48, because the frame around a summary takes that many. A model is asked only if
-    100 tokens are left for its text, beside the frame and the user's instructions."""
+    64 tokens are left for its text, beside the frame and the user's instructions."""
     model: Words | None = None
     """The model that writes summaries. `agent`: the agent's own. null: extractive, without a model."""
     base_url: Address | None = None

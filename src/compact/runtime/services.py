@@ -36,7 +36,7 @@ from compact.runtime.lanes import Fenced
 from compact.runtime.run import Run
 from compact.runtime.session_cache import Session
 from compact.runtime.summarizing import Breaker, Writers
-from compact.summaries.request import Reply, Summarizer, SummaryRequest
+from compact.summaries.request import LEAST_ASKED, Reply, Summarizer, SummaryRequest
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import Exporter, ExporterLike, as_exporter, open_exporter
 from compact.tracing.journal import LIMIT, Journal
@@ -233,9 +233,10 @@ class Services:
             self.warn_once(run.session, warning)
         if not self._writers.needs_model(request, run.summarizer):
             return self._writers.extract(request, meter)
-        if run.call.without_model or not self._breaker.allows():
+        silent = self._why_not_asked(run, request)
+        if silent:
             if self._config.summary.fallback != "extractive":
-                raise CompactError("the summarizer is paused after repeated failures")
+                raise CompactError(silent)
             return self._writers.extract(request, meter)
         try:
             reply = self._writers.ask(self._mask(run.session, request), meter, run)
@@ -248,6 +249,14 @@ class Services:
             raise
         run.was_answered = True
         return reply
+
+    def _why_not_asked(self, run: Run, request: SummaryRequest) -> str:
+        """Why the summarizer is left alone this time; empty if it is asked."""
+        if request.max_tokens < LEAST_ASKED:
+            return f"{request.max_tokens} tokens are too few for a summary by a model; it takes {LEAST_ASKED}"
+        if run.call.without_model or not self._breaker.allows():
+            return "the summarizer is paused after repeated failures"
+        return ""
 
     def _judge(self, run: Run, effect: Effect) -> None:
         """Note whether the last reply was good. A rejected one has an event at once."""

@@ -15,11 +15,10 @@ from compact.messages.excerpts import choose, fitting_head, pieces_of, words_of,
 from compact.summaries import strategies
 from compact.summaries.extracting.extractors import EXTRACTORS, Fact
 from compact.summaries.extracting.session_reading import Reading, flat, read
-from compact.summaries.request import SummaryRequest
+from compact.summaries.request import SummaryRequest, cite_step
 from compact.summaries.strategies import DETAILS, Section
 
 _CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
-_UNVERSIONED = re.compile(r"\[m(\d+)\]")
 _CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
 _LEAST_LINE = 4
 """Tokens. No fact fits into less room than this."""
@@ -76,8 +75,7 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
     """
     strategy = strategies.get(request.strategy)
     reading = read(request.messages, request.numbered)
-    earlier = _UNVERSIONED.sub(rf"[v{request.previous_step} m\1]", request.previous)
-    before = _parse_previous(earlier, strategy.sections)
+    before = _parse_previous(cite_step(request.previous, request.previous_step), strategy.sections)
     referred = words_of(text for _, text, _ in reading.texts) if before else set()
     # A fact in a section that is not carried over must not keep it out of one that is, so each kind has its own set.
     seen: dict[bool, set[str]] = {True: set(), False: set()}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from compact.messages import Message
+
+LEAST_ASKED = 64
+"""Tokens. No model is asked for a shorter summary, because nothing useful fits."""
+_UNVERSIONED = re.compile(r"\[m(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ class Reply:
     refused: bool = False
     trusted: bool = False
     """Code took every line from the input, so there is nothing to check."""
+
+
+def cite_step(summary: str, step: int) -> str:
+    """The text with `[m12]` as `[v3 m12]`, so that it can stand in a summary of another step."""
+    return _UNVERSIONED.sub(rf"[v{step} m\1]", summary)
 
 
 Summarizer: TypeAlias = Callable[[SummaryRequest], str | Reply | Awaitable[str | Reply]]

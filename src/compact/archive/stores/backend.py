@@ -26,6 +26,7 @@ from compact.archive.records import Record, Step, digest, read_state, session_id
 from compact.archive.stores.host_files import Backend, HostFiles, says_missing
 from compact.archive.stores.memory import MemoryStore
 from compact.archive.stores.port import Blob, Created
+from compact.errors import ArchiveError
 
 __all__ = ["Backend", "BackendStore"]
 
@@ -124,13 +125,27 @@ class BackendStore(MemoryStore):
         page = self.page_path(folder, step.step, step.files["transcript"].sha256)
         self._host.write(page.removesuffix(".md") + ".jsonl", self._staged(folder, step, "transcript"))
         self._host.write(page, self._staged(folder, step, "history"))
-        if self._host.can_read:
-            self._host.write(
-                _record_path(folder, keys.SESSION), super().read(f"{folder}/{keys.SESSION}") or b""
-            )
+        if self._keeps_records(folder):
             self._host.write(_summary_path(folder, step), self._staged(folder, step, "summary"))
             self._host.write(_record_path(folder, keys.state_name(step.step)), state.data)
             self._newest[folder] = max(step.step, self._newest.get(folder, 0))
+
+    def _keeps_records(self, folder: str) -> bool:
+        """Whether the host takes records, too. Some take only the folders of an agent; the session then lives in memory.
+
+        Raises:
+            ArchiveError: the host failed for another reason, so that it may take them later.
+        """
+        if not self._host.can_read:
+            return False
+        owner = super().read(f"{folder}/{keys.SESSION}") or b""
+        try:
+            self._host.write(_record_path(folder, keys.SESSION), owner)
+        except ArchiveError as problem:
+            if isinstance(problem.__cause__, OSError) and not isinstance(problem.__cause__, PermissionError):
+                raise
+            self._host.can_read = False
+        return self._host.can_read
 
     def _staged(self, folder: str, step: Step, kind: str) -> bytes:
         return super().read(f"{folder}/{keys.staged_name(step.attempt, kind)}") or b""

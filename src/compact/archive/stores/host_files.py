@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from compact.errors import ArchiveError, ConfigError
 
 _MISSING = re.compile(
-    r"\s*(?:error\b|.{0,300}(?:not found|no such file|does not exist))", re.IGNORECASE | re.DOTALL
+    r"\s*(?:error\b|.{0,300}(?:not ?found|no ?such|(?:not|n[’']t) exist|missing|enoent|\b404\b))",
+    re.IGNORECASE | re.DOTALL,
 )
 """How tools that answer a model say that there is no file."""
 
@@ -60,7 +61,7 @@ class HostFiles:
             raise _refusal(path, "its answer is an error")
 
     def read(self, path: str) -> bytes | None:
-        """Read a file; None if there is none.
+        """Read a file; None if there is none. An error that nobody can explain ends all reading: nothing can be relied on.
 
         Raises:
             ArchiveError: the host did not answer, so that nobody knows what is there.
@@ -72,7 +73,12 @@ class HostFiles:
         except LookupError:
             return None
         except Exception as problem:
-            if isinstance(problem, FileNotFoundError) or _MISSING.match(str(problem)):
+            if isinstance(problem, FileNotFoundError) or _MISSING.match(
+                f"{type(problem).__name__} {problem}"
+            ):
+                return None
+            if not isinstance(problem, OSError):
+                self.can_read = False
                 return None
             raise ArchiveError(
                 f"the host's filesystem did not give {path}: {type(problem).__name__}",

@@ -23,7 +23,7 @@ from compact.messages.hygiene.sanitizing import valid_text
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
-from compact.summaries.request import Reply, SummaryRequest
+from compact.summaries.request import LEAST_ASKED, Reply, SummaryRequest, cite_step
 
 _TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
 _LONGEST_FRAMING = 8_000
@@ -33,8 +33,6 @@ _ONE_INSTRUCTION = 2
 """A single instruction takes at most one part in this many of that."""
 _LEAST_BODY = 8
 """Tokens. Less room than this is not filled at all."""
-_LEAST_ASKED = 100
-"""Tokens. With less room than this no model is asked, because nothing useful fits; code fills it."""
 _SHORTER_RETRIES = 2
 """How often a summary that is too long is requested again, each time with half the tokens."""
 _LEAST_STRATEGY = "brief"
@@ -88,7 +86,8 @@ def fold(
     body = yield from _write_body(request, desk, total(rows), by_code)
     step, summary = context.step, body.text
     if not summary and request.previous and request.max_tokens >= _LEAST_BODY:
-        step, summary = request.previous_step, _cut_to_fit(request.previous, request, desk)
+        step = request.previous_step
+        summary = _cut_to_fit(cite_step(request.previous, step), request, desk)
     if not summary and carry_instructions:
         kept = _list_instructions(rows, previous, room, desk)  # a ledger has the whole room for them
     # Arguments of a call may carry a NUL as data. In a text it would make the whole list illegal.
@@ -113,10 +112,10 @@ def fold(
 
 
 def _write_body(request: SummaryRequest, desk: Desk, input_tokens: int, by_code: bool) -> Asking[Body]:
-    """Return the summary's text. A model is asked only if there is room for what it would write."""
+    """Return the summary's text: the configured summarizer's, or else the fallback's."""
     if request.max_tokens < _LEAST_BODY:
         return Body("", "none", request.strategy)
-    if request.max_tokens >= _LEAST_ASKED and not by_code:
+    if not by_code:
         body = yield from _ask(request, desk, input_tokens)
         if body is not None:
             return body
@@ -155,7 +154,7 @@ class _Retries:
 
     def next_request(self, asked: SummaryRequest, defect: Defect) -> SummaryRequest | None:
         """The request to try next, or None if asking again cannot help."""
-        if defect == "too_long" and self.shorter:
+        if defect == "too_long" and self.shorter and asked.max_tokens // 2 >= LEAST_ASKED:
             self.shorter -= 1
             return replace(asked, max_tokens=asked.max_tokens // 2)
         if defect == "refusal" and self.simpler and asked.strategy != _LEAST_STRATEGY:
