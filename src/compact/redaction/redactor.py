@@ -17,6 +17,7 @@ from compact.redaction.rules.matches import MASK, Finding
 from compact.redaction.rules.patterns import RulePattern, one_byte_per_character
 from compact.redaction.rules.rule import Rule, RuleSource
 from compact.redaction.rules.sets import rules_from_config
+from compact.redaction.rules.validators import not_placeholder
 from compact.redaction.scan import LocatorName, Scanner, scanner_for
 from compact.redaction.shapes import looks_random, surprise
 
@@ -30,6 +31,8 @@ _SHORTEST_PHRASE = 16
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _ESCAPED_BREAK = re.compile(r"\\+[nr]")
 _SEEN_BEFORE = "seen-before"
+_UNPROVEN_RULES = frozenset({"plain-password", "plain-api-key"})
+"""They mask whatever stands after a name, so what they mask may be an ordinary word. A secret is found by other rules too."""
 _MAX_JSON_LEVELS = 16
 """Levels of JSON inside strings."""
 _SHORT_CHARS = 100
@@ -53,8 +56,8 @@ class Redactor:
     """Masks secrets in text, data and messages.
 
     Args:
-        rules: `"default"`, `"pii"`, `"digits"`, the id of a built-in rule, a `Rule`, a rule as a mapping, or a list of
-            these. The last rule with an id wins.
+        rules: `"default"`, `"pii"`, `"digits"`, the id of a built-in rule, a pattern in RE2 syntax, a `Rule`, a rule as
+            a mapping, or a list of these. The last rule with an id wins.
         locator: how candidates are found, which does not change the result. `"auto"` switches to Hyperscan after
             16 MB of text if the extra `fast` is installed.
 
@@ -194,7 +197,8 @@ class Masking:
         found = self._scanner.find(text)
         if self._memory is not None:
             for finding in found:
-                self._memory.learn(text[finding.start : finding.end])
+                if finding.rule not in _UNPROVEN_RULES:
+                    self._memory.learn(text[finding.start : finding.end])
             found = sorted(found + self._memory.find(text))
         return merge_findings(found)
 
@@ -203,7 +207,7 @@ class Masking:
         masked = is_secret_leaf(rule, leaf)
         if masked:
             self.by_rule[rule.id] += 1
-            if self._memory is not None:
+            if self._memory is not None and (not isinstance(leaf, str) or not_placeholder(leaf)):
                 self._memory.learn(leaf)
         return masked
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.redaction.rules.judges import JUDGES
@@ -15,7 +16,7 @@ from compact.redaction.rules.validators import CHECKS, KINDS
 Scope: TypeAlias = Literal["text", "key"]
 Validator: TypeAlias = str | Callable[[str], bool]
 RuleSource: TypeAlias = "str | Rule | Mapping[str, Any]"
-"""The name of a set, the id of a built-in rule, a rule, or a rule as a settings file has it."""
+"""The name of a set, the id of a built-in rule, a pattern, a rule, or a rule as a settings file has it."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}\Z")
 RULE_HINT = "Correct it in `redaction.extra`, or remove it"
@@ -85,12 +86,29 @@ def _find_fault(rule: Any) -> str:
 _FIELDS = tuple(field.name for field in fields(Rule))
 
 
+def is_rule_id(text: str) -> bool:
+    """Whether a text could be the id of a rule."""
+    return _ID.match(text) is not None
+
+
+def rule_from_pattern(pattern: str) -> Rule:
+    """Make a rule from a bare pattern. Its id is `pattern-` and a hash, so that equal patterns are one rule.
+
+    Raises:
+        RedactionError: RE2 refuses the pattern.
+    """
+    digest = blake2b(pattern.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return Rule(f"pattern-{digest}", pattern)
+
+
 def rule_from(data: Mapping[str, Any]) -> Rule:
-    """Make a rule from an entry of a settings file.
+    """Make a rule from an entry of a settings file. `name` is accepted for `id`.
 
     Raises:
         RedactionError: a key is unknown or missing, or a value is wrong; the error names the rule.
     """
+    if "name" in data and "id" not in data:
+        data = {("id" if key == "name" else key): value for key, value in data.items()}
     rule_id = data.get("id", "?")
     unknown = sorted(str(key) for key in data if key not in _FIELDS)
     if unknown:
