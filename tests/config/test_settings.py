@@ -223,7 +223,9 @@ def test_a_wrong_redaction_rule_is_refused_when_it_is_loaded(settings: dict[str,
     assert message in refused(redaction=settings)
 
 
-@pytest.mark.parametrize(("written", "live"), [("off", "off"), (False, "off"), ("secrets", "secrets"), ("pii", "pii")])
+@pytest.mark.parametrize(
+    ("written", "live"), [("off", "off"), (False, "off"), ("secrets", "secrets"), ("pii", "pii")]
+)
 def test_live_masking_is_chosen_by_a_word_and_off_may_be_false(written: Any, live: str) -> None:
     assert CompactConfig(redaction={"live": written}).redaction.live == live
 

@@ -75,7 +75,11 @@ def test_the_two_patterns_of_the_specification_are_covered(text: str, before: st
     assert REDACTOR.redact(masked) == masked
 
 
-@given(st.lists(st.sampled_from([*"aZ9é =:;,&\"'`(){}[]<>|\\\n\t-_.$", "password", "api-key", "apikey="]), max_size=40))
+@given(
+    st.lists(
+        st.sampled_from([*"aZ9é =:;,&\"'`(){}[]<>|\\\n\t-_.$", "password", "api-key", "apikey="]), max_size=40
+    )
+)
 def test_nothing_that_the_two_patterns_find_in_any_text_stays(pieces: list[str]) -> None:
     text = "".join(pieces)
     values = [
@@ -87,8 +91,12 @@ def test_nothing_that_the_two_patterns_find_in_any_text_stays(pieces: list[str])
         assert not [word for word in words if word in masked], (text, masked)
 
 
-@pytest.mark.parametrize("value", ["changeme", "password", "str", "null", "${DB_PASSWORD}", "********", "YOUR_KEY"])
-@pytest.mark.parametrize("form", ["{}={}", "{}:{}", "{}: {}", "{} = {}", "{}:\n{}", "{}=\n\n  {}", '{}: "{}"', "{}='{}'"])
+@pytest.mark.parametrize(
+    "value", ["changeme", "password", "str", "null", "${DB_PASSWORD}", "********", "YOUR_KEY"]
+)
+@pytest.mark.parametrize(
+    "form", ["{}={}", "{}:{}", "{}: {}", "{} = {}", "{}:\n{}", "{}=\n\n  {}", '{}: "{}"', "{}='{}'"]
+)
 @pytest.mark.parametrize("name", ["password", "api_key", "DB_PASSWORD", "OPENAI-API-KEY", "dbpassword"])
 def test_a_value_after_a_plain_name_is_masked_whatever_it_is(name: str, form: str, value: str) -> None:
     assert REDACTOR.redact(form.format(name, value)) == form.format(name, MASK)

@@ -20,6 +20,9 @@ from compact.redaction.rules.rule import Rule
 _LONGEST_FLAG = 64
 _LONGEST_NUMBER_BITS = 2_000
 """Python refuses to write integers of more than some 4,000 digits."""
+_LONGEST_NAMED = 200
+_STRUCTURAL_NAME = re.compile(r"(?i)(?:^|[_-]|[a-z](?=I))(?:id|ids|index|type|role)\Z|\A(?:name|title)\Z")
+"""A number under such a name is a reference and no phone number: `tool_call_id`."""
 _MAX_BLOCK_LEVELS = 6
 """Blocks inside a result inside a message are two levels. Data nested much deeper is not a message."""
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{64,}={0,3}\Z")
@@ -63,11 +66,37 @@ def mask_leaf(
     if rule is not None and masker.masks_leaf(rule, leaf):
         return rule.replacement, 1
     if not isinstance(leaf, str):
-        count = masker.mask_text(written, depth)[1]
+        count = masker.mask_text(written, depth)[1] or len(_find_by_name(written, name, masker))
         return (MASK if count else leaf), count
     if _is_sealed(name, leaf):
         return leaf, 0
-    return masker.mask_text(leaf, depth)
+    masked, count = masker.mask_text(leaf, depth)
+    if count:
+        return masked, count
+    found = _find_by_name(leaf, name, masker)
+    return (replace_findings(leaf, found), len(found)) if found else (leaf, 0)
+
+
+def _find_by_name(written: str, name: Any, masker: Masker) -> list[Finding]:
+    """What is found in a leaf only if its name is read too, as in a line of text: `phone: 5551234567`."""
+    if not isinstance(name, str) or len(written) > _LONGEST_NAMED or _STRUCTURAL_NAME.search(name):
+        return []
+    head = f"{name}: "
+    return [
+        Finding(found.start - len(head), found.end - len(head), found.rule, found.replacement)
+        for found in masker.find(head + written)
+        if found.start >= len(head)
+    ]
+
+
+def replace_findings(text: str, findings: Iterable[Finding]) -> str:
+    """Replace what was found. The findings must be sorted by start and must not overlap."""
+    pieces: list[str] = []
+    done = 0
+    for finding in findings:
+        pieces += [text[done : finding.start], finding.replacement]
+        done = finding.end
+    return "".join([*pieces, text[done:]])
 
 
 def _is_sealed(name: Any, value: str) -> bool:
@@ -145,10 +174,13 @@ def _open(source: Any, rule: Rule | None, parent: _Node) -> _Node:
 def _rule_for_child(node: _Node, place: int, field_names: FieldNames) -> Rule | None:
     if isinstance(node.source, Mapping):
         return rule_in_object(node.keys[place], node.source, field_names) or node.rule
-    before = node.children[place - 1] if place else None
-    if isinstance(before, str) and before.startswith("-") and len(before) <= _LONGEST_FLAG:
-        return field_names.rule_for(before) or node.rule  # the arguments of a command: ["--password", "..."]
-    return node.rule
+    return rule_after_flag(node.children[place - 1] if place else None, field_names) or node.rule
+
+
+def rule_after_flag(before: Any, field_names: FieldNames) -> Rule | None:
+    """The rule of an entry by the entry before it, as in the arguments of a command: `["--password", "..."]`."""
+    is_flag = isinstance(before, str) and before.startswith("-") and len(before) <= _LONGEST_FLAG
+    return field_names.rule_for(before) if is_flag else None
 
 
 def _mask_leaf(leaf: Any, name: Any, rule: Rule | None, masker: Masker) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import re2  # type: ignore[import-untyped]
 
-from compact.redaction.data import mask_message, mask_value
+from compact.redaction.data import mask_message, mask_value, replace_findings
 from compact.redaction.fields.value_judge import is_secret_leaf
 from compact.redaction.json_text import looks_like_json, mask_json
 from compact.redaction.rules.matches import MASK, Finding
@@ -241,18 +241,9 @@ class Masking:
                 break
             for finding in found:
                 self.by_rule[finding.rule] += 1
-            text = _replace(text, found)
+            text = replace_findings(text, found)
             total += len(found)
         return text, total
-
-
-def _replace(text: str, findings: list[Finding]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for finding in findings:
-        pieces += [text[done : finding.start], finding.replacement]
-        done = finding.end
-    return "".join([*pieces, text[done:]])
 
 
 def merge_findings(findings: Iterable[Finding]) -> list[Finding]:

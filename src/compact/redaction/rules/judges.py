@@ -43,6 +43,7 @@ _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
     r"registered|whatsapp|\bsms\b|messages? to|contact|电话|手机"
 )
+_PHONE_ASSIGNED = re.compile(rf"(?i)(?:{_PHONE_WORDS.pattern.removeprefix('(?i)')})[\w.-]*=\Z")
 _GROUPED_PHONE = re.compile(r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?:x\d+)?")
 _CARD_WORDS = re.compile(r"(?i)card|visa|master|amex|maestro|\bcc\b|credit|debit|payment")
 _ISO_DATE = re.compile(
@@ -184,6 +185,8 @@ def phone(found: Candidate) -> Bounds:
 
 def _is_part_of_longer_number(found: Candidate) -> bool:
     before, after = found.before(1), found.after(2)
+    if _PHONE_ASSIGNED.search(found.before(48)):
+        before = ""  # `phone=5551234567`, but not `?id=5551234567`
     return (
         before.isalnum()
         or before in tuple("._/=#")

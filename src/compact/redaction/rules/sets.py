@@ -28,7 +28,9 @@ def _plain_value_rules() -> tuple[Rule, ...]:
     """What the two patterns of the compaction specification match, whatever the value looks like."""
     return (
         Rule("plain-password", rf"(?i)password{_PLAIN_VALUE}", ("password",), "any_value"),
-        Rule("plain-api-key", rf"(?i)api[_-]?key{_PLAIN_VALUE}", ("apikey", "api_key", "api-key"), "any_value"),
+        Rule(
+            "plain-api-key", rf"(?i)api[_-]?key{_PLAIN_VALUE}", ("apikey", "api_key", "api-key"), "any_value"
+        ),
     )
 
 
@@ -36,7 +38,12 @@ def _plain_value_rules() -> tuple[Rule, ...]:
 def named_sets() -> Mapping[str, tuple[Rule, ...]]:
     """`default` (secrets of all kinds), `pii` (personal data), `digits` (the stability harness's rule)."""
     return {
-        "default": (*_plain_value_rules(), *load_table("secrets"), *load_table("vendors"), *field_name_rules()),
+        "default": (
+            *_plain_value_rules(),
+            *load_table("secrets"),
+            *load_table("vendors"),
+            *field_name_rules(),
+        ),
         "pii": load_table("pii"),
         "digits": (Rule("digits", _DIGITS),),
     }
