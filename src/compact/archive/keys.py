@@ -25,6 +25,8 @@ EVENTS = "events.jsonl"
 SESSION = "session.json"
 OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
+PLACEHOLDERS = ".masks/placeholders.jsonl"
+"""The log of what live masking has given out."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")

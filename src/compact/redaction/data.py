@@ -35,7 +35,7 @@ class Masker(Protocol):
 
     field_names: FieldNames
 
-    def find(self, text: str) -> list[Finding]:
+    def find(self, text: str, /) -> list[Finding]:
         """Everything to mask in a plain text, sorted by start, without overlaps."""
         ...
 
@@ -43,8 +43,12 @@ class Masker(Protocol):
         """Mask a text, and count what was masked. `depth` is the level of JSON inside strings."""
         ...
 
-    def masks_leaf(self, rule: Rule, leaf: str | float) -> bool:
+    def masks_leaf(self, rule: Rule, leaf: str | float, /) -> bool:
         """Whether a leaf is masked whole, because its name falls under `rule`."""
+        ...
+
+    def stand_in(self, value: str | float, rule_id: str, mask: str, /) -> str:
+        """What replaces a value; `mask` is the rule's own replacement."""
         ...
 
 
@@ -64,17 +68,17 @@ def mask_leaf(
     if leaf is None or isinstance(leaf, bool):
         return leaf, 0
     if rule is not None and masker.masks_leaf(rule, leaf):
-        return rule.replacement, 1
+        return masker.stand_in(leaf, rule.id, rule.replacement), 1
     if not isinstance(leaf, str):
-        count = masker.mask_text(written, depth)[1] or len(_find_by_name(written, name, masker))
-        return (MASK if count else leaf), count
-    if _is_sealed(name, leaf):
+        found = masker.find(written) or _find_by_name(written, name, masker)
+        return (masker.stand_in(leaf, found[0].rule, MASK), 1) if found else (leaf, 0)
+    if is_sealed(name, leaf):
         return leaf, 0
     masked, count = masker.mask_text(leaf, depth)
     if count:
         return masked, count
     found = _find_by_name(leaf, name, masker)
-    return (replace_findings(leaf, found), len(found)) if found else (leaf, 0)
+    return (replace_findings(leaf, found, masker), len(found)) if found else (leaf, 0)
 
 
 def _find_by_name(written: str, name: Any, masker: Masker) -> list[Finding]:
@@ -89,17 +93,18 @@ def _find_by_name(written: str, name: Any, masker: Masker) -> list[Finding]:
     ]
 
 
-def replace_findings(text: str, findings: Iterable[Finding]) -> str:
+def replace_findings(text: str, findings: Iterable[Finding], masker: Masker) -> str:
     """Replace what was found. The findings must be sorted by start and must not overlap."""
     pieces: list[str] = []
     done = 0
     for finding in findings:
-        pieces += [text[done : finding.start], finding.replacement]
+        value = text[finding.start : finding.end]
+        pieces += [text[done : finding.start], masker.stand_in(value, finding.rule, finding.replacement)]
         done = finding.end
     return "".join([*pieces, text[done:]])
 
 
-def _is_sealed(name: Any, value: str) -> bool:
+def is_sealed(name: Any, value: str) -> bool:
     """Whether a leaf is encoded binary data, such as an image or a provider's signature, which must stay as it is."""
     if len(value) < 64 or (len(value) < _BLOB_CHARS and name not in _SEALED_NAMES):
         return False
@@ -257,13 +262,14 @@ def _mask_split_secrets(data: Any, masker: Masker, levels: int) -> Any:
     changed = {}
     for name, value in data.items():
         if isinstance(value, list | tuple):
-            blocks = [_mask_split_secrets(block, masker, levels - 1) for block in _mask_across(value, masker)]
+            blocks = [_mask_split_secrets(block, masker, levels - 1) for block in mask_across(value, masker)]
             if any(new is not old for new, old in zip(blocks, value, strict=True)):
                 changed[name] = blocks
     return {**data, **changed} if changed else data
 
 
-def _mask_across(blocks: list[Any] | tuple[Any, ...], masker: Masker) -> list[Any]:
+def mask_across(blocks: list[Any] | tuple[Any, ...], masker: Masker) -> list[Any]:
+    """Mask the secrets that continue from one text block in the next."""
     masked = list(blocks)
     for is_text, run in groupby(range(len(blocks)), key=lambda place: _is_text(blocks[place])):
         places = list(run)
@@ -288,7 +294,8 @@ def _mask_seams(texts: list[str], masker: Masker) -> list[str]:
             start, end = edges[number], edges[number + 1]
             head, tail = max(finding.start, start) - start, min(finding.end, end) - start
             if head < tail:
-                masked[number] = masked[number][:head] + MASK + masked[number][tail:]
+                piece = masker.stand_in(texts[number][head:tail], finding.rule, MASK)
+                masked[number] = masked[number][:head] + piece + masked[number][tail:]
     return masked
 
 

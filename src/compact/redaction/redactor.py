@@ -31,7 +31,7 @@ _SHORTEST_PHRASE = 16
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _ESCAPED_BREAK = re.compile(r"\\+[nr]")
 _SEEN_BEFORE = "seen-before"
-_UNPROVEN_RULES = frozenset({"plain-password", "plain-api-key"})
+UNPROVEN_RULES = frozenset({"plain-password", "plain-api-key"})
 """They mask whatever stands after a name, so what they mask may be an ordinary word. A secret is found by other rules too."""
 _MAX_JSON_LEVELS = 16
 """Levels of JSON inside strings."""
@@ -197,7 +197,7 @@ class Masking:
         found = self._scanner.find(text)
         if self._memory is not None:
             for finding in found:
-                if finding.rule not in _UNPROVEN_RULES:
+                if finding.rule not in UNPROVEN_RULES:
                     self._memory.learn(text[finding.start : finding.end])
             found = sorted(found + self._memory.find(text))
         return merge_findings(found)
@@ -210,6 +210,10 @@ class Masking:
             if self._memory is not None and (not isinstance(leaf, str) or not_placeholder(leaf)):
                 self._memory.learn(leaf)
         return masked
+
+    def stand_in(self, _value: str | float, _rule_id: str, mask: str, /) -> str:
+        """What replaces a value; see `data.Masker`."""
+        return mask
 
     def mask_text(self, text: str, depth: int = 0) -> tuple[str, int]:
         """Mask a text, and count what was masked. `depth` is the level of JSON inside strings."""
@@ -228,7 +232,7 @@ class Masking:
             self._clean.add(text)
         return new, count
 
-    def _is_clean_json(self, text: str) -> bool:
+    def _is_clean_json(self, text: str, /) -> bool:
         # An escape can hide a keyword, so a text without keywords is clean only if it has no escapes.
         has_escapes = "\\u" in text or "\\/" in text
         return (not has_escapes and not self._scanner.may_match(text)) or self._scanner.is_clean_json(text)
@@ -241,7 +245,7 @@ class Masking:
                 break
             for finding in found:
                 self.by_rule[finding.rule] += 1
-            text = replace_findings(text, found)
+            text = replace_findings(text, found, self)
             total += len(found)
         return text, total
 
@@ -303,13 +307,9 @@ class SecretMemory:
         ]
 
     def _remember(self, secret: str) -> None:
-        if (
-            not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET
-            or secret in self._secrets
-            or MASK in secret
-        ):
+        if secret in self._secrets or MASK in secret:
             return
-        if not (looks_random(secret) or surprise(secret) >= 0.3 or _is_phrase(secret)):
+        if not is_memorable(secret):
             return
         if len(self._secrets) >= MAX_SECRETS:
             self._secrets.pop(next(iter(self._secrets)))
@@ -324,6 +324,13 @@ class SecretMemory:
             for at in range(0, len(escaped), _SECRETS_PER_PATTERN)
         ]
         self._is_stale = False
+
+
+def is_memorable(secret: str) -> bool:
+    """Whether a secret is masked wherever it occurs again: it is neither short nor a common word."""
+    if not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET:
+        return False
+    return looks_random(secret) or surprise(secret) >= 0.3 or _is_phrase(secret)
 
 
 def _is_phrase(secret: str) -> bool:

@@ -24,6 +24,7 @@ from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.conductor import Conductor, Lines
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.runtime.lanes import wait_here, wait_on_loop
+from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalling
 from compact.runtime.run import Run, is_light
@@ -72,6 +73,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             clock=clock,
         )
         """What serves the engine. Tests wrap its `serve` to inject faults."""
+        self.live: LiveMasking | None = None
+        """Masks what goes to the model; None while `redaction.live` is off."""
+        if self.config.redaction.live != "off":
+            self.live = LiveMasking(self.config, self.services, redactor)
         policy = self.config.policy
         self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget)
         """The sessions in memory."""
@@ -321,6 +326,23 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self.sessions.get(session_id)
         session.correct(input_tokens, session.last_total, session.last_factor)
 
+    def mask(self, session_id: str, value: R) -> R:
+        """Mask what is sent beside the list: a system prompt, the schemas of tools. While live masking is off: nothing.
+
+        Raises:
+            MaskingError: it could not be masked.
+        """
+        if self.live is None:
+            return value
+        return self.live.mask_beside(self.sessions.get(session_id), value)
+
+    def unmask(self, session_id: str, value: R) -> R:
+        """Turn the placeholders of live masking back, in a text or in data such as the arguments of a tool call.
+
+        A placeholder stays if its value is not known: in a new process, until the host has passed a list with it.
+        """
+        return value if self.live is None else self.live.unmask(self.sessions.get(session_id), value)
+
     def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
 
@@ -410,17 +432,21 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session = self.sessions.get(session_id)
+        if self.live is not None:
+            call = self.live.mask_call(session, call)
         run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
         found: list[Any] = drive(self.conductor.conduct(run), wait_here)
-        return found
+        return found if self.live is None else self.live.note_sent(session, found)
 
     async def _arun(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
+        if self.live is not None:
+            call = await asyncio.to_thread(self.live.mask_call, session, call)
         run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)
         found: list[Any] = await adrive(self.conductor.conduct(run), wait_on_loop)
-        return found
+        return found if self.live is None else self.live.note_sent(session, found)
 
 
 def _summarizer_of(agent: Any) -> Summarizer | None:

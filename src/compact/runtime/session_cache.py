@@ -13,6 +13,7 @@ from compact.engine.state import SessionState
 from compact.events import Trace, session_trace
 from compact.messages.dialects.wire import begins_with
 from compact.runtime.lanes import Lane
+from compact.runtime.masked_session import MaskedSession
 
 _OBSERVABLE_TOKENS = 500
 """In a smaller request, a provider's fixed overhead hides its tokenizer."""
@@ -44,6 +45,8 @@ class Session:
     """How many tokens the provider counts for each of ours."""
     request: Any = None
     """The messages that the newest reply of a model call answers."""
+    masked: MaskedSession | None = None
+    """What live masking remembers; None while it is off."""
 
     def correct(self, counted: int, ours: int, factor: float) -> None:
         """Compare our count of a request, which was rounded up by `factor`, with the provider's."""

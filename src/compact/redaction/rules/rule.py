@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.redaction.rules.judges import JUDGES
-from compact.redaction.rules.matches import MASK
+from compact.redaction.rules.matches import LABEL, MASK
 from compact.redaction.rules.patterns import RulePattern, compile_pattern, refuse
 from compact.redaction.rules.validators import CHECKS, KINDS
 
@@ -43,6 +43,8 @@ class Rule:
     scope: Scope = "text"
     """`text`: the pattern is matched on the text. `key`: it is matched on the names of fields, in lower case with
     underscores (`dbPassword` is `db_password`), and the value of such a field is masked."""
+    label: str = "SECRET"
+    """The word in the placeholders of live masking: `<SECRET_1>`."""
 
     def __post_init__(self) -> None:
         given: Any = self.keywords
@@ -76,6 +78,8 @@ def _find_fault(rule: Any) -> str:
         return "its keywords must be a list of non-empty strings"
     if rule.scope not in get_args(Scope):
         return f"its scope must be one of {', '.join(get_args(Scope))}, got {rule.scope!r}"
+    if not isinstance(rule.label, str) or not LABEL.fullmatch(rule.label):
+        return f"its label must be 2-12 letters A-Z, got {rule.label!r}"
     if not isinstance(rule.replacement, str):
         return f"its replacement must be a string, got {type(rule.replacement).__name__}"
     if rule.validator is None or callable(rule.validator) or rule.validator in known:

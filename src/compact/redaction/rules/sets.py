@@ -45,7 +45,7 @@ def named_sets() -> Mapping[str, tuple[Rule, ...]]:
             *field_name_rules(),
         ),
         "pii": load_table("pii"),
-        "digits": (Rule("digits", _DIGITS),),
+        "digits": (Rule("digits", _DIGITS, label="NUMBER"),),
     }
 
 
