@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import re
@@ -19,6 +20,7 @@ from support.redaction import letters
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
 from compact.errors import CompactError, MaskingError
+from compact.redaction.live import LiveMasking
 from compact.redaction.scan import Scanner
 
 KEY = f"sk-proj-{letters('live key', 30)}"
@@ -121,6 +123,7 @@ def test_a_message_without_anything_to_mask_is_the_same_object() -> None:
 
 # --- calls and processes
 
+arguments = st.lists(st.sampled_from([*SENTENCES.values(), "hello there"]), min_size=1, max_size=3)
 pieces = st.lists(
     st.sampled_from(
         [
@@ -134,7 +137,7 @@ pieces = st.lists(
     min_size=1,
     max_size=3,
 )
-histories = st.lists(st.tuples(pieces, pieces, pieces), min_size=1, max_size=5)
+histories = st.lists(st.tuples(pieces, arguments, pieces), min_size=1, max_size=5)
 
 
 def built(history: Sequence[tuple[list[str], list[str], list[str]]]) -> list[Item]:
@@ -169,8 +172,8 @@ def test_a_full_history_host_gets_stable_bytes_from_every_process(
     assert second.unmask("s", again) == items
 
 
-@settings(max_examples=25)
-@given(histories)
+@settings(max_examples=15)
+@given(st.lists(st.tuples(arguments, arguments, arguments), min_size=1, max_size=4))
 def test_a_host_that_keeps_the_list_gets_stable_bytes_from_every_process(
     history: list[tuple[list[str], list[str], list[str]]],
 ) -> None:
@@ -178,14 +181,15 @@ def test_a_host_that_keeps_the_list_gets_stable_bytes_from_every_process(
     one = live()
     two = CompactManager(one.config, archive=one.archive)
     kept: list[Item] = []
+    before: list[Item] = []
     for n, item in enumerate(built(history)):
         kept = [*kept, item]
         if "tool_calls" in item:
             continue
         sent = (one, two)[n % 2].preflight("s", kept)
         assert leaked(sent) == []
-        assert sent[: len(kept) - 1] == kept[:-1]
-        kept = list(sent)
+        assert sent[: len(before)] == before
+        before = kept = list(sent)
     numbers = re.findall(r"<([A-Z]+)_(\d+)>", text_of(kept))
     assert len({number for _, number in numbers}) == len(set(numbers))
 
@@ -327,16 +331,16 @@ def test_nothing_is_sent_in_clear_before_in_and_after_passes(
     base = CompactConfig() if preset is None else CompactConfig.preset(preset)  # type: ignore[arg-type]
     config = base.model_copy(
         update={
-            "max_context_tokens": 12_000,
+            "max_context_tokens": 8_000,
             "archive": base.archive.model_copy(update={"root": str(tmp_path)}),
             "redaction": base.redaction.model_copy(update={"live": "pii"}),
         }
     )
     made, history, kept = CompactManager(config), [], []  # type: CompactManager, list[Item], list[Item]
     steps = 0
-    for n in range(60):
+    for n in range(21):
         values = [PLANTED[(n + k) % len(PLANTED)] for k in range(3)]
-        filler = " ".join(f"w{n}x{k}" for k in range(150))
+        filler = " ".join(f"w{n}x{k}" for k in range(180))
         for new in agent_turn(
             n, SENTENCES[values[0]], SENTENCES[values[1]], f"{SENTENCES[values[2]]}\n{filler}"
         ):
@@ -347,7 +351,7 @@ def test_nothing_is_sent_in_clear_before_in_and_after_passes(
             sent = made.preflight("s", kept if keeps else history)
             assert leaked(sent) == []
             kept = list(sent)
-        if n % 20 == 19:
+        if n % 7 == 6:
             made.close()
             made = CompactManager(config)  # another process goes on
         steps = max([0, *made.archive.steps("s")])
@@ -356,13 +360,19 @@ def test_nothing_is_sent_in_clear_before_in_and_after_passes(
     assert not [event for event in warned if event.properties.code == "state_reset"]  # type: ignore[union-attr]
 
 
-async def test_async_and_manual_calls_are_masked_too() -> None:
+def test_async_and_manual_calls_are_masked_too() -> None:
     made, items = live(), [*planted_session(), *turns(10), user("Go on.")]
-    assert leaked(await made.apreflight("s", items)) == []
-    assert leaked(await made.amanual_compact("s", items)) == []
+
+    async def run() -> list[Any]:
+        return [
+            await made.apreflight("s", items),
+            await made.amanual_compact("s", items),
+            await made.manage_context(items),
+        ]
+
+    assert leaked(asyncio.run(run())) == []
     assert leaked(made.manual_compact("t", items)) == []
     assert leaked(made.reduce("u", items)) == []
-    assert leaked(await made.manage_context(items)) == []
 
 
 def test_a_model_call_is_masked_and_so_is_every_retry() -> None:
@@ -371,7 +381,7 @@ def test_a_model_call_is_masked_and_so_is_every_retry() -> None:
     def model_call(messages: list[Item]) -> str:
         seen.append(copy.deepcopy(messages))
         if len(seen) == 1:
-            raise ValueError("maximum context length is 3000 tokens, however you requested 9000 tokens")
+            raise ValueError("maximum context length is 6000 tokens, however you requested 9000 tokens")
         return "ok"
 
     assert made.call("s", [*planted_session(), *turns(30), user("Go on.")], model_call) == "ok"
@@ -412,10 +422,10 @@ def test_what_is_sent_beside_the_list_is_masked_with_the_same_placeholders() -> 
 def test_nothing_goes_out_if_masking_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     made, sent = live(), []
 
-    def fail(self: Scanner, text: str) -> list[Any]:
+    def fail(self: LiveMasking, text: str) -> list[Any]:
         raise RuntimeError(f"cannot scan {text}")
 
-    monkeypatch.setattr(Scanner, "find", fail)
+    monkeypatch.setattr(LiveMasking, "find", fail)
     for work in (
         lambda: made.preflight("s", planted_session()),
         lambda: made.manual_compact("s", planted_session()),

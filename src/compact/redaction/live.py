@@ -29,10 +29,52 @@ _HEAD = re.compile(rf"(?:(?<![^\W_])|(?![^\W_]))(?=(\S[\s\S]{{{_HEAD_CHARS - 1}}
 """The first characters of anything that is not the middle of a word."""
 
 _STRUCTURE = frozenset(
-    ["role", "type", "kind", "id", "name", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "toolName", "tool_name", "status", "model", "index", "finish_reason", "stop_reason", "stopReason", "cache_control", "media_type", "mime_type", "mimeType", "mediaType", "detail", "file_id", "signature", "encrypted_content", "thought_signature", "thoughtSignature"]
+    [
+        "role",
+        "type",
+        "kind",
+        "id",
+        "name",
+        "call_id",
+        "tool_call_id",
+        "tool_use_id",
+        "toolCallId",
+        "toolUseId",
+        "toolName",
+        "tool_name",
+        "status",
+        "model",
+        "index",
+        "finish_reason",
+        "stop_reason",
+        "stopReason",
+        "cache_control",
+        "media_type",
+        "mime_type",
+        "mimeType",
+        "mediaType",
+        "detail",
+        "file_id",
+        "signature",
+        "encrypted_content",
+        "thought_signature",
+        "thoughtSignature",
+    ]
 )
 _BLOCKS = frozenset(
-    ["content", "tool_calls", "function", "function_call", "custom", "parts", "summary", "toolUse", "toolResult", "functionCall", "functionResponse"]
+    [
+        "content",
+        "tool_calls",
+        "function",
+        "function_call",
+        "custom",
+        "parts",
+        "summary",
+        "toolUse",
+        "toolResult",
+        "functionCall",
+        "functionResponse",
+    ]
 )
 _SEALED_FIELDS = ("signature", "encrypted_content", "thought_signature", "thoughtSignature")
 _SEALED_TYPES = frozenset({"redacted_thinking", "compaction", "compaction_summary", "encrypted_reasoning"})

@@ -67,7 +67,7 @@ class Placeholders:
 
     def restore_value(self, value: Any) -> Any:
         """Put the values back into a text or into data. JSON text stays valid JSON."""
-        return mask_value(value, _Restoring(self))
+        return mask_value(value, _Restoring(self, is_data=not isinstance(value, str)))
 
     def number_for(self, placeholder: str) -> Any:
         """The number that a placeholder stands for; None if it stands for something else."""
@@ -99,8 +99,9 @@ class _Restoring:
 
     field_names = FieldNames(())
 
-    def __init__(self, placeholders: Placeholders) -> None:
+    def __init__(self, placeholders: Placeholders, *, is_data: bool) -> None:
         self._placeholders = placeholders
+        self._is_data = is_data
 
     def find(self, _text: str) -> list[Finding]:
         return []
@@ -112,7 +113,7 @@ class _Restoring:
             restored = mask_json(text, self, depth + 1)
             if restored is not None:
                 return restored
-        if depth and (number := self._placeholders.number_for(text)) is not None:
+        if (depth or self._is_data) and (number := self._placeholders.number_for(text)) is not None:
             return number, 1
         new = self._placeholders.restore(text)
         return new, int(new != text)

@@ -64,8 +64,7 @@ class MaskedSession:
         known = self._continue(messages)
         masked = list(known)
         for item in messages[len(known) :]:
-            for text in texts_in(_data_of(item)):
-                self.masks.placeholders.reserve(text)
+            self._reserve(_data_of(item))
         for place in range(len(known), len(messages)):
             if time.monotonic() > deadline:
                 raise MaskingError(
@@ -91,6 +90,12 @@ class MaskedSession:
                 return messages[:kept]
         self.masks.rewind(same)
         return self._masked[:same]
+
+    def _reserve(self, data: Any) -> None:
+        """Never give out what somebody typed. A model only repeats what was given out."""
+        if not isinstance(data, Mapping) or data.get("role") not in ("assistant", "model"):
+            for text in texts_in(data):
+                self.masks.placeholders.reserve(text)
 
     def _seal(self, value: str) -> str:
         salted = bytes.fromhex(self.salt)
