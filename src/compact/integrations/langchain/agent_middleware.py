@@ -14,8 +14,9 @@ from langgraph.config import get_config
 from compact.archive.recall import RecallTool
 from compact.integrations.calls import HostCall, observe, separate_roles
 from compact.integrations.langchain.langchain_view import LangChainView
-from compact.integrations.naming import SessionId, name_session
 from compact.runtime.manager import CompactManager
+from compact.runtime.recalling import follow_running
+from compact.runtime.resolver import SessionId
 
 
 class CompactMiddleware(AgentMiddleware):
@@ -63,9 +64,17 @@ class CompactMiddleware(AgentMiddleware):
 
     def _prepare(self, request: ModelRequest[Any]) -> HostCall:
         view = LangChainView(request.messages)
+        name = self._manager.resolver.resolve(
+            view.items,
+            session_id=self._session_id,
+            call=request,
+            given=_thread_id(),
+            objects=request.messages,
+            kind="langchain",
+        )
         return HostCall(
             manager=self._manager,
-            session_id=name_session(self._manager, self._session_id, request, view.items, _thread_id),
+            session_id=name,
             items=view.items,
             original=request.messages,
             restore=lambda kept: view.back(separate_roles(kept)),
@@ -74,11 +83,14 @@ class CompactMiddleware(AgentMiddleware):
         )
 
     def _recall_tools(self, prefix: str) -> list[BaseTool]:
-        own = self._session_id if isinstance(self._session_id, str) else None
+        resolver = self._manager.resolver
+
+        def find() -> str | None:
+            return resolver.find(session_id=self._session_id, given=_thread_id())
 
         def make(tool: RecallTool) -> BaseTool:
             def invoke(**arguments: Any) -> str:
-                return self._manager.recall_tools(own or _thread_id())[tool.name].answer(arguments)
+                return tool.answer(arguments)
 
             return StructuredTool.from_function(
                 invoke,
@@ -87,7 +99,7 @@ class CompactMiddleware(AgentMiddleware):
                 args_schema=dict(tool.schema),
             )
 
-        return [make(tool) for tool in self._manager.recall_tools(own).values()]
+        return [make(tool) for tool in follow_running(self._manager.archive, find).values()]
 
 
 def _with_messages(request: ModelRequest[Any], messages: Any) -> ModelRequest[Any]:
@@ -101,10 +113,9 @@ def _observe_reply(call: HostCall, reply: ModelResponse[Any]) -> ModelResponse[A
     return reply
 
 
-def _thread_id() -> str:
-    """Return the `thread_id` of the current run."""
+def _thread_id() -> Any:
+    """Return the `thread_id` of the current run, or None."""
     try:
-        found = get_config().get("configurable", {}).get("thread_id")
+        return get_config().get("configurable", {}).get("thread_id")
     except RuntimeError:  # outside a graph
-        found = None
-    return str(found) if found else "langchain"
+        return None

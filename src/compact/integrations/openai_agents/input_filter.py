@@ -20,15 +20,9 @@ from agents import (
 from agents.run import CallModelData, ModelInputData
 
 from compact.integrations.calls import observe, separate_roles, warn_server_managed
-from compact.integrations.naming import (
-    SessionId,
-    continues,
-    conversations_of,
-    current_session,
-    name_session,
-)
 from compact.integrations.openai_agents.agent_tools import AgentTools
 from compact.runtime.manager import CompactManager
+from compact.runtime.resolver import SessionId
 
 DIALECT = "responses"
 _NO_TRACE = "no-op"
@@ -67,8 +61,8 @@ def compact_filter(
         name = find_session(manager, session_id, data, items)
         schemas = await tools.schemas_of(data.agent, data.context)
         kept = await manager.apreflight(name, items, schemas, system=instructions, dialect=DIALECT)
-        conversations_of(manager).note(name, items, kept)
-        current_session.set(name)
+        manager.resolver.note_sent(name, items, kept)
+        manager.resolver.enter(name)
         sent = kept if kept is items else adapt_to_model(data.agent.model, kept)
         return ModelInputData(input=list(sent), instructions=instructions)
 
@@ -88,16 +82,22 @@ class CompactHooks(RunHooks[Any]):
         self, _context: RunContextWrapper[Any], _agent: Agent[Any], response: ModelResponse
     ) -> None:
         """See `RunHooks`."""
-        name = current_session.get()
+        name = self._manager.resolver.running
         if name is not None:
             observe(self._manager, name, response.usage)
 
 
-def find_session(manager: CompactManager, session_id: SessionId, data: Any, items: Sequence[Any]) -> str:
+def find_session(
+    manager: CompactManager,
+    session_id: SessionId,
+    data: Any,
+    items: Sequence[Any],
+    objects: Sequence[Any] | None = None,
+) -> str:
     """Return the session that a list belongs to."""
-    opened = opened_session.get()
-    told = opened.session_id if opened is not None and continues(items, opened.items) else None
-    return name_session(manager, session_id, data, items, _current_id, told)
+    return manager.resolver.resolve(
+        items, session_id=session_id, call=data, given=_current_id(), objects=objects, kind="agents"
+    )
 
 
 def adapt_to_model(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
@@ -111,13 +111,13 @@ def adapt_to_model(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
     return separate_roles(kept) if is_foreign_name or is_foreign_model else kept
 
 
-def _current_id() -> str:
+def _current_id() -> str | None:
     opened = opened_session.get()
     if opened is not None:
         return opened.session_id
     trace = get_current_trace()
     if trace is None or trace.trace_id == _NO_TRACE:
-        return "agents"
+        return None
     return getattr(trace, "group_id", None) or trace.trace_id
 
 
@@ -138,5 +138,9 @@ def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
 
 def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> None:
     """Warn, once per session, that compact leaves it alone."""
-    name = session_id(data) if callable(session_id) else session_id
-    warn_server_managed(manager, name or _current_id(), ("conversation_id", "previous_response_id"))
+    resolver = manager.resolver
+    if callable(session_id):
+        name = session_id(data)
+    else:
+        name = resolver.find(session_id=session_id, given=_current_id()) or resolver.nobody
+    warn_server_managed(manager, name, ("conversation_id", "previous_response_id"))

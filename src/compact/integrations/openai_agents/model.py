@@ -10,7 +10,6 @@ from agents import ItemHelpers, Model, ModelResponse, ModelRetryAdvice, ModelRet
 from agents.items import TResponseStreamEvent
 
 from compact.integrations.calls import HostCall, HostStream, StreamRefused, aread_ahead
-from compact.integrations.naming import SessionId, current_session
 from compact.integrations.openai_agents.agent_tools import schemas
 from compact.integrations.openai_agents.input_filter import (
     DIALECT,
@@ -19,6 +18,7 @@ from compact.integrations.openai_agents.input_filter import (
     warn_kept_elsewhere,
 )
 from compact.runtime.manager import CompactManager
+from compact.runtime.resolver import SessionId
 
 _PARAMETERS = inspect.signature(Model.get_response)
 """`stream_response` has the same ones."""
@@ -84,8 +84,9 @@ class CompactModel(Model):
             warn_kept_elsewhere(self._manager, self._session_id, request)
             return None
         items = ItemHelpers.input_to_new_input_list(request["input"])
-        name = find_session(self._manager, self._session_id, request, items)
-        current_session.set(name)
+        given = request["input"]
+        objects = None if isinstance(given, str) else given
+        name = find_session(self._manager, self._session_id, request, items, objects)
         return HostCall(
             manager=self._manager,
             session_id=name,

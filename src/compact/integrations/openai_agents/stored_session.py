@@ -49,9 +49,10 @@ class CompactSession(SessionABC):
             instructions = self._agent.instructions
             system = instructions if isinstance(instructions, str) else None
             tools = await self._tools.schemas_of(self._agent, getattr(wrapper, "context", None))
-        kept = list(
-            await self._manager.apreflight(self.session_id, full, tools, system=system, dialect=DIALECT)
-        )
+        resolver = self._manager.resolver
+        name = resolver.resolve(full, given=self.session_id) if full else self.session_id
+        kept = list(await self._manager.apreflight(name, full, tools, system=system, dialect=DIALECT))
+        resolver.note_sent(name, full, kept)
         opened_session.set(Opened(self.session_id, list(kept)))
         return kept if limit is None else kept[max(0, len(kept) - limit) :]
 

@@ -17,9 +17,9 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from compact.archive.recall import RecallTool
 from compact.integrations.calls import HostCall, separate_roles
-from compact.integrations.naming import SessionId, name_session
 from compact.integrations.pydantic_ai.pydantic_view import PydanticView
 from compact.runtime.manager import CompactManager
+from compact.runtime.resolver import SessionId
 
 
 @dataclass
@@ -53,7 +53,8 @@ class CompactHistory(AbstractCapability[Any]):
 
     def _tool(self, tool: RecallTool) -> Tool[Any]:
         def invoke(ctx: RunContext[Any], **arguments: Any) -> str:
-            own = self.session_id if isinstance(self.session_id, str) else ctx.conversation_id
+            find = self.manager.resolver.find
+            own = find(session_id=self.session_id, given=ctx.conversation_id)
             return self.manager.recall_tools(own)[tool.name].answer(arguments)
 
         return Tool.from_schema(
@@ -105,8 +106,13 @@ class _CompactModel(WrapperModel):
     def _prepare(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> HostCall:
         view = PydanticView(messages)
         told = next((m.conversation_id for m in reversed(messages) if m.conversation_id), None)
-        name = name_session(
-            self._manager, self._session_id, messages, view.items, lambda: "pydantic-ai", told
+        name = self._manager.resolver.resolve(
+            view.items,
+            session_id=self._session_id,
+            call=messages,
+            given=told,
+            objects=messages,
+            kind="pydantic-ai",
         )
         return HostCall(
             manager=self._manager,
