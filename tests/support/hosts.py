@@ -30,6 +30,8 @@ PARAMETERS = {
     "required": ["number"],
     "additionalProperties": False,
 }
+GATEWAY_MODEL = "gpt-4o"
+"""Behind Anthropic's interface, as gateways offer it: a model of another window would get other decisions."""
 FUNCTION = {"name": "get_report", "description": DESCRIPTION, "parameters": PARAMETERS}
 
 Host = Callable[[Provider, CompactManager], str]
@@ -117,7 +119,7 @@ class AnthropicLoop(ChatLoop):
         self.messages = [{"role": "user", "content": TASK}]
 
     def request(self) -> dict[str, Any]:
-        common = {"model": "claude-x", "max_tokens": 500, "system": SYSTEM}
+        common = {"model": GATEWAY_MODEL, "max_tokens": 500, "system": SYSTEM}
         return {**common, "messages": self.messages, "tools": self.tools}
 
     def create(self, client: Any, **more: Any) -> Any:
@@ -263,7 +265,7 @@ def langchain_model(provider: Provider, kind: str) -> Any:
     from langchain_openai import ChatOpenAI
 
     if kind == "anthropic":
-        return ChatAnthropic(model_name="claude-x", base_url=provider.url, api_key="none", max_retries=0)  # type: ignore[call-arg, arg-type]
+        return ChatAnthropic(model_name=GATEWAY_MODEL, base_url=provider.url, api_key="none", max_retries=0)  # type: ignore[call-arg, arg-type]
     where = {"base_url": f"{provider.url}/v1", "api_key": "none", "max_retries": 0}
     return ChatOpenAI(model="gpt-4o", use_responses_api=kind == "responses", **where)  # type: ignore[arg-type]
 
@@ -301,7 +303,7 @@ def pydantic_model(provider: Provider, kind: str) -> Any:
 
     if kind == "anthropic":
         client = anthropic_client(provider, True)
-        return AnthropicModel("claude-x", provider=AnthropicProvider(anthropic_client=client))
+        return AnthropicModel(GATEWAY_MODEL, provider=AnthropicProvider(anthropic_client=client))
     made = OpenAIProvider(openai_client=openai_client(provider, True))
     return (OpenAIResponsesModel if kind == "responses" else OpenAIChatModel)("gpt-4o", provider=made)
 

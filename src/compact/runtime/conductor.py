@@ -18,16 +18,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from compact.config import CompactConfig
+from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
 from compact.engine.ladder import Outcome
-from compact.engine.line import Call, Result
+from compact.engine.line import Call, Line, Result
 from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Offload, Started
+from compact.messages.dialects import Dialect
 from compact.runtime.lanes import NEVER, Fenced, Wait
+from compact.runtime.model_rules import Models
 from compact.runtime.run import Run
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, SessionCache
 from compact.runtime.threads import ProcessorTurn, in_thread
+from compact.tokens import Meter
 from compact.tracing.spans import Spans
 
 T = TypeVar("T")
@@ -225,7 +230,8 @@ class Conductor:
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            session.last_total, session.last_factor = tokens, run.line.meter.factor
+            meter = run.line.meter
+            session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
             self._sessions.note_sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome
@@ -337,6 +343,58 @@ class Conductor:
         if run.rescue_until is None:
             run.rescue_until = time.monotonic() + self._rescue_timeout_s
         return run.rescue_until
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Makes what the calls of one manager work with: lines for sessions and models, desks for the stages."""
+
+    config: CompactConfig
+    services: Services
+    models: Models
+    stages: tuple[Stage, ...]
+
+    def line(self, session: Session, model: str | None) -> Line:
+        """The line of a call with this model. Warnings about the model are recorded once for each session.
+
+        Raises:
+            WindowTooSmall: the model's window cannot hold a working session.
+        """
+        models = self.models
+        known = models.known.get(model or self.config.model)
+        if known is None or known.version != models.learned.version:
+            known = models.look_up(model)
+        for warning in known.warnings:
+            self.services.warn_once(session, warning)
+        rules, meter = known.rules, known.meter
+        if known.version or session.corrections:
+            rules = models.rules_for_session(known, session)
+        return Line(
+            meter=meter,
+            rules=rules,
+            stages=self.stages,
+            desk=lambda dialect: self.desk(session, dialect, meter),
+            intake=session.intake,
+            now=self.services.now,
+        )
+
+    def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
+        """The desk for messages of this dialect, counted by this meter."""
+        services, offload = self.services, self.config.offload
+        return Desk(
+            dialect=dialect,
+            count=lambda message: meter.count_item(dialect.write(message), dialect),
+            count_text=meter.count_text,
+            scale=meter.scale,
+            redact=services.redactor(session.id).redact,
+            rewrite=lambda message: services.rewrite(session, message, dialect),
+            large_result_tokens=offload.large_result_tokens,
+            preview_lines=offload.preview_lines,
+            preview_tokens=offload.preview_tokens,
+            excerpt_share=offload.excerpt_share,
+            write_tools=frozenset(offload.write_tools),
+            fallback=self.config.summary.fallback,
+        )
 
 
 def _is_slow(effect: Any) -> bool:

@@ -13,24 +13,25 @@ from typing import Any, TypeVar, overload
 from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.recall import RecallTool, recall_tools
 from compact.config import CompactConfig
-from compact.engine.context import Desk, Stage
-from compact.engine.effects import Asking, adrive, drive
+from compact.engine.context import Stage
+from compact.engine.effects import adrive, drive
 from compact.engine.ladder import DEFAULT_STAGES, Outcome, check_stages
-from compact.engine.line import Call, Line
-from compact.engine.stages.offload import Offloaded, is_large, store
-from compact.errors import ArchiveError
-from compact.events import Failure, Warned, WarningCode
-from compact.messages import to_json
-from compact.messages.dialects import Dialect, get, require_list
+from compact.engine.line import Call
+from compact.engine.stages.offload import Offloaded
+from compact.events import Warned, WarningCode
+from compact.messages.dialects import require_list
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.runtime.conductor import Conductor
+from compact.runtime.conductor import Conductor, Lines
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalling
+from compact.runtime.recalling import follow_running
+from compact.runtime.resolver import SessionResolver
 from compact.runtime.run import Run, is_light
 from compact.runtime.services import CompactionStats, Services
-from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.session_cache import Session, SessionCache, check_session_id
+from compact.runtime.tool_results import ToolResults
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
 from compact.summaries.request import Summarizer
@@ -42,8 +43,6 @@ R = TypeVar("R")
 C = TypeVar("C")
 
 DEFAULT_SESSION = "default"
-_SPOOLING_S = 1.0
-"""An object store that used up its time leaves this much for writing to the spool."""
 
 
 class CompactManager(AbstractContextManager["CompactManager"]):
@@ -85,10 +84,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
         )
-        self._stages = DEFAULT_STAGES if stages is None else check_stages(stages)
-        self._store_limit_s = self.config.archive.timeout_s + _SPOOLING_S
         self.models = Models(self.config)
         """Meters, windows and rules by model."""
+        ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
+        self.resolver = SessionResolver(warn=self.warn)
+        """Names the sessions of calls that have no explicit id. Integrations share it."""
+        self._lines = Lines(self.config, self.services, self.models, ladder)
+        self._tool_results = ToolResults(self._lines, self.conductor)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
 
@@ -175,6 +177,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session_id: str = DEFAULT_SESSION,
     ) -> list[M]:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
+        self.resolver.enter(check_session_id(session_id))
         return await self._arun(session_id, _call(messages), model, _summarizer_of(summarization_agent))
 
     def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
@@ -282,15 +285,17 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
         """
-        shown: R | str = drive(self._process(result, tool_name, tool_call_id, session_id), wait_here)
+        asking = self._tool_results.process(self._session(session_id), result, tool_name, tool_call_id)
+        shown: R | str = drive(asking, wait_here)
         return shown
 
     async def aprocess_tool_result(
         self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None
     ) -> R | str:
         """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
-        here = is_light(result)
-        return await adrive(self._process(result, tool_name, tool_call_id, session_id, here), wait_on_loop)
+        session, here = self._session(session_id), is_light(result)
+        asking = self._tool_results.process(session, result, tool_name, tool_call_id, here=here)
+        return await adrive(asking, wait_on_loop)
 
     def offload(
         self, result: str, tool_name: str, tool_call_id: str, session_id: str | None = None
@@ -300,28 +305,29 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             ArchiveError: the archive did not take it.
         """
-        session = self.sessions.get(session_id or DEFAULT_SESSION)
-        desk = self._desk(session, get("chat"), self.meter())
-        asking = store(result, tool_name, tool_call_id, desk)
-        return drive(self.conductor.store(session, asking, self._store_limit_s), wait_here)
+        session = self._session(session_id)
+        return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
 
-    def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
+    def estimate(
+        self, messages: Sequence[Any], tools: Any = None, *, system: Any = None, model: str | None = None
+    ) -> Estimate:
         """Return what a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
 
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        window = self.models.window(None).tokens
-        return self.meter().estimate(messages, tools, system=system, max_tokens=window)
+        meter, window = self.meter(model), self.models.window(model).tokens
+        return meter.estimate(messages, tools, system=system, max_tokens=window)
 
     def observe(self, session_id: str, *, input_tokens: int) -> None:
         """Take the provider's own count of the last preflight's request, to correct the next estimates.
 
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
-        without a public tokenizer: an exact count is never relaxed. Do not pass the counts of aborted calls.
+        without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
+        request. Do not pass the counts of aborted calls.
         """
         session = self.sessions.get(session_id)
-        session.correct(input_tokens, session.last_total, session.last_factor)
+        session.correct(session.last_model, input_tokens, session.last_total, session.last_factor)
 
     def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
@@ -344,8 +350,17 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return SYSTEM_PROMPT_SEGMENT
 
     def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
-        """Return read_file, grep, ls and search over what left this session's context, by name."""
-        return dict(recall_tools(self.archive, session_id or DEFAULT_SESSION))
+        """Return read_file, grep, ls and search over what left this session's context, by name.
+
+        Without an id they read the session of the running call: the newest that an integration, a wrapped client or
+        `manage_context` made in this thread or task. If there is none, they say so and read nothing.
+
+        Raises:
+            ConfigError: the id is not a non-empty string.
+        """
+        if session_id is None:
+            return follow_running(self.archive, lambda: self.resolver.running)
+        return dict(recall_tools(self.archive, check_session_id(session_id)))
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""
@@ -353,12 +368,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def wrap(self, client: C, session_id: str | None = None) -> C:
         """Return an OpenAI or Anthropic client that is used as before, whose requests fit and survive overflow.
 
-        Its calls also take `session_id=`.
+        Its calls also take `session_id=`. Without an id, conversations are told apart by their contents, and none of
+        them is continued after a restart.
 
         Raises:
-            ConfigError: it is not such a client.
+            ConfigError: it is not such a client, or the id is not a non-empty string.
         """
-        return wrap_client(self, client, session_id or DEFAULT_SESSION)
+        return wrap_client(self, client, None if session_id is None else check_session_id(session_id))
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Record a warning the first time that it applies to a session. For integrations."""
@@ -405,11 +421,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     # --- one call
 
+    def _session(self, session_id: str | None) -> Session:
+        return self.sessions.get(DEFAULT_SESSION if session_id is None else session_id)
+
     def _run(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session = self.sessions.get(session_id)
-        run = Run(session, call, partial(self._line, model=model), summarizer=summarizer)
+        run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
         found: list[Any] = drive(self.conductor.conduct(run), wait_here)
         return found
 
@@ -417,66 +436,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
-        run = Run(session, call, partial(self._line, model=model), loop=loop, summarizer=summarizer)
+        run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)
         found: list[Any] = await adrive(self.conductor.conduct(run), wait_on_loop)
         return found
-
-    def _line(self, session: Session, model: str | None) -> Line:
-        models = self.models
-        known = models.known.get(model or self.config.model)
-        if known is None or known.version != models.learned.version:
-            known = models.look_up(model)
-        for warning in known.warnings:
-            self.services.warn_once(session, warning)
-        rules, meter = known.rules, known.meter
-        if known.version or session.correction != 1.0:
-            rules = models.rules_for_session(known, session)
-        return Line(
-            meter=meter,
-            rules=rules,
-            stages=self._stages,
-            desk=lambda dialect: self._desk(session, dialect, meter),
-            intake=session.intake,
-            now=self.services.now,
-        )
-
-    def _desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
-        services, offload = self.services, self.config.offload
-        return Desk(
-            dialect=dialect,
-            count=lambda message: meter.count_item(dialect.write(message), dialect),
-            count_text=meter.count_text,
-            scale=meter.scale,
-            redact=services.redactor(session.id).redact,
-            rewrite=lambda message: services.rewrite(session, message, dialect),
-            large_result_tokens=offload.large_result_tokens,
-            preview_lines=offload.preview_lines,
-            preview_tokens=offload.preview_tokens,
-            excerpt_share=offload.excerpt_share,
-            write_tools=frozenset(offload.write_tools),
-            fallback=self.config.summary.fallback,
-        )
-
-    # --- tool results
-
-    def _process(
-        self, result: Any, tool_name: str, tool_call_id: str, session_id: str | None, here: bool = True
-    ) -> Asking[Any]:
-        session, meter = self.sessions.get(session_id or DEFAULT_SESSION), self.meter()
-
-        def asking() -> Asking[Any]:
-            text = result if isinstance(result, str) else to_json(result)
-            desk = self._desk(session, get("chat"), meter)
-            if not is_large(text, desk):
-                return result
-            return (yield from store(text, tool_name, tool_call_id, desk)).pointer
-
-        try:
-            return (yield from self.conductor.store(session, asking(), self._store_limit_s, here=here))
-        except ArchiveError as problem:
-            failure = Failure(error_type=problem.code, message=str(problem), fallback="none")
-            self.services.emit(session, failure)
-            return result
 
 
 def _summarizer_of(agent: Any) -> Summarizer | None:

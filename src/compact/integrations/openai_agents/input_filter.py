@@ -104,9 +104,7 @@ class CompactHooks(RunHooks[Any]):
 
 def find_session(manager: CompactManager, session_id: SessionId, data: Any, items: Sequence[Any]) -> str:
     """Return the session that a list belongs to."""
-    return manager.resolver.resolve(
-        items, session_id=session_id, call=data, given=host_id(), objects=items, kind=_KIND
-    )
+    return manager.resolver.resolve(items, session_id=session_id, call=data, given=host_id(), kind=_KIND)
 
 
 def host_id() -> str | None:
@@ -155,5 +153,6 @@ def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
 def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> None:
     """Warn, once per session, that compact leaves it alone."""
     explicit = session_id(data) if callable(session_id) else session_id
-    name = manager.resolver.find(session_id=explicit, given=host_id()) or _KIND
+    resolver = manager.resolver
+    name = resolver.find(session_id=explicit, given=host_id()) or resolver.nobody
     warn_server_managed(manager, name, ("conversation_id", "previous_response_id"))

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from agents import ItemHelpers, Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
+from agents import Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
 from agents.items import TResponseStreamEvent
 
 from compact.archive.recall import offered_prefix
@@ -113,8 +113,9 @@ class CompactModel(Model):
         if request["previous_response_id"] is not None or request["conversation_id"] is not None:
             warn_kept_elsewhere(self._manager, self._session_id, request)
             return None
-        given = ItemHelpers.input_to_new_input_list(request["input"])
-        items = from_session.expand(from_filter.expand(given))
+        given = request["input"]
+        listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        items = list(from_session.expand(from_filter.expand(listed)))
         name = find_session(self._manager, self._session_id, request, items)
         offered = schemas(request["tools"], request["handoffs"], request["output_schema"])
         prefix, system = offered_prefix(offered), request["system_instructions"]

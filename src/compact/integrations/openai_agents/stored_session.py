@@ -66,9 +66,12 @@ class CompactSession(SessionABC):
             instructions, model = self._agent.instructions, self._agent.model
             system = instructions if isinstance(instructions, str) else None
             tools = await self._tools.schemas_of(self._agent, getattr(wrapper, "context", None))
+        resolver = self._manager.resolver
+        name = resolver.resolve(full, given=self.session_id) if full else self.session_id
         kept: list[Any] = await self._manager.apreflight(
-            self.session_id, full, tools, system=system, dialect=DIALECT, model=model_name(model)
+            name, full, tools, system=system, dialect=DIALECT, model=model_name(model)
         )
+        resolver.note_sent(name, full, kept)
         if kept is not full:
             kept = list(adapt_to_model(model, kept, full, offered_prefix(tools or ())))
         returned = kept if limit is None else kept[max(0, len(kept) - limit) :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -234,22 +234,21 @@ class _BegunResponse(Proxy):
         """The class of the response, so that `isinstance` still holds."""
         return type(self._target)
 
+    def __init__(self, response: StreamedResponse, events: AsyncIterator[Any]) -> None:
+        super().__init__(response)
+        self._events = events
+
     @classmethod
     async def begin(cls, response: StreamedResponse) -> _BegunResponse:
         """Read up to the first event. Raises what the provider's refusal raises."""
-        begun, events = cls(response), aiter(response)
-        first = [event async for event in _take_one(events)]
-        begun._events = _chain(first, events)
-        return begun
+        first, events = [], aiter(response)
+        async for event in events:
+            first.append(event)
+            break
+        return cls(response, _chain(first, events))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self._events
-
-
-async def _take_one(events: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    async for event in events:
-        yield event
-        return
 
 
 async def _chain(first: list[Any], rest: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -259,7 +258,7 @@ async def _chain(first: list[Any], rest: AsyncIterator[Any]) -> AsyncIterator[An
         yield event
 
 
-def _conversation_id(messages: list[ModelMessage]) -> str | None:
+def _conversation_id(messages: Sequence[ModelMessage]) -> str | None:
     return next((m.conversation_id for m in reversed(messages) if m.conversation_id), None)
 
 
@@ -287,7 +286,7 @@ def _without_recall(
 
 
 def _explain(
-    parameters: ModelRequestParameters, messages: list[ModelMessage], prefix: str
+    parameters: ModelRequestParameters, messages: Sequence[ModelMessage], prefix: str
 ) -> ModelRequestParameters:
     """Return the parameters with the prompt segment behind the agent's own instructions."""
     parts = parameters.instruction_parts
@@ -299,7 +298,7 @@ def _explain(
     )
 
 
-def _instructions(messages: list[ModelMessage], parameters: ModelRequestParameters) -> str | None:
+def _instructions(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> str | None:
     if parameters.instruction_parts:
         return "\n\n".join(part.content for part in parameters.instruction_parts)
     return next((text for m in reversed(messages) if (text := getattr(m, "instructions", None))), None)
