@@ -40,6 +40,7 @@ _REMEMBERED = 512
 """Conversations that a manager tells apart at the same time."""
 _TELLING = 8
 """Two people's lists may be equal by chance, but not for this many messages."""
+_FORMS = 3
 _REPLACED = 4
 """Edited lists of a conversation that are remembered, in case they are continued after all."""
 _BY_FUNCTION = "\0function"
@@ -102,7 +103,8 @@ class _Conversation:
     name: str
     scope: str | None
     """The id that the host gave; None for an unnamed conversation. Only conversations of one scope are compared."""
-    seen: _Seen
+    forms: list[_Seen]
+    """The newest list in each form that the host has of it: in full, and as compact shortened it before. Newest last."""
     sent: Sequence[Any]
     """What was sent for the newest list."""
     own: int = 0
@@ -110,21 +112,44 @@ class _Conversation:
     replaced: list[Sequence[Any]] = field(default_factory=list)
     """Lists that an edit replaced."""
 
+    @classmethod
+    def begin(cls, name: str, scope: str | None, seen: _Seen) -> _Conversation:
+        return cls(name, scope, [seen], seen.items)
+
     def continued_by(self, seen: _Seen) -> int:
-        """The length of what the list continues: the host's newest list or what was sent for it. 0: neither."""
-        return max(
-            (len(known) for known in (self.seen.items, self.sent) if seen.starts_with(known)), default=0
-        )
+        """The length of what the list continues: a list of the host's, or what was sent for one. 0: neither."""
+        known = (*(form.items for form in self.forms), self.sent)
+        return max((len(items) for items in known if seen.starts_with(items)), default=0)
+
+    def shared_by(self, seen: _Seen) -> int:
+        """How many messages a list has in common with this conversation, from the beginning."""
+        return max(seen.shares(form.items) for form in self.forms)
+
+    def descends_to(self, seen: _Seen) -> bool:
+        """Whether a list begins with what compact wrote for this conversation."""
+        return bool(self.own) and seen.starts_with(self.sent[: self.own])
 
     def is_known_by_objects(self, seen: _Seen) -> bool:
-        return seen.has_objects(self.seen.objects) or seen.has_objects(self.sent)
+        return seen.has_objects(self.sent) or any(seen.has_objects(form.objects) for form in self.forms)
+
+    def has_prompt(self, seen: _Seen) -> bool:
+        try:
+            return any(form.prompt == seen.prompt for form in self.forms)
+        except RecursionError:
+            return False
 
     def take(self, seen: _Seen) -> None:
-        """Remember the newest list. A list that continues only what was sent was shortened by compact before."""
-        if seen.starts_with(self.seen.items) or not seen.starts_with(self.sent):
-            self.seen = seen
-            if seen.starts_with(self.sent):
-                self.sent = seen.items  # nothing was shortened so far
+        """Remember the newest list."""
+        others = [form for form in self.forms if not seen.starts_with(form.items)]
+        self.forms = [*others[-_FORMS + 1 :], seen]
+        if seen.starts_with(self.sent):
+            self.sent = seen.items
+
+    def edit(self, seen: _Seen) -> None:
+        """The host has changed what it had said before."""
+        before = [form.items for form in self.forms]
+        self.replaced = [*self.replaced, *before][-_REPLACED:]
+        self.forms, self.sent, self.own = [seen], seen.items, 0
 
     def note_sent(self, items: Sequence[Any], sent: Sequence[Any]) -> None:
         """Remember what was sent for a list, and how far it is compact's own."""
@@ -187,8 +212,13 @@ class SessionResolver:
             return name
         scope, warn = _scope(given), None
         with self._lock:
-            found = self._choose(scope, seen) or self._add(scope, seen, kind)
-            found.take(seen)
+            found = self._choose(scope, seen)
+            if found is None:
+                found = self._add(scope, seen, kind)
+            elif found.continued_by(seen) or found.descends_to(seen):
+                found.take(seen)
+            else:
+                found.edit(seen)
             self._use(found)
             if scope is None:
                 warn, self._warn = self._warn, None  # once is enough
@@ -273,14 +303,16 @@ class SessionResolver:
         found = self._known.get(name)
         if found is None or found.scope != _BY_FUNCTION:
             self._drop(name)
-            found = self._keep(_Conversation(name, _BY_FUNCTION, seen, seen.items))
+            found = self._keep(_Conversation.begin(name, _BY_FUNCTION, seen))
         found.take(seen)
         self._use(found)
 
     def _add(self, scope: str | None, seen: _Seen, kind: str) -> _Conversation:
         name = self.fresh_name(kind) if scope is None else self._name_inside(scope)
         self._drop(name)
-        return self._keep(_Conversation(name, scope, seen, seen.items))
+        for each in self._scopes.get(scope, ()):
+            each.replaced = [before for before in each.replaced if not seen.starts_with(before)]
+        return self._keep(_Conversation.begin(name, scope, seen))
 
     def _keep(self, conversation: _Conversation) -> _Conversation:
         self._known[conversation.name] = conversation
@@ -315,25 +347,20 @@ def _choose_given(known: Sequence[_Conversation], seen: _Seen) -> _Conversation 
     if best is not None:
         length = best.continued_by(seen)
         # Another agent that is given the same task has another prompt.
-        if length < len(seen.items) or length >= _TELLING or _has_same_prompt(best, seen):
+        if length < len(seen.items) or length >= _TELLING or best.has_prompt(seen):
             return best
     for each in known:
-        if each.own and seen.starts_with(each.sent[: each.own]):
+        if each.descends_to(seen):
             return each
     for each in known:
         for before in each.replaced:
             if len(before) < len(seen.items) and seen.starts_with(before):
-                each.replaced.remove(before)
-                return None  # the edit was another conversation's beginning
-    edited = max(known, key=lambda each: seen.shares(each.seen.items), default=None)
+                return None  # it was no edit: both are continued
+    edited = max(known, key=lambda each: each.shared_by(seen), default=None)
     if edited is None:
         return None
-    shared, opening = seen.shares(edited.seen.items), seen.opening
-    if shared > opening or (shared == opening and _has_same_prompt(edited, seen)):
-        edited.replaced = [*edited.replaced, edited.seen.items][-_REPLACED:]
-        edited.seen, edited.sent, edited.own = seen, seen.items, 0
-        return edited
-    return None
+    shared, opening = edited.shared_by(seen), seen.opening
+    return edited if shared > opening or (shared == opening and edited.has_prompt(seen)) else None
 
 
 def _choose_unnamed(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
@@ -344,13 +371,12 @@ def _choose_unnamed(known: Sequence[_Conversation], seen: _Seen) -> _Conversatio
         if length >= _TELLING or best.is_known_by_objects(seen):
             return best
         is_only_one = all(each is best or each.continued_by(seen) < length for each in known)
-        if length < len(seen.items) and is_only_one and _has_same_prompt(best, seen):
+        if length < len(seen.items) and is_only_one and best.has_prompt(seen):
             return best
     for each in known:
-        if each.own and seen.starts_with(each.sent[: each.own]):
+        # Either it begins with compact's own words, or its end was taken back, to be answered again.
+        if each.descends_to(seen) or each.is_known_by_objects(seen):
             return each
-        if len(seen.items) < len(each.seen.items) and each.is_known_by_objects(seen):
-            return each  # its end was taken back, to be answered again
     return None
 
 
@@ -361,17 +387,10 @@ def _longest(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | Non
     if not continued:
         return None
     # The first of equals, and so the newest, wins.
-    return max(
-        continued,
-        key=lambda each: (each[0].is_known_by_objects(seen), _has_same_prompt(each[0], seen), each[1]),
-    )[0]
-
-
-def _has_same_prompt(known: _Conversation, seen: _Seen) -> bool:
-    try:
-        return known.seen.prompt == seen.prompt
-    except RecursionError:
-        return False
+    best, _ = max(
+        continued, key=lambda pair: (pair[0].is_known_by_objects(seen), pair[0].has_prompt(seen), pair[1])
+    )
+    return best
 
 
 def _role(item: Any) -> Any:

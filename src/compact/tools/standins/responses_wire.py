@@ -1,0 +1,155 @@
+"""How OpenAI's Responses API writes answers, streams and errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from compact.tools.standins.chat_wire import UNAUTHORIZED, openai_error
+from compact.tools.standins.problems import Item, Problem
+from compact.tools.standins.responses_rules import find_problems
+from compact.tools.standins.script import Endpoint, Told, pieces
+from compact.tools.standins.signing import seal
+
+
+def _list_messages(body: Item) -> list[Any]:
+    found = body.get("input")
+    if isinstance(found, str):
+        return [{"role": "user", "content": found}]
+    return found if isinstance(found, list) else []
+
+
+def _output(told: Told) -> list[dict[str, Any]]:
+    thinking = told.reply.thinking
+    # The rules know by the letter that such an item may not come back without its reasoning.
+    token = f"{told.number:04}r" if thinking else f"{told.number:04}"
+    found: list[dict[str, Any]] = []
+    if thinking:
+        found.append(
+            {
+                "type": "reasoning",
+                "id": f"rs_{token}",
+                "summary": [{"type": "summary_text", "text": thinking}],
+                "encrypted_content": seal(thinking, told.key),
+            }
+        )
+    if told.reply.text:
+        block = {"type": "output_text", "text": told.reply.text, "annotations": [], "logprobs": []}
+        message = {"type": "message", "id": f"msg_{token}", "role": "assistant", "status": "completed"}
+        found.append({**message, "content": [block]})
+    for place, call in enumerate(told.calls("call")):
+        item = {"type": "function_call", "id": f"fc_{token}_{place}", "call_id": call.id, "name": call.name}
+        found.append({**item, "arguments": json.dumps(call.arguments), "status": "completed"})
+    return found
+
+
+def _answer(told: Told) -> dict[str, Any]:
+    reply = told.reply
+    return {
+        "id": f"resp_{told.number:04}",
+        "object": "response",
+        "created_at": 0,
+        "model": told.model,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "output": _output(told),
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "usage": {
+            "input_tokens": told.tokens,
+            "output_tokens": reply.output_tokens,
+            "total_tokens": told.tokens + reply.output_tokens,
+            "input_tokens_details": {"cached_tokens": reply.cached_tokens, "cache_write_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
+    }
+
+
+def _stream(told: Told) -> Iterator[str]:
+    return _numbered(_events(told))
+
+
+def _events(told: Told) -> Iterator[Item]:
+    response = _answer(told)
+    yield from _opening(response)
+    for place, item in enumerate(response["output"]):
+        yield {"type": "response.output_item.added", "output_index": place, "item": _unfinished(item)}
+        yield from _deltas(item, {"output_index": place, "item_id": item["id"]})
+        yield {"type": "response.output_item.done", "output_index": place, "item": item}
+    yield {"type": "response.completed", "response": response}
+
+
+def _opening(response: Item) -> Iterator[Item]:
+    started = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": started}
+    yield {"type": "response.in_progress", "response": started}
+
+
+def _deltas(item: Item, at: Item) -> Iterator[Item]:
+    if item["type"] == "message":
+        (block,) = item["content"]
+        inside = {**at, "content_index": 0}
+        yield {"type": "response.content_part.added", **inside, "part": {**block, "text": ""}}
+        for part in pieces(block["text"]):
+            yield {"type": "response.output_text.delta", **inside, "delta": part, "logprobs": []}
+        yield {"type": "response.output_text.done", **inside, "text": block["text"], "logprobs": []}
+        yield {"type": "response.content_part.done", **inside, "part": block}
+    elif item["type"] == "reasoning":
+        (block,) = item["summary"]
+        inside = {**at, "summary_index": 0}
+        yield {"type": "response.reasoning_summary_part.added", **inside, "part": {**block, "text": ""}}
+        for part in pieces(block["text"]):
+            yield {"type": "response.reasoning_summary_text.delta", **inside, "delta": part}
+        yield {"type": "response.reasoning_summary_text.done", **inside, "text": block["text"]}
+        yield {"type": "response.reasoning_summary_part.done", **inside, "part": block}
+    else:
+        for part in pieces(item["arguments"]):
+            yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
+        whole = {"name": item["name"], "arguments": item["arguments"]}
+        yield {"type": "response.function_call_arguments.done", **at, **whole}
+
+
+def _unfinished(item: Item) -> Item:
+    if item["type"] == "message":
+        return {**item, "status": "in_progress", "content": []}
+    if item["type"] == "reasoning":
+        return {**item, "summary": [], "encrypted_content": None}
+    return {**item, "status": "in_progress", "arguments": ""}
+
+
+def _late_error(told: Told, problem: Problem) -> Iterator[str]:
+    response = _answer(told)
+    failed = {"code": problem.code or "server_error", "message": problem.message}
+    ending = {**response, "status": "failed", "output": [], "usage": None, "error": failed}
+    return _numbered([*_opening(response), {"type": "response.failed", "response": ending}])
+
+
+def _numbered(events: Any) -> Iterator[str]:
+    for number, event in enumerate(events):
+        yield f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+
+
+def _too_long(_: int, __: int) -> Problem:
+    message = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    return Problem(message, "input", "context_length_exceeded")
+
+
+RESPONSES = Endpoint(
+    name="responses",
+    path="/v1/responses",
+    find_problems=find_problems,
+    list_messages=_list_messages,
+    answer=_answer,
+    stream=_stream,
+    error=openai_error,
+    late_error=_late_error,
+    too_long=_too_long,
+    unauthorized=UNAUTHORIZED,
+)
