@@ -1,4 +1,7 @@
-"""Ways in which real sessions break: messages lost, doubled, out of order, cut; ids swapped; calls corrupted."""
+"""Ways in which real sessions break: messages lost, doubled, out of order, cut; ids swapped; calls corrupted.
+
+`mutated` breaks chat messages, `damaged` breaks a list of any wire format in that format's own ways.
+"""
 
 from __future__ import annotations
 
@@ -94,4 +97,176 @@ MUTATIONS = [
     _corrupt_text,
     _abort,
     _repeat_id,
+]
+
+
+# --- damage in the format's own words
+
+
+def damaged(items: list[Item], seed: int) -> list[Item]:
+    """A copy of a chat, Responses or Anthropic list with one to four things wrong; the same for the same seed."""
+    chance = random.Random(seed)
+    found = copy.deepcopy(items)
+    for _ in range(chance.randint(1, 4)):
+        if found:
+            chance.choice(DAMAGES)(found, chance)
+    return found
+
+
+_EMPTY: list[Any] = [
+    None,
+    "",
+    "  ",
+    [],
+    [{"type": "text", "text": ""}],
+    [{"type": "text", "text": " "}],
+    ["bare"],
+]
+_TEXTS = ["a\x00b", "half \ud83d", "", " \n"]
+_IDS: list[Any] = ["", None, "x" * 100, "id with spaces", "a.b:c"]
+_NAMES: list[Any] = ["", None, " read me", "x" * 80, "x" * 200, "ok ", "functions.read"]
+_ROLES = ["critic", "model", "system", "developer", "function", "assistant", "user"]
+
+
+def _empty_content(items: list[Item], chance: random.Random) -> None:
+    place = chance.choice(_places_of_content(items))
+    key = "output" if "output" in place else "content"
+    if chance.random() < 0.2:
+        place.pop(key, None)
+    else:
+        value = copy.deepcopy(chance.choice(_EMPTY))
+        if isinstance(value, list) and value and isinstance(value[0], dict) and _is_responses(items):
+            value[0]["type"] = "output_text" if place.get("role") == "assistant" else "input_text"
+        place[key] = value
+
+
+def _damage_text(items: list[Item], chance: random.Random) -> None:
+    place = chance.choice(_places_of_content(items))
+    key = "output" if "output" in place else "content"
+    blocks = place.get(key)
+    texts = (
+        [block for block in blocks if isinstance(block, dict) and "text" in block]
+        if isinstance(blocks, list)
+        else []
+    )
+    if texts:
+        chance.choice(texts)["text"] = chance.choice(_TEXTS)
+    else:
+        place[key] = chance.choice(_TEXTS)
+
+
+def _damage_call(items: list[Item], chance: random.Random) -> None:
+    calls = _calls(items)
+    if not calls:
+        return
+    call = chance.choice(calls)
+    inner = call.get("function", call)
+    arguments = "input" if call.get("type") == "tool_use" else "arguments"
+    match chance.randrange(5):
+        case 0:
+            call["call_id" if "call_id" in call else "id"] = chance.choice(_IDS)
+        case 1:
+            inner["name"] = chance.choice(_NAMES)
+        case 2:
+            inner[arguments] = chance.choice([None, "{", "", "[]", "\ud800", {}, [], "text"])
+        case 3:
+            inner.pop(chance.choice(["name", arguments]), None)
+        case 4:
+            other = chance.choice(calls)
+            key = "call_id" if "call_id" in call else "id"
+            call[key] = other.get(key)
+
+
+def _damage_result(items: list[Item], chance: random.Random) -> None:
+    results = _results(items)
+    if not results:
+        return
+    result = chance.choice(results)
+    key = next(name for name in ("tool_call_id", "tool_use_id", "call_id") if name in result)
+    if chance.random() < 0.5:
+        result[key] = chance.choice(_IDS)
+    else:
+        result[key] = chance.choice(results).get(key)
+
+
+def _change_role(items: list[Item], chance: random.Random) -> None:
+    spoken = [item for item in items if "role" in item]
+    if spoken:
+        chance.choice(spoken)["role"] = chance.choice(_ROLES)
+
+
+def _move_block(items: list[Item], chance: random.Random) -> None:
+    long = [item["content"] for item in items if isinstance(item.get("content"), list) and item["content"]]
+    if long:
+        blocks = chance.choice(long)
+        block = blocks.pop(chance.randrange(len(blocks)))
+        target = blocks if chance.random() < 0.5 else chance.choice(long)
+        target.insert(chance.randrange(len(target) + 1), block)
+
+
+def _split_message(items: list[Item], chance: random.Random) -> None:
+    index = chance.randrange(len(items))
+    blocks = items[index].get("content")
+    if isinstance(blocks, list) and len(blocks) > 1:
+        cut = chance.randrange(1, len(blocks))
+        items[index : index + 1] = [
+            {**items[index], "content": blocks[:cut]},
+            {**items[index], "content": blocks[cut:]},
+        ]
+
+
+def _lose_calls(items: list[Item], chance: random.Random) -> None:
+    asking = [item for item in items if item.get("tool_calls")]
+    if asking:
+        item = chance.choice(asking)
+        match chance.randrange(3):
+            case 0:
+                item["tool_calls"] = []
+            case 1:
+                del item["tool_calls"]
+            case 2:
+                item["tool_calls"] = None
+
+
+def _is_responses(items: list[Item]) -> bool:
+    return any(item.get("type") in ("message", "function_call", "function_call_output") for item in items)
+
+
+def _blocks(items: list[Item]) -> list[Item]:
+    lists = [item["content"] for item in items if isinstance(item.get("content"), list)]
+    return [block for blocks in lists for block in blocks if isinstance(block, dict)]
+
+
+def _calls(items: list[Item]) -> list[Item]:
+    found = [call for item in items for call in item.get("tool_calls") or ()]
+    found += [item for item in items if item.get("type") == "function_call"]
+    return found + [block for block in _blocks(items) if block.get("type") == "tool_use"]
+
+
+def _results(items: list[Item]) -> list[Item]:
+    found = [item for item in items if "tool_call_id" in item or item.get("type") == "function_call_output"]
+    return found + [block for block in _blocks(items) if block.get("type") == "tool_result"]
+
+
+def _places_of_content(items: list[Item]) -> list[Item]:
+    return [item for item in items if item.get("type") != "function_call"] + [
+        block for block in _blocks(items) if block.get("type") == "tool_result"
+    ] or items
+
+
+DAMAGES = [
+    _drop,
+    _duplicate,
+    _reorder,
+    _truncate,
+    _empty_content,
+    _empty_content,
+    _damage_text,
+    _damage_call,
+    _damage_call,
+    _damage_result,
+    _change_role,
+    _move_block,
+    _split_message,
+    _lose_calls,
 ]

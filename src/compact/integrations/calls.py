@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from compact.integrations.naming import conversations_of
 from compact.messages.message import GAP, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.evidence import input_tokens
@@ -72,14 +71,15 @@ class HostCall:
     dialect: str = "chat"
     tools: Any = None
     system: Any = None
-    is_remembered: bool = True
-    """Whether later calls without a name are compared with this one."""
+    model: str | None = None
+    """The request's own model. It decides window, tokenizer and what is learned; None: the configured one."""
 
     def run(self, send: Callable[[Any], Any]) -> Any:
         """Return the reply of `send(messages)`. A stream reports its usage while it is read."""
+        self.manager.resolver.enter(self.session_id)
         request = self.session_id, self.items, lambda kept: send(self._fit(kept)), self.tools
         try:
-            reply = self.manager.call(*request, system=self.system, dialect=self.dialect)
+            reply = self.manager.call(*request, system=self.system, dialect=self.dialect, model=self.model)
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
@@ -90,16 +90,18 @@ class HostCall:
         async def send_kept(kept: Sequence[Any]) -> Any:
             return await send(self._fit(kept))
 
+        self.manager.resolver.enter(self.session_id)
         request = self.session_id, self.items, send_kept, self.tools
         try:
-            reply = await self.manager.acall(*request, system=self.system, dialect=self.dialect)
+            reply = await self.manager.acall(
+                *request, system=self.system, dialect=self.dialect, model=self.model
+            )
         except StreamRefused as refused:
             reply = refused.stream
         return self._watch(reply)
 
     def _fit(self, kept: Sequence[Any]) -> Any:
-        if self.is_remembered:
-            conversations_of(self.manager).note(self.session_id, self.items, kept)
+        self.manager.resolver.note_sent(self.session_id, self.items, kept)
         return self.original if kept is self.items else self.restore(kept)
 
     def _watch(self, reply: Any) -> Any:

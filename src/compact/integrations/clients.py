@@ -59,7 +59,7 @@ _METHODS = {
 _COPIES = ("copy", "with_options")
 
 
-def wrap(manager: CompactManager, client: Any, session_id: str) -> Any:
+def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
     """See `CompactManager.wrap`."""
     return _Part(client, "", _Sender(manager, session_id))
 
@@ -99,7 +99,7 @@ class _Sender:
     """Sends the conversations of one wrapped client."""
 
     manager: CompactManager
-    session_id: str
+    session_id: str | None
 
     def intercept(
         self, original: Callable[..., Any], shape: RequestShape, *, is_stream: bool
@@ -137,25 +137,31 @@ class _Sender:
 
     def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
         """Take `session_id` out of a request and return its call. None: there is nothing to compact."""
-        session_id = request.pop("session_id", None) or self.session_id
+        own = request.pop("session_id", None)
+        explicit = self.session_id if own is None else own
         given = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(given.get(field) is not None for field in shape.server_managed):
-            warn_server_managed(self.manager, session_id, shape.server_managed)
+            warn_server_managed(self.manager, explicit or self.manager.resolver.nobody, shape.server_managed)
             return None
         messages = given.get(shape.messages)
         if messages is None:
             return None
-        items = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
+        is_text = isinstance(messages, str)
+        items = [{"role": "user", "content": messages}] if is_text else list(messages)
+        system = None if shape.system is None else given.get(shape.system)
+        session_id = self.manager.resolver.resolve(
+            items, session_id=explicit, call=request, system=system, kind=shape.dialect
+        )
         return HostCall(
             manager=self.manager,
             session_id=session_id,
             items=items,
-            original=messages if isinstance(messages, str) else items,
+            original=messages if is_text else items,
             restore=lambda kept: kept,
             dialect=shape.dialect,
             tools=given.get("tools"),
-            system=None if shape.system is None else given.get(shape.system),
-            is_remembered=False,
+            system=system,
+            model=given.get("model"),
         )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compact.errors import MissingExtra
 from compact.integrations.calls import HostCall
-from compact.integrations.naming import SessionId, name_session
 from compact.runtime.manager import CompactManager
+from compact.runtime.resolver import SessionId
 
 try:
     import litellm as _litellm  # noqa: F401
@@ -43,10 +43,20 @@ class CompactHook:
             # All arguments by name: `completion("gpt-4o", messages)` is valid too.
             given = {**dict(zip(places, args, strict=False)), **named}
             own, items = given.pop("session_id", None), list(given.get("messages") or ())
-            told = (given.get("metadata") or {}).get("session_id")
-            name = own or name_session(self._manager, self._session_id, given, items, lambda: "litellm", told)
+            name = self._manager.resolver.resolve(
+                items,
+                session_id=self._session_id if own is None else own,
+                call=given,
+                given=_given_id(given),
+                kind="litellm",
+            )
             call = HostCall(
-                manager=self._manager, session_id=name, items=items, original=items, tools=given.get("tools")
+                manager=self._manager,
+                session_id=name,
+                items=items,
+                original=items,
+                tools=given.get("tools"),
+                model=given.get("model"),
             )
             return call, lambda messages: completion(**{**given, "messages": messages})
 
@@ -61,3 +71,9 @@ class CompactHook:
             return await call.arun(complete)
 
         return asend if inspect.iscoroutinefunction(inspect.unwrap(completion)) else send
+
+
+def _given_id(request: Mapping[str, Any]) -> Any:
+    """The id in a request's metadata, or None."""
+    metadata = request.get("metadata")
+    return metadata.get("session_id") if isinstance(metadata, Mapping) else None

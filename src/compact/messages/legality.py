@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
+from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from compact.messages.pairs import (
     Batch,
@@ -23,22 +24,31 @@ from compact.messages.pairs import (
 )
 
 __all__ = [
-    "NAME_RULE",
     "ROLES",
     "Violation",
     "bad_text",
+    "ends_blank",
     "fill_role_gaps",
     "gap_before",
     "has_content",
     "id_problem",
+    "is_misplaced",
+    "lacks_content",
+    "name_problem",
     "role_gaps",
     "structure_violations",
     "violations",
     "violations_in",
 ]
 
-NAME_RULE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""A tool name that every provider accepts."""
+_NAME = (re.compile(r"[A-Za-z0-9_-]{1,64}"), "1 to 64 of A-Z a-z 0-9 _ -")
+_NAME_RULES = {
+    "chat": _NAME,
+    "responses": _NAME,
+    "anthropic": (re.compile(r"[A-Za-z0-9_-]{1,128}"), "1 to 128 of A-Z a-z 0-9 _ -"),
+    "ai_sdk": _NAME,
+}
+"""The names of tools that a provider accepts."""
 
 _ALL_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 ROLES = {
@@ -53,7 +63,7 @@ _VISIBLE_ID = (re.compile(r"[!-~]{1,64}"), "1 to 64 visible ASCII characters")
 _ID_RULES = {
     "chat": _VISIBLE_ID,
     "responses": _VISIBLE_ID,
-    "anthropic": (NAME_RULE, "1 to 64 of A-Z a-z 0-9 _ -"),
+    "anthropic": _NAME,
     "ai_sdk": _VISIBLE_ID,
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -97,6 +107,9 @@ def violations_in(messages: Sequence[Message], dialect: Dialect, in_flight: bool
         each for index, message in enumerate(messages) for each in _message_rules(index, message, dialect)
     ]
     found += structure_violations(messages, dialect, in_flight)
+    if not in_flight and ends_blank(messages, dialect):
+        why = "the list ends with blanks behind a reply that the model should continue"
+        found.append(Violation(len(messages) - 1, "trailing_blanks", why))
     return sorted(found, key=lambda violation: violation.index)
 
 
@@ -110,6 +123,14 @@ def structure_violations(
 ) -> list[Violation]:
     """The part of `violations` that is about the order of messages: pairs, roles, reasoning."""
     return [*_pair_rules(messages, dialect, in_flight), *_order_rules(messages, dialect)]
+
+
+def ends_blank(messages: Sequence[Message], dialect: Dialect) -> bool:
+    """Whether the list ends with blanks in a reply that the model should continue, which Anthropic refuses."""
+    if dialect.NAME != "anthropic" or not messages or messages[-1].role != "assistant":
+        return False
+    last = messages[-1].parts[-1] if messages[-1].parts else None
+    return isinstance(last, Text) and last.text != last.text.rstrip()
 
 
 def role_gaps(messages: Sequence[Message], dialect: Dialect) -> list[int]:
@@ -155,6 +176,26 @@ def id_problem(call_id: str, dialect: Dialect) -> str | None:
     return None if pattern.fullmatch(call_id) else f"the call id {call_id[:80]!r} is not {allowed}"
 
 
+def name_problem(name: str, dialect: Dialect) -> str | None:
+    """Why the name of a tool would be refused, or None."""
+    pattern, allowed = _NAME_RULES[dialect.NAME]
+    return None if pattern.fullmatch(name) else f"the tool name {name[:80]!r} is not {allowed}"
+
+
+def is_misplaced(part: Part, role: str, dialect: Dialect) -> bool:
+    """Whether a part cannot stand in a message of this role: only an assistant calls and thinks, only others answer."""
+    if isinstance(part, ToolCall) or (isinstance(part, Reasoning) and dialect.NAME == "anthropic"):
+        return role != "assistant"
+    return isinstance(part, ToolResult) and role == "assistant"
+
+
+def lacks_content(message: Message, dialect: Dialect) -> bool:
+    """Whether a message says nothing that its provider accepts. An empty text is accepted in an OpenAI system prompt."""
+    if message.role in ("user", "assistant") or dialect.NAME == "anthropic":
+        return not has_content(message, dialect)
+    return not message.parts
+
+
 def has_content(message: Message, dialect: Dialect) -> bool:
     """Whether a message has anything that a provider accepts as content."""
     return any(_is_content(part, dialect) for part in message.parts)
@@ -173,17 +214,22 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
     if message.role not in ROLES[dialect.NAME]:
         allowed = ", ".join(sorted(ROLES[dialect.NAME]))
         yield Violation(index, "unknown_role", f"the role {message.role!r} is not one of {allowed}")
-    if message.role in ("user", "assistant") and not has_content(message, dialect):
+    if lacks_content(message, dialect):
         yield Violation(index, "empty_content", f"the {message.role} message has no content")
+    if message.origin is not None and not is_plain(message.origin):
+        for flaw in dialect.mend(plain(message.origin))[1]:
+            yield Violation(index, flaw.rule, flaw.why)
+    for part in message.parts:
+        if is_misplaced(part, message.role, dialect):
+            why = f"a {part.kind.replace('_', ' ')} stands in a message of the role {message.role!r}"
+            yield Violation(index, "misplaced_part", why)
     problems = (bad_text(piece) for piece in dialect.pieces(message.origin) if isinstance(piece, str))
     if problem := next(filter(None, problems), None):
         yield Violation(index, "invalid_text", f"the message contains {problem}")
-    texts = [part for part in message.parts if isinstance(part, Text)]
-    texts += [part for result in message.results for part in result.content if isinstance(part, Text)]
-    if any(isinstance(part.origin, str) for part in texts):
-        yield Violation(index, "bare_string", "a bare string stands where a content block should")
     if dialect.NAME == "anthropic":
-        if any(not part.text.strip() for part in texts):
+        texts = [part for part in message.parts if isinstance(part, Text)]
+        texts += [part for result in message.results for part in result.content if isinstance(part, Text)]
+        if any(not part.text.strip() and isinstance(part.origin, Mapping) for part in texts):
             yield Violation(index, "empty_block", "a text block is empty or only whitespace")
         if message.role == "assistant" and message.parts and isinstance(message.parts[-1], Reasoning):
             yield Violation(
@@ -204,9 +250,8 @@ def _call_rules(index: int, call: ToolCall, dialect: Dialect) -> Iterator[Violat
             yield Violation(index, "bad_id", problem)
     if not call.name:
         yield Violation(index, "call_without_name", f"the call {call.id[:80]!r} has no name")
-    elif not NAME_RULE.fullmatch(call.name):
-        why = f"the tool name {call.name[:80]!r} is not 1 to 64 of A-Z a-z 0-9 _ -"
-        yield Violation(index, "bad_name", why)
+    elif problem := name_problem(call.name, dialect):
+        yield Violation(index, "bad_name", problem)
     if not call.free_form and call.parsed_arguments() is None:
         yield Violation(index, "bad_arguments", f"the arguments of {call.name!r} are not a JSON object")
 

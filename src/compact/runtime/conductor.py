@@ -230,7 +230,8 @@ class Conductor:
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            session.last_total, session.last_factor = tokens, run.line.meter.factor
+            meter = run.line.meter
+            session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
             self._sessions.note_sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome
@@ -366,7 +367,7 @@ class Lines:
         for warning in known.warnings:
             self.services.warn_once(session, warning)
         rules, meter = known.rules, known.meter
-        if known.version or session.correction != 1.0:
+        if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
         return Line(
             meter=meter,

@@ -27,9 +27,11 @@ from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalling
+from compact.runtime.recalling import follow_running
+from compact.runtime.resolver import SessionResolver
 from compact.runtime.run import Run, is_light
 from compact.runtime.services import CompactionStats, Services
-from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.session_cache import Session, SessionCache, check_session_id
 from compact.runtime.tool_results import ToolResults
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
@@ -90,6 +92,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.models = Models(self.config)
         """Meters, windows and rules by model."""
         ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
+        self.resolver = SessionResolver(warn=self.warn)
+        """Names the sessions of calls that have no explicit id. Integrations share it."""
         self._lines = Lines(self.config, self.services, self.models, ladder)
         self._tool_results = ToolResults(self._lines, self.conductor)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
@@ -178,6 +182,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session_id: str = DEFAULT_SESSION,
     ) -> list[M]:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
+        self.resolver.enter(check_session_id(session_id))
         return await self._arun(session_id, _call(messages), model, _summarizer_of(summarization_agent))
 
     def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
@@ -308,23 +313,26 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self._session(session_id)
         return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
 
-    def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
+    def estimate(
+        self, messages: Sequence[Any], tools: Any = None, *, system: Any = None, model: str | None = None
+    ) -> Estimate:
         """Return what a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
 
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        window = self.models.window(None).tokens
-        return self.meter().estimate(messages, tools, system=system, max_tokens=window)
+        meter, window = self.meter(model), self.models.window(model).tokens
+        return meter.estimate(messages, tools, system=system, max_tokens=window)
 
     def observe(self, session_id: str, *, input_tokens: int) -> None:
         """Take the provider's own count of the last preflight's request, to correct the next estimates.
 
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
-        without a public tokenizer: an exact count is never relaxed. Do not pass the counts of aborted calls.
+        without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
+        request. Do not pass the counts of aborted calls.
         """
         session = self.sessions.get(session_id)
-        session.correct(input_tokens, session.last_total, session.last_factor)
+        session.correct(session.last_model, input_tokens, session.last_total, session.last_factor)
 
     def mask(self, session_id: str, value: R) -> R:
         """Mask what is sent beside the list: a system prompt, the schemas of tools. While live masking is off: nothing.
@@ -364,8 +372,17 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return SYSTEM_PROMPT_SEGMENT
 
     def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
-        """Return read_file, grep, ls and search over what left this session's context, by name."""
-        return dict(recall_tools(self.archive, session_id or DEFAULT_SESSION))
+        """Return read_file, grep, ls and search over what left this session's context, by name.
+
+        Without an id they read the session of the running call: the newest that an integration, a wrapped client or
+        `manage_context` made in this thread or task. If there is none, they say so and read nothing.
+
+        Raises:
+            ConfigError: the id is not a non-empty string.
+        """
+        if session_id is None:
+            return follow_running(self.archive, lambda: self.resolver.running)
+        return dict(recall_tools(self.archive, check_session_id(session_id)))
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""
@@ -373,12 +390,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def wrap(self, client: C, session_id: str | None = None) -> C:
         """Return an OpenAI or Anthropic client that is used as before, whose requests fit and survive overflow.
 
-        Its calls also take `session_id=`.
+        Its calls also take `session_id=`. Without an id, conversations are told apart by their contents, and none of
+        them is continued after a restart.
 
         Raises:
-            ConfigError: it is not such a client.
+            ConfigError: it is not such a client, or the id is not a non-empty string.
         """
-        return wrap_client(self, client, session_id or DEFAULT_SESSION)
+        return wrap_client(self, client, None if session_id is None else check_session_id(session_id))
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Record a warning the first time that it applies to a session. For integrations."""

@@ -11,15 +11,15 @@ __all__ = ["register", "wrap_client"]
 
 C = TypeVar("C")
 
-_wrappers: dict[str, Callable[[Any, Any, str], Any]] = {}
+_wrappers: dict[str, Callable[[Any, Any, str | None], Any]] = {}
 
 
-def register(package: str, wrapper: Callable[[Any, Any, str], Any]) -> None:
+def register(package: str, wrapper: Callable[[Any, Any, str | None], Any]) -> None:
     """Wrap clients whose class comes from `package` by `wrapper(manager, client, session_id)`."""
     _wrappers[package] = wrapper
 
 
-def wrap_client(manager: Any, client: C, session_id: str) -> C:
+def wrap_client(manager: Any, client: C, session_id: str | None) -> C:
     """Return `client`, wrapped by the wrapper that is registered for its package.
 
     Raises:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from compact.errors import MessageError
+from compact.messages.dialects.forms import Flaw
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import Message, Piece
 
@@ -39,6 +40,14 @@ class Dialect(Protocol):
 
     def write(self, message: Message) -> Any:
         """Return the entry of one message: its `origin` if nothing changed, else a changed copy of it."""
+        ...
+
+    def mend(self, data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+        """Return an entry in the form that its provider takes, and what was wrong with it.
+
+        Contents that are null, bare strings, blocks of another role and the like are about the form; what a message
+        says is not judged here. Without a flaw the entry is the given object.
+        """
         ...
 
     def pieces(self, item: Any) -> Iterable[Piece]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
     Image,
     Message,
@@ -67,6 +68,15 @@ def _fill(data: dict[str, Any], message: Message) -> None:
         _write_text_result(data, results[0])
     elif message.parts or data.get("content"):
         data["content"] = wire.write_content(message.parts, _write_block)
+
+
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`."""
+    form = Form(data)
+    form.put_blocks("content", text_block, ("text",))
+    if data.get("role") == "tool" and is_missing(form.data.get("content")):
+        form.put("content", "", "the tool message has no content", "empty_content")
+    return form.data, form.flaws
 
 
 def pieces(item: Any) -> Iterable[Piece]:

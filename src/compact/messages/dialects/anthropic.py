@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.forms import Flaw, Form, text_block
 from compact.messages.message import (
     GAP,
     Image,
@@ -65,6 +66,29 @@ def _fill(data: dict[str, Any], message: Message) -> None:
     data["role"] = message.role
     if message.parts or data.get("content"):
         data["content"] = wire.write_content(message.parts, _write_block)
+
+
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`."""
+    form = Form(data)
+    form.put_blocks("content", text_block, ("text",))
+    blocks = form.data.get("content")
+    if isinstance(blocks, list | tuple):
+        mended = [_mend_result(block, form.flaws) for block in blocks]
+        if any(new is not old for new, old in zip(mended, blocks, strict=True)):
+            form.data = {**form.data, "content": mended}
+    return form.data, form.flaws
+
+
+def _mend_result(block: Any, flaws: list[Flaw]) -> Any:
+    if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+        return block
+    form = Form(block)
+    if "content" in block and block["content"] is None:
+        form.drop("content", "the content of the tool result is null", "empty_content")
+    form.put_blocks("content", text_block, ("text",))
+    flaws += form.flaws
+    return form.data
 
 
 def pieces(item: Any) -> Iterable[Piece]:

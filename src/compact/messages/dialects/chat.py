@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
     Image,
     Message,
@@ -77,6 +78,43 @@ def _fill(data: dict[str, Any], message: Message) -> None:
         _write_result(data, message)
     else:
         _write_speech(data, message)
+
+
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`."""
+    form = Form(data)
+    role = data.get("role")
+    if role == "function" and not data.get("name") and data.get("tool_call_id"):
+        role = "tool"
+        form.put("role", role, "a function message has no name, but the id of a tool's call")
+    form.put_blocks("content", text_block, ("text",))
+    if role in _RESULT_ROLES:
+        if is_missing(form.data.get("content")):
+            form.put("content", "", "the tool message has no content", "empty_content")
+    elif form.data.get("content") == []:
+        form.put("content", None, "the content is an empty list")
+    calls = data.get("tool_calls")
+    if isinstance(calls, list | tuple) and not calls:
+        form.drop("tool_calls", "the list of tool calls is empty")
+    elif calls:
+        mended = [_mend_call(call) for call in calls]
+        if any(new is not old for new, old in zip(mended, calls, strict=True)):
+            form.put("tool_calls", mended, "a tool call lacks its type, or its arguments are not text")
+    return form.data, form.flaws
+
+
+def _mend_call(call: Any) -> Any:
+    """A call with its type, and with arguments as text. What is not a call is left for `read` to refuse."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return call
+    if isinstance(function.get("arguments"), Mapping):
+        return {
+            **call,
+            "type": "function",
+            "function": {**function, "arguments": to_json(function["arguments"])},
+        }
+    return call if call.get("type") else {**call, "type": "function"}
 
 
 def pieces(item: Any) -> Iterable[Piece]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compact.messages.dialects.forms import Flaw
 from compact.messages.dialects.wire import join_text, marks, plain, write_entry
 from compact.messages.message import Message, Piece, Text
 
@@ -54,6 +55,11 @@ def _fill(data: dict[str, Any], message: Message) -> None:
         data["kind"] = next((kind for kind, role in _ROLES.items() if role == message.role), "message")
         data["role"] = message.role
     data["content"] = join_text(message.parts)
+
+
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`. Artifacts are not sent to a provider."""
+    return data, []
 
 
 def pieces(item: Any) -> Iterable[Piece]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.forms import Flaw, Form
 from compact.messages.message import (
     Image,
     Message,
@@ -18,6 +19,7 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
+    to_json,
 )
 
 NAME = "responses"
@@ -40,6 +42,7 @@ _CALLS: dict[str, tuple[str, str]] = {
 _OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
 _ENDINGS = ("_call", "_call_output", "_list_tools", "_approval_request", "_approval_response")
 """How the types of all other items end."""
+_TEXTS = ("input_text", "output_text", "text")
 _USER_TYPES = frozenset({"mcp_approval_response"})
 
 
@@ -116,6 +119,41 @@ def _fill(data: dict[str, Any], message: Message) -> None:
         speaks = "output_text" if message.role == "assistant" else "input_text"
         if message.parts or data.get("content"):
             data["content"] = _write_content(message.parts, speaks) if message.parts else ""
+
+
+def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
+    """See `Dialect.mend`."""
+    form = Form(data)
+    kind = data.get("type")
+    if kind is None or kind == "message":
+        if data.get("role") == "tool":
+            form.put("role", "user", "a message cannot have the role 'tool'; results are items of their own")
+        speaks = "output_text" if data.get("role") == "assistant" else "input_text"
+        _mend_texts(form, "content", speaks)
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        if data.get("output") is None:
+            form.put("output", "", "the output of the call is missing", "empty_content")
+        _mend_texts(form, "output", "input_text")
+    elif kind == "function_call" and isinstance(data.get("arguments"), Mapping):
+        form.put("arguments", to_json(data["arguments"]), "the arguments of the call are not text")
+    return form.data, form.flaws
+
+
+def _mend_texts(form: Form, key: str, kind: str) -> None:
+    form.put_blocks(key, lambda text: {"type": kind, "text": text}, _TEXTS)
+    blocks = form.data.get(key)
+    if isinstance(blocks, list | tuple):
+        mended = [_mend_text(block, kind) for block in blocks]
+        if any(new is not old for new, old in zip(mended, blocks, strict=True)):
+            form.put(key, mended, f"a text block is not of the type {kind!r} that its role needs")
+
+
+def _mend_text(block: Any, kind: str) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    if block.get("type") == "refusal" and kind == "input_text" and isinstance(block.get("refusal"), str):
+        return {"type": kind, "text": block["refusal"]}
+    return {**block, "type": kind} if block.get("type") in _TEXTS and block["type"] != kind else block
 
 
 def pieces(item: Any) -> Iterable[Piece]:

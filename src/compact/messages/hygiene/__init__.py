@@ -7,6 +7,7 @@ in any dialect and returns a list in the same dialect. A list that needs no repa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from compact.messages import dialects
@@ -15,6 +16,8 @@ from compact.messages.hygiene.repair import Repair, repair_neutral, repair_tool_
 from compact.messages.hygiene.sanitizing import sanitize, sanitize_neutral
 from compact.messages.hygiene.turn_limit import limit_neutral, limit_turns
 from compact.messages.hygiene.work import Cleaned, Removed, write_back
+from compact.messages.legality import ends_blank
+from compact.messages.message import Text
 from compact.messages.pairs import batches, in_flight
 
 __all__ = [
@@ -56,18 +59,26 @@ def clean_report(
 
 
 def sendable(messages: Sequence[Any], dialect: str | None = None) -> Any:
-    """Answer the calls at the end of the list that still wait for results, so that a provider accepts the list now.
+    """Make the end of a list acceptable now: answer the calls that still wait, and strip blanks behind a begun reply.
 
-    Between two steps of an agent an open batch is in flight and may stay open; in a list that is sent it may not. If no
-    call is open, the same object is returned.
+    Between two steps of an agent an open batch is in flight and may stay open; in a list that is sent it may not.
+    Anthropic refuses a list whose last message is the assistant's and ends with blanks. If nothing is to be done, the
+    same object is returned.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
-    if not messages or is_plain(messages[-1]):
+    if not messages or (
+        is_plain(messages[-1]) and messages[-1]["content"] == messages[-1]["content"].rstrip()
+    ):
         return messages
     known, neutral = dialects.read(messages, dialect)
-    found = batches(neutral, known)
-    if not found or not in_flight(neutral, found[-1]):
-        return messages
-    return write_back(messages, neutral, repair_neutral(neutral, known, waits=False).messages, known)
+    found, done = batches(neutral, known), neutral
+    if found and in_flight(neutral, found[-1]):
+        done = repair_neutral(neutral, known, waits=False).messages
+    if ends_blank(done, known):
+        *before, last = done[-1].parts
+        assert isinstance(last, Text)
+        stripped = replace(last, text=last.text.rstrip())
+        done = [*done[:-1], done[-1].with_parts((*before, stripped))]
+    return write_back(messages, neutral, done, known)

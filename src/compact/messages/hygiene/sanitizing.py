@@ -9,9 +9,16 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.dialects.wire import plain, rebuild
+from compact.messages.dialects.wire import is_plain, plain, rebuild
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
-from compact.messages.legality import NAME_RULE, ROLES, bad_text, id_problem
+from compact.messages.legality import (
+    ROLES,
+    bad_text,
+    id_problem,
+    is_misplaced,
+    lacks_content,
+    name_problem,
+)
 from compact.messages.message import Message, Part, Text, ToolCall, ToolResult
 
 _REPLACEMENT = "\ufffd"
@@ -27,8 +34,11 @@ def sanitize(
     - Spaces around tool names are stripped.
     - Ids that are too long or contain forbidden characters are replaced by a hash, the same in call and result.
     - Lone surrogates and NULs become U+FFFD.
+    - Content that is null, bare strings between blocks, text blocks of another role and similar faults of form are written
+      as the provider takes them (see `Dialect.mend`).
+    - Calls in a message that is not the assistant's, and results in one that is, are dropped.
     - Empty messages are dropped.
-    - A role that the dialect does not have becomes `user`.
+    - A role that the dialect does not have becomes `user`, or `assistant` if the message calls tools.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -66,22 +76,25 @@ def safe_id(call_id: str, occurrence: int = 1) -> str:
 def _sanitize_message(
     before: Message, dialect: Dialect, allowed_tools: Collection[str] | None
 ) -> Message | None:
-    message = _with_valid_text(before, dialect)
+    message = _well_formed(_with_valid_text(before, dialect), dialect)
     if message.role not in ROLES.get(dialect.NAME, {message.role}):
-        message = replace(message, role="user", edited=True)
+        # What calls tools is a reply, whatever the host named its role.
+        message = replace(message, role="assistant" if message.calls else "user", edited=True)
     mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
-    if any(new is not old for new, old in zip(mended, message.parts, strict=True)):
-        message = message.with_parts(tuple(part for part in mended if part is not None))
-    if message.role in ("user", "assistant") or (message.role == "system" and dialect.NAME == "anthropic"):
+    kept = tuple(
+        part for part in mended if part is not None and not is_misplaced(part, message.role, dialect)
+    )
+    if len(kept) < len(mended) or any(new is not old for new, old in zip(mended, message.parts, strict=True)):
+        message = message.with_parts(kept)
+    if message.role in ("user", "assistant"):
         return without_loose_ends(message, dialect)
-    return message
+    return None if lacks_content(message, dialect) else message
 
 
 def _sanitize_part(part: Part, dialect: Dialect, allowed_tools: Collection[str] | None) -> Part | None:
     if isinstance(part, Text):
-        if dialect.NAME == "anthropic" and not part.text.strip():
-            return None
-        return replace(part, origin=None) if isinstance(part.origin, str) else part
+        is_block = dialect.NAME == "anthropic" and isinstance(part.origin, Mapping)
+        return None if is_block and not part.text.strip() else part
     if isinstance(part, ToolCall):
         return _sanitize_call(part, dialect, allowed_tools)
     if isinstance(part, ToolResult):
@@ -93,7 +106,7 @@ def _sanitize_call(
     call: ToolCall, dialect: Dialect, allowed_tools: Collection[str] | None
 ) -> ToolCall | None:
     name = call.name.strip()
-    if not (call.id or call.by_position) or not NAME_RULE.fullmatch(name):
+    if not (call.id or call.by_position) or name_problem(name, dialect):
         return None
     if allowed_tools is not None and name not in allowed_tools:
         return None
@@ -116,6 +129,13 @@ def _sanitize_result(result: ToolResult, dialect: Dialect) -> ToolResult:
     if any(new is not old for new, old in zip(content, result.content, strict=True)):
         mended = replace(mended, content=tuple(part for part in content if part is not None))
     return mended
+
+
+def _well_formed(message: Message, dialect: Dialect) -> Message:
+    if message.origin is None or is_plain(message.origin):
+        return message
+    data, flaws = dialect.mend(plain(message.origin))
+    return replace(dialect.read(rebuild(message.origin, dict(data))), edited=False) if flaws else message
 
 
 def _with_valid_text(message: Message, dialect: Dialect) -> Message:

@@ -129,14 +129,15 @@ class ModelCalling:
         meter, session, learned = self._meter, self.session, self.models.learned
         overflow, tokens = effect.overflow, effect.request.tokens
         if overflow.input is not None:
-            session.correct(overflow.input, tokens, meter.factor)
+            session.correct(meter.model, overflow.input, tokens, meter.factor)
         learned.take(meter.model, session.id, overflow, tokens)
         window, most = self.models.window(self.model), learned.most(meter.model)
+        correction = session.correction_for(meter.model)
         rules = rules_for(self.models.config, learned.usable(meter.model, session.id, window))
         return Learned(
             window=window.tokens,
-            budget=rules.correct(session.correction).budget,
-            most=None if most is None else int(most / session.correction),
+            budget=rules.correct(correction).budget,
+            most=None if most is None else int(most / correction),
         )
 
     def _note_reply(self, reply: Any, request: Request) -> Any:
@@ -146,7 +147,7 @@ class ModelCalling:
         counted = input_tokens(reply)
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
-            session.correct(counted, request.tokens, meter.factor)
+            session.correct(meter.model, counted, request.tokens, meter.factor)
         return reply
 
 
