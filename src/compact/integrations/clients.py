@@ -141,7 +141,9 @@ class _Sender:
         explicit = self.session_id if own is None else own
         given = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(given.get(field) is not None for field in shape.server_managed):
-            warn_server_managed(self.manager, explicit or self.manager.resolver.nobody, shape.server_managed)
+            nobody = self.manager.resolver.nobody
+            warn_server_managed(self.manager, explicit or nobody, shape.server_managed)
+            self._mask(request, given, explicit if isinstance(explicit, str) else nobody, shape, whole=True)
             return None
         messages = given.get(shape.messages)
         if messages is None:
@@ -152,6 +154,7 @@ class _Sender:
         session_id = self.manager.resolver.resolve(
             items, session_id=explicit, call=request, system=system, kind=shape.dialect
         )
+        self._mask(request, given, session_id, shape)
         return HostCall(
             manager=self.manager,
             session_id=session_id,
@@ -160,9 +163,26 @@ class _Sender:
             restore=lambda kept: kept,
             dialect=shape.dialect,
             tools=given.get("tools"),
-            system=system,
+            system=None if shape.system is None else given.get(shape.system),
             model=given.get("model"),
         )
+
+    def _mask(
+        self,
+        request: dict[str, Any],
+        given: dict[str, Any],
+        session_id: str,
+        shape: RequestShape,
+        *,
+        whole: bool = False,
+    ) -> None:
+        """Mask what a request sends beside its conversation; with `whole`, the conversation too."""
+        if self.manager.live is None:
+            return
+        for name in (shape.system, "tools", "functions", shape.messages if whole else None):
+            if name is not None and given.get(name) is not None:
+                schemas = name in ("tools", "functions")
+                given[name] = request[name] = self.manager.mask(session_id, given[name], schemas=schemas)
 
 
 def _is_omitted(value: Any) -> bool:

@@ -17,7 +17,7 @@ def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
     """
 
     def hook(ctx: Any) -> None:
-        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_counted(ctx))
+        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_counted(manager, ctx))
 
     return hook
 
@@ -26,10 +26,13 @@ def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any
     """`before_model_call` for hosts that await their hooks."""
 
     async def hook(ctx: Any) -> None:
-        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_counted(ctx))
+        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_counted(manager, ctx))
 
     return hook
 
 
-def _counted(ctx: Any) -> dict[str, Any]:
+def _counted(manager: CompactManager, ctx: Any) -> dict[str, Any]:
+    system = getattr(ctx, "system", None)
+    if system is not None and (masked := manager.mask(ctx.session_id, system)) is not system:
+        ctx.system = masked
     return {"tools": getattr(ctx, "tools", None), "system": getattr(ctx, "system", None)}

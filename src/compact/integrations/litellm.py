@@ -50,6 +50,9 @@ class CompactHook:
                 given=_given_id(given),
                 kind="litellm",
             )
+            for schemas in ("tools", "functions"):
+                if given.get(schemas) is not None:
+                    given[schemas] = self._manager.mask(name, given[schemas], schemas=True)
             call = HostCall(
                 manager=self._manager,
                 session_id=name,

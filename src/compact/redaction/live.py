@@ -20,6 +20,8 @@ from compact.redaction.rules.matches import MASK, PLACEHOLDER, Finding
 from compact.redaction.rules.rule import Rule
 from compact.redaction.scan import Scanner, scanner_for
 
+_BESIDE = -1
+"""The place of what is sent beside the list."""
 _TYPED = "typed"
 _SEEN_BEFORE = "seen-before"
 _SECRET = "SECRET"
@@ -104,9 +106,13 @@ class LiveMasks:
         # A value that is recognised late in a message may stand in its beginning too.
         return masked if self._learned == learned else self._mask(item, place)
 
-    def mask_beside(self, value: Any) -> Any:
-        """Mask a system prompt or the schemas of tools, which are sent beside the list."""
-        masking = self._masking(-1, is_reply=False)
+    def mask_beside(self, value: Any, *, is_schema: bool = False) -> Any:
+        """Mask a system prompt or the schemas of tools, which are sent beside the list.
+
+        In a schema, `password: ...` describes a field. There, only what is recognised as a secret is masked.
+        """
+        masking = self._masking(_BESIDE, is_reply=False)
+        masking.is_schema = is_schema
         if isinstance(value, str):
             return masking.mask_text(value)[0]
         return _mask_blocks(value, masking)
@@ -184,6 +190,7 @@ class LiveMasking(Masking):
         super().__init__(scanner)
         self.in_result = False
         """Whether the text is the result of a tool."""
+        self.is_schema = False
         self.escapes = not is_reply
         """Whether a placeholder in the text is text like any other. A model repeats ours, and we have just written some."""
         self._masks = masks
@@ -192,6 +199,8 @@ class LiveMasking(Masking):
     def find(self, text: str) -> list[Finding]:
         """Everything to mask in a plain text, sorted by start, without overlaps."""
         found = self._scanner.find(text)
+        if self.is_schema:
+            found = [finding for finding in found if finding.rule not in UNPROVEN_RULES]
         for finding in found:
             value = text[finding.start : finding.end]
             self._masks.learn(value, finding.rule, self._place, in_result=self.in_result)

@@ -37,30 +37,29 @@ class LiveMasking:
         self._rest_s = config.archive.spool_retry_s
 
     def mask_call(self, session: Session, call: Call) -> Call:
-        """Return a call whose messages, system prompt and tools are masked copies.
+        """Return a call whose messages are masked copies.
 
         Raises:
-            MaskingError: they could not be masked.
+            MaskingError: they could not be masked, or what the host sends beside them holds something to mask.
         """
         deadline = time.monotonic() + self._timeout_s
 
         def mask(masked: MaskedSession) -> Call:
-            beside = masked.masks.mask_beside
-            system = None if call.system is None else beside(call.system)
-            tools = None if call.tools is None else beside(call.tools)
+            _require_masked(masked, call.system, "system", is_schema=False)
+            _require_masked(masked, call.tools, "tools", is_schema=True)
             messages = masked.take(call.messages, deadline)
             # `given` is a copy too: the host may go on writing to its own list, and that is not masked.
-            return replace(call, messages=messages, given=list(messages), system=system, tools=tools)
+            return replace(call, messages=messages, given=list(messages))
 
         return self._mask(session, mask)
 
-    def mask_beside(self, session: Session, value: T) -> T:
+    def mask_beside(self, session: Session, value: T, *, is_schema: bool) -> T:
         """Return a masked copy of what is sent beside the list: a system prompt, or the schemas of tools.
 
         Raises:
             MaskingError: it could not be masked.
         """
-        found: T = self._mask(session, lambda masked: masked.masks.mask_beside(value))
+        found: T = self._mask(session, lambda masked: masked.masks.mask_beside(value, is_schema=is_schema))
         return found
 
     def note_sent(self, session: Session, messages: list[Any]) -> list[Any]:
@@ -140,6 +139,21 @@ class LiveMasking:
         masked.rests_until = time.monotonic() + self._rest_s
         with suppress(CompactError):
             self._services.emit(session, Failure.of(problem, "none"))
+
+
+def _require_masked(masked: MaskedSession, value: Any, name: str, *, is_schema: bool) -> None:
+    """Check that the host has masked what it sends itself.
+
+    Raises:
+        MaskingError: it holds something to mask.
+    """
+    if value is not None and masked.masks.mask_beside(value, is_schema=is_schema) is not value:
+        schemas = ", schemas=True" if is_schema else ""
+        raise MaskingError(
+            f"`{name}` is sent beside the messages and holds something to mask",
+            hint=f"Send and pass `manager.mask(session_id, {name}{schemas})` instead",
+            reason=name,
+        )
 
 
 def _make_redactor(config: CompactConfig, given: ArchiveRedactor | None) -> Redactor:

@@ -334,15 +334,15 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self.sessions.get(session_id)
         session.correct(session.last_model, input_tokens, session.last_total, session.last_factor)
 
-    def mask(self, session_id: str, value: R) -> R:
-        """Mask what is sent beside the list: a system prompt, the schemas of tools. While live masking is off: nothing.
+    def mask(self, session_id: str, value: R, *, schemas: bool = False) -> R:
+        """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.
 
         Raises:
             MaskingError: it could not be masked.
         """
         if self.live is None:
             return value
-        return self.live.mask_beside(self.sessions.get(session_id), value)
+        return self.live.mask_beside(self.sessions.get(session_id), value, is_schema=schemas)
 
     def unmask(self, session_id: str, value: R) -> R:
         """Turn the placeholders of live masking back, in a text or in data such as the arguments of a tool call.

@@ -89,7 +89,9 @@ class MaskedSession:
                 self.masks.settle()
                 return messages[:kept]
         self.masks.rewind(same)
-        return self._masked[:same]
+        # What is not masked is the host's object of this call: frameworks know their messages by identity.
+        before = zip(messages, self._given[:same], self._masked, strict=False)
+        return [new if masked is old else masked for new, old, masked in before]
 
     def _reserve(self, data: Any) -> None:
         """Never give out what somebody typed. A model only repeats what was given out."""

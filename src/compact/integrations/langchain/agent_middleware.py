@@ -119,6 +119,7 @@ class CompactMiddleware(AgentMiddleware):
         offering = self._offering
         prefix = offering.choose_prefix({_tool_name(tool) for tool in request.tools})
         sent = self._with_recall(request, prefix) if offering.is_due(session_id) else request
+        sent = self._with_mask(sent, session_id)
 
         def restore(kept: Sequence[Any]) -> ModelRequest[Any]:
             shown = offering.write(session_id, kept, view.items, prefix)
@@ -134,6 +135,16 @@ class CompactMiddleware(AgentMiddleware):
             system=_content(sent.system_message),
             model=_model_name(request.model),
         )
+
+    def _with_mask(self, request: ModelRequest[Any], session_id: str) -> ModelRequest[Any]:
+        """Mask the system prompt. Tools are code: if one has to be masked, the call raises."""
+        system = request.system_message
+        if system is None or self.manager.live is None:
+            return request
+        content = self.manager.mask(session_id, system.content)
+        if content is system.content:
+            return request
+        return request.override(system_message=system.model_copy(update={"content": content}))
 
     def _with_recall(self, request: ModelRequest[Any], prefix: str) -> ModelRequest[Any]:
         tools = [_describe(tool, prefix) for tool in self._offering.tools.values()]

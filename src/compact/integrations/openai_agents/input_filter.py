@@ -59,14 +59,17 @@ def compact_filter(
     async def prepare(data: CallModelData[Any]) -> ModelInputData:
         given, instructions = data.model_data.input, data.model_data.instructions
         if _continues_elsewhere(given):
-            warn_kept_elsewhere(chosen, session_id, data)
-            return data.model_data
+            name = warn_kept_elsewhere(chosen, session_id, data)
+            return ModelInputData(
+                input=chosen.mask(name, given), instructions=chosen.mask(name, instructions)
+            )
         items = from_session.expand(given)
         name = find_session(chosen, session_id, data, items)
         schemas = await tools.schemas_of(data.agent, data.context)
         prefix = offered_prefix(schemas)
         if prefix is not None and explain_recall:
             instructions = describe_recall(prefix, instructions)
+        instructions = chosen.mask(name, instructions)
         kept = await chosen.apreflight(
             name,
             items,
@@ -150,9 +153,10 @@ def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
     }
 
 
-def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> None:
-    """Warn, once per session, that compact leaves it alone."""
+def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> str:
+    """Warn, once per session, that compact leaves it alone. Returns the session's name."""
     explicit = session_id(data) if callable(session_id) else session_id
     resolver = manager.resolver
     name = resolver.find(session_id=explicit, given=host_id()) or resolver.nobody
     warn_server_managed(manager, name, ("conversation_id", "previous_response_id"))
+    return name

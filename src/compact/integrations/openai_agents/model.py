@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from agents import Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
@@ -108,10 +108,12 @@ class CompactModel(Model):
         finally:
             await _close(stream)
 
-    def _prepare(self, request: Mapping[str, Any]) -> HostCall | None:
+    def _prepare(self, request: dict[str, Any]) -> HostCall | None:
         """Return the call of a request. None: the provider keeps the conversation."""
         if request["previous_response_id"] is not None or request["conversation_id"] is not None:
-            warn_kept_elsewhere(self._manager, self._session_id, request)
+            name = warn_kept_elsewhere(self._manager, self._session_id, request)
+            for field in ("input", "system_instructions"):
+                request[field] = self._manager.mask(name, request[field])
             return None
         given = request["input"]
         listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
@@ -121,6 +123,7 @@ class CompactModel(Model):
         prefix, system = offered_prefix(offered), request["system_instructions"]
         if prefix is not None and self._explain_recall:
             system = describe_recall(prefix, system)
+        system = self._manager.mask(name, system)
         return HostCall(
             manager=self._manager,
             session_id=name,

@@ -200,6 +200,7 @@ class _CompactModel(WrapperModel):
         if prefix is not None:
             is_due = offering.is_due(session_id)
             parameters = (_explain if is_due else _without_recall)(parameters, view.messages, prefix)
+        parameters = self._with_mask(parameters, session_id)
 
         def restore(kept: Any) -> list[ModelMessage]:
             shown = kept if prefix is None else offering.write(session_id, kept, view.items, prefix)
@@ -216,6 +217,16 @@ class _CompactModel(WrapperModel):
             model=self.wrapped.model_name,
         )
         return _Prepared(host, parameters)
+
+    def _with_mask(self, parameters: ModelRequestParameters, session_id: str) -> ModelRequestParameters:
+        """Mask the instructions. Tools are code: if one has to be masked, the request raises."""
+        if self._manager.live is None or not parameters.instruction_parts:
+            return parameters
+        parts = [
+            replace(part, content=self._manager.mask(session_id, part.content))
+            for part in parameters.instruction_parts
+        ]
+        return replace(parameters, instruction_parts=parts)
 
 
 @dataclass(frozen=True, slots=True)
