@@ -19,6 +19,7 @@ from compact.redaction.redactor import UNPROVEN_RULES, Masking, Redactor, is_mem
 from compact.redaction.rules.matches import MASK, PLACEHOLDER, Finding
 from compact.redaction.rules.rule import Rule
 from compact.redaction.scan import Scanner, scanner_for
+from compact.redaction.shapes import is_made_up
 
 _BESIDE = -1
 """The place of what is sent beside the list."""
@@ -165,6 +166,10 @@ class LiveMasks:
             if self._raw_at.get(found[0], place) < place
         ]
 
+    def is_proven(self, value: str, rule_id: str) -> bool:
+        """Whether a value is more than a word behind the name of a field."""
+        return self._labels.get(rule_id, _SECRET) != _SECRET or is_made_up(value)
+
     def learn(self, value: str, rule_id: str, place: int, *, in_result: bool) -> None:
         """Remember a value, unless it is short or a common word."""
         value = value.strip()
@@ -200,7 +205,7 @@ class LiveMasking(Masking):
         """Everything to mask in a plain text, sorted by start, without overlaps."""
         found = self._scanner.find(text)
         if self.is_schema:
-            found = [finding for finding in found if finding.rule not in UNPROVEN_RULES]
+            found = [each for each in found if self._masks.is_proven(text[each.start : each.end], each.rule)]
         for finding in found:
             value = text[finding.start : finding.end]
             self._masks.learn(value, finding.rule, self._place, in_result=self.in_result)
