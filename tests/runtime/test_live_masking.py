@@ -222,6 +222,27 @@ def test_no_value_lies_in_clear_in_the_archive(tmp_path: Path) -> None:
     assert [(path, value) for path, text in stored.items() for value in PLANTED if value in text] == []
 
 
+def test_the_archive_holds_what_was_sent() -> None:
+    """What has a placeholder is clean: the archive does not mask it once more."""
+    made = live(window=16_000)
+    items = [*planted_session(), *turns(80, 60), user("Go on.")]
+    sent = live().preflight("s", items)
+    made.preflight("s", items)
+    assert made.archive.restore("s", 1).messages == sent
+
+
+def test_a_stored_tool_result_is_masked_like_the_messages() -> None:
+    made, result = live(), "\n".join(f"row {n}: write to ann.b@example.org" for n in range(4_000))
+    shown = made.process_tool_result(result, "search", "c1", "s")
+    assert leaked(shown) == []
+    path = re.search(r"/tool_outputs/\S+?\.txt", shown)
+    assert path
+    stored = made.recall_tools("s")["read_file"](path=path[0])
+    assert leaked(stored) == []
+    assert "<EMAIL_1>" in stored
+    assert made.preflight("s", [user("mail ann.b@example.org")])[0]["content"] == "mail <EMAIL_1>"
+
+
 def test_what_was_sent_is_never_masked_later() -> None:
     """A value that was not recognised stays as it was sent. From the message that reveals it on, it is masked."""
     made, value = live(), "Zx9Qw8Er7Ty6Ui5Op"

@@ -118,6 +118,12 @@ class LiveMasks:
             return masking.mask_text(value)[0]
         return _mask_blocks(value, masking)
 
+    def mask_result(self, text: str) -> str:
+        """Mask a tool's result that is stored before it stands in the list."""
+        masking = self._masking(_BESIDE, is_reply=False)
+        masking.in_result = True
+        return masking.mask_text(text)[0]
+
     def rewind(self, place: int) -> None:
         """Forget what was learned from the message at a place and from those behind it."""
         self._said.rewind(place)

@@ -6,6 +6,7 @@ It comes before everything else, so that counts, summaries, state and archive al
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +34,7 @@ class LiveMasking:
     def __init__(self, config: CompactConfig, services: Services, redactor: ArchiveRedactor | None) -> None:
         self._redactor = _make_redactor(config, redactor)
         self._services = services
+        self._making = threading.Lock()
         self._timeout_s = config.policy.timeout_s
         self._rest_s = config.archive.spool_retry_s
 
@@ -62,18 +64,22 @@ class LiveMasking:
         found: T = self._mask(session, lambda masked: masked.masks.mask_beside(value, is_schema=is_schema))
         return found
 
+    def mask_result(self, session: Session, text: str) -> str:
+        """Return a masked tool result, as it goes into the archive.
+
+        Raises:
+            MaskingError: it could not be masked.
+        """
+        return self._mask(session, lambda masked: masked.masks.mask_result(text))
+
     def note_sent(self, session: Session, messages: list[Any]) -> list[Any]:
-        """Remember what a call returns to its host."""
-        masked = self._session(session)
-        with masked.lock:
-            masked.sent(messages)
+        """Remember what a call returns to its host. Never waits: it may run on an event loop."""
+        self._session(session).sent(messages)
         return messages
 
     def unmask(self, session: Session, value: T) -> T:
-        """Turn the placeholders in a text or in data back into their values, as far as these are known."""
-        masked = self._session(session)
-        with masked.lock:
-            found: T = masked.masks.placeholders.restore_value(value)
+        """Turn the placeholders in a text or in data back into their values, as far as these are known. Never waits."""
+        found: T = self._session(session).masks.placeholders.restore_value(value)
         return found
 
     def _mask(self, session: Session, mask: Callable[[MaskedSession], T]) -> T:
@@ -100,9 +106,10 @@ class LiveMasking:
             ) from None
 
     def _session(self, session: Session) -> MaskedSession:
-        if session.masked is None:
-            session.masked = MaskedSession(self._redactor)
-        return session.masked
+        with self._making:
+            if session.masked is None:
+                session.masked = MaskedSession(self._redactor)
+            return session.masked
 
     # --- the archive, so that another process gives out the same placeholders
 

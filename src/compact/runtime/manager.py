@@ -95,7 +95,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.resolver = SessionResolver(warn=self.warn)
         """Names the sessions of calls that have no explicit id. Integrations share it."""
         self._lines = Lines(self.config, self.services, self.models, ladder)
-        self._tool_results = ToolResults(self._lines, self.conductor)
+        self._tool_results = ToolResults(self._lines, self.conductor, self.live)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
 
