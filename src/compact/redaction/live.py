@@ -250,14 +250,15 @@ class ValueMemory:
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
-        self._by_head: defaultdict[str, list[str]] = defaultdict(list)
+        self._lengths: defaultdict[str, set[int]] = defaultdict(set)
+        """How long the values with the same first characters are. Many keys begin alike."""
         self.learned = 0
 
     def learn(self, value: str, place: int) -> None:
         """Remember a value that stands in the message at a place."""
         if value not in self._places:
             self._places[value] = place
-            self._by_head[value[:_HEAD_CHARS]].append(value)
+            self._lengths[value[:_HEAD_CHARS]].add(len(value))
             self.learned += 1
 
     def find(self, text: str) -> list[Finding]:
@@ -265,18 +266,17 @@ class ValueMemory:
         if not self._places:
             return []
         return [
-            Finding(found.start(), found.start() + len(value), _SEEN_BEFORE, MASK)
-            for found in _HEAD.finditer(text)
-            for value in self._by_head.get(found[1], ())
-            if text.startswith(value, found.start()) and _ends_word(text, found.start() + len(value))
+            Finding(start, start + length, _SEEN_BEFORE, MASK)
+            for start, head in ((found.start(), found[1]) for found in _HEAD.finditer(text))
+            for length in sorted(self._lengths.get(head, ()))
+            if start + length <= len(text)
+            and text[start : start + length] in self._places
+            and _ends_word(text, start + length)
         ]
 
     def rewind(self, place: int) -> None:
         """Forget what was learned at a place or behind it."""
-        late = [value for value, at in self._places.items() if at >= place]
-        for value in late:
-            del self._places[value]
-            self._by_head[value[:_HEAD_CHARS]].remove(value)
+        self._places = {value: at for value, at in self._places.items() if at < place}
 
     def settle(self) -> None:
         """Everything was learned before the list that begins now."""
@@ -308,7 +308,10 @@ def _mask_field(name: str, value: Any, masking: LiveMasking) -> Any:
     if isinstance(value, str):
         is_blob = (name in _BASE64_FIELDS and _BASE64.match(value)) or is_sealed(name, value)
         return value if is_blob else masking.mask_text(value)[0]
-    return _mask_blocks(value, masking) if name in _BLOCKS else mask_value({name: value}, masking)[name]
+    if name in _BLOCKS:
+        return _mask_blocks(value, masking)
+    (masked,) = mask_value({name: value}, masking).values()
+    return masked
 
 
 def _mask_blocks(value: Any, masking: LiveMasking) -> Any:
