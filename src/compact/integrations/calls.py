@@ -9,9 +9,26 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from compact.config import CompactConfig
+from compact.errors import ConfigError
 from compact.messages.message import GAP, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.evidence import input_tokens
+
+
+def check_manager(value: Any, user: str) -> CompactManager:
+    """Return the manager that an integration was given.
+
+    Raises:
+        ConfigError: it is something else, such as a configuration; says what to pass.
+    """
+    if isinstance(value, CompactManager):
+        return value
+    given = value.__name__ if isinstance(value, type) else type(value).__name__
+    made = "CompactManager(config)" if isinstance(value, CompactConfig) else "CompactManager(model='gpt-4o')"
+    raise ConfigError(
+        f"{user} takes a CompactManager, got {given}", hint=f"Pass {user}({made})", path="manager"
+    )
 
 
 def separate_roles(items: Sequence[Any]) -> list[Any]:

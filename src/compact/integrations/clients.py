@@ -17,34 +17,21 @@ from functools import partial
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.integrations.calls import HostCall, Proxy, aread_ahead, read_ahead, warn_server_managed
+from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
 from compact.runtime.manager import CompactManager
 from compact.runtime.wrapping import register
 
-__all__ = ["PASSED", "REFUSED", "SENT", "RequestShape", "canonical", "wrap"]
+__all__ = ["PASSED", "REFUSED", "SENT", "canonical", "wrap"]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestShape:
-    """Where a request keeps its conversation."""
-
-    dialect: str
-    messages: str
-    system: str | None
-    server_managed: tuple[str, ...] = ()
-    """Fields that refer to a conversation which the provider keeps."""
-
-
-_CHAT = RequestShape("chat", "messages", None)
-_RESPONSES = RequestShape("responses", "input", "instructions", ("previous_response_id", "conversation"))
-_ANTHROPIC = RequestShape("anthropic", "messages", "system", ("thread",))
 _RESOURCES = {
-    "chat.completions": _CHAT,
-    "beta.chat.completions": _CHAT,
-    "responses": _RESPONSES,
-    "beta.responses": _RESPONSES,
-    "messages": _ANTHROPIC,
-    "beta.messages": _ANTHROPIC,
+    "chat.completions": CHAT,
+    "beta.chat.completions": CHAT,
+    "responses": RESPONSES,
+    "beta.responses": RESPONSES,
+    "messages": ANTHROPIC,
+    "beta.messages": ANTHROPIC,
 }
 SENT = {
     f"{path}.{method}": shape
@@ -229,7 +216,7 @@ class _Sender:
 
         def send(**request: Any) -> Any:
             call = self._prepare(shape, request)
-            return original(**request) if call is None else call.run(lambda sent: _begin(post(request, sent)))
+            return original(**request) if call is None else call.run(lambda sent: begin(post(request, sent)))
 
         async def asend(**request: Any) -> Any:
             call = self._prepare(shape, request)
@@ -237,7 +224,7 @@ class _Sender:
                 return await original(**request)
 
             async def post_and_begin(messages: Any) -> Any:
-                return await _abegin(await post(request, messages))
+                return await abegin(await post(request, messages))
 
             return await call.arun(post_and_begin)
 
@@ -246,46 +233,7 @@ class _Sender:
         return asend if self.is_async or inspect.iscoroutinefunction(original) else send
 
     def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
-        """Take `session_id` out of a request and return its call. None: there is nothing to compact."""
-        own = request.pop("session_id", None)
-        explicit = self.session_id if own is None else own
-        resolver = self.manager.resolver
-        given = {name: value for name, value in request.items() if not _is_omitted(value)}
-        if any(given.get(name) is not None for name in shape.server_managed):
-            warn_server_managed(self.manager, explicit or resolver.nobody, shape.server_managed)
-            return None
-        messages = given.get(shape.messages)
-        if messages is None:
-            return None
-        is_text = isinstance(messages, str)
-        items = [{"role": "user", "content": messages}] if is_text else list(messages)
-        system = None if shape.system is None else given.get(shape.system)
-        return HostCall(
-            manager=self.manager,
-            session_id=resolver.resolve(items, session_id=explicit, system=system, kind=shape.dialect),
-            items=items,
-            original=messages if is_text else items,
-            restore=lambda kept: kept,
-            dialect=shape.dialect,
-            tools=given.get("tools"),
-            system=system,
-            model=given.get("model"),
-        )
-
-
-def _begin(reply: Any) -> Any:
-    """Return a reply that was not refused. Raises StreamRefused."""
-    return read_ahead(reply) if hasattr(reply, "__next__") else reply
-
-
-async def _abegin(reply: Any) -> Any:
-    """`_begin` for async clients."""
-    return await aread_ahead(reply) if hasattr(reply, "__anext__") else reply
-
-
-def _is_omitted(value: Any) -> bool:
-    """Return whether a value is a package's marker for an argument that was not given."""
-    return type(value).__name__ in ("NotGiven", "Omit")
+        return shape.prepare(self.manager, request, self.session_id, kind=shape.dialect)
 
 
 class _OpenedLater:
@@ -305,7 +253,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = inner.__enter__()
             self._inner = inner
-            return _begin(reply) if self._reads_ahead else reply
+            return begin(reply) if self._reads_ahead else reply
 
         self._reply = self._call.run(send)
         return self._reply
@@ -321,7 +269,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = await inner.__aenter__()
             self._inner = inner
-            return await _abegin(reply) if self._reads_ahead else reply
+            return await abegin(reply) if self._reads_ahead else reply
 
         self._reply = await self._call.arun(send)
         return self._reply
