@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from compact.archive import Archive
 from compact.config import ArchiveConfig, CompactConfig, SettingArguments
 from compact.errors import ConfigError
 
@@ -39,16 +39,21 @@ def check_parts(*, summarizer: Any, archive: Any, exporters: Any, redactor: Any,
         _refuse(
             "summarizer", "a function of a SummaryRequest", summarizer, "An agent goes to manual_compact(...)"
         )
-    if archive is not None and not isinstance(archive, Archive) and not hasattr(archive, "write_file"):
+    if isinstance(
+        archive, str | bytes | int | float | os.PathLike
+    ):  # what other objects lack is said when they are used
+        hint = "A folder goes to archive={'root': ...}"
         _refuse(
             "archive",
             "an Archive, an object with write_file(path, content), or a mapping of settings",
             archive,
+            hint,
         )
     if isinstance(exporters, str | bytes | Mapping) or not isinstance(exporters, Iterable):
         hint = "Pass a list: exporters=[exporter]. Names go to tracing={'exporters': [...]}"
         _refuse("exporters", "a list of exporters or functions", exporters, hint)
-    if redactor is not None and not all(callable(getattr(redactor, name, None)) for name in _REDACTOR):
+    is_redactor = all(callable(getattr(redactor, name, None)) for name in _REDACTOR)
+    if redactor is not None and (isinstance(redactor, type) or not is_redactor):
         _refuse("redactor", "a Redactor", redactor, "Rules go to redaction={'rules': ...}")
     if clock is not None and not callable(clock):
         _refuse("clock", "a function that returns the time as a datetime", clock)
