@@ -57,7 +57,7 @@ def test_no_provider_receives_a_planted_value(name: str, monkeypatch: pytest.Mon
     assert len({event["session_id"] for event in seen.events}) == 1
 
 
-def _send_all(provider: standins.Provider, manager: Any) -> None:
+def _send_all(provider: Any, manager: Any) -> None:
     """A conversation in three requests, sent by a wrapped client of each kind."""
     said = [
         f"my key is {KEY}",

@@ -331,12 +331,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             return value
         return self.live.mask_beside(self.sessions.get(session_id), value, is_schema=schemas)
 
-    def unmask(self, session_id: str, value: R) -> R:
-        """Turn the placeholders of live masking back, in a text or in data such as the arguments of a tool call.
+    def unmask(self, session_id: str, text: R) -> R:
+        """Turn the placeholders of live masking back, in a text, or in data such as the arguments of a tool call.
 
         A placeholder stays if its value is not known: in a new process, until the host has passed a list with it.
         """
-        return value if self.live is None else self.live.unmask(self.sessions.get(session_id), value)
+        return text if self.live is None else self.live.unmask(self.sessions.get(session_id), text)
 
     def reset(self, session_id: str) -> None:
         """Forget a session's state: the next call starts from the host's list as it is given. The archive keeps it all.
