@@ -6,6 +6,7 @@
     ├── TranscriptError      a file cannot be read as a transcript; names the line
     ├── MissingExtra         an optional part is not installed; gives the install line
     ├── RedactionError       a redaction rule is refused; names the rule and why
+    ├── MaskingError         messages could not be masked for the model, so none of them may be sent
     ├── ArchiveError         the archive could not store or return a record
     ├── WindowTooSmall       the model's window cannot hold a working session
     ├── InsufficientBudget   what must stay is larger than the budget
@@ -82,6 +83,10 @@ class MissingExtra(CompactError):
 
 class RedactionError(CompactError):
     """A redaction rule is refused. `rule` is its id."""
+
+
+class MaskingError(CompactError):
+    """Live masking failed, so that nothing may be sent. `reason` says why, without the text that was to be masked."""
 
 
 class ArchiveError(CompactError):

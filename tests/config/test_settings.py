@@ -80,7 +80,7 @@ def test_every_default_of_the_contract() -> None:
             "lock_timeout_s": 5,
             "attempt_ttl_s": 86400,
         },
-        "redaction": {"enabled": True, "rules": "default", "extra": []},
+        "redaction": {"enabled": True, "rules": "default", "extra": [], "live": "off"},
         "tracing": {
             "exporters": ["jsonl"],
             "ariadne_url": None,
@@ -155,6 +155,8 @@ def test_a_keyword_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) ->
         ),
         ({"redaction": {"enabled": "no"}}, 'redaction.enabled must be true or false, got "no"'),
         ({"redaction": {"rules": 5}}, "redaction.rules must be a name or a list of names, got 5"),
+        ({"redaction": {"live": "on"}}, 'redaction.live must be one of off, secrets, pii, got "on"'),
+        ({"redaction": {"live": True}}, "redaction.live must be one of off, secrets, pii, got true"),
         (
             {"tracing": {"exporters": ["jsonl", "fax"]}},
             "tracing.exporters must be a list, each one of jsonl, console, ariadne, agents_sdk, otlp, "
@@ -202,6 +204,31 @@ def test_an_unknown_name_without_a_neighbour_lists_what_there_is() -> None:
     assert refused(qqq=1).startswith(
         "qqq is not a setting; there are model, max_context_tokens, windows, policy, "
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rules": "defualt"}, "redaction.rules: no redaction rule or set is called 'defualt'"),
+        ({"rules": ["pii", "x"]}, "redaction.rules[1]: no redaction rule or set is called 'x'"),
+        ({"extra": ["pi"]}, "redaction.extra[0]: no redaction rule or set is called 'pi'"),
+        ({"extra": [""]}, "redaction.extra[0]: no redaction rule or set is called ''"),
+        ({"extra": [r"\d+", "(?=x)"]}, "redaction.extra[1]: redaction rule 'pattern-"),
+        ({"extra": ["x*"]}, "its pattern matches the empty text"),
+        ({"extra": [{"name": "t"}]}, "redaction.extra[0]: redaction rule 't' is refused: it has no pattern"),
+        ({"extra": [{"id": "t", "pattern": "a", "colour": 1}]}, "redaction.extra[0]: redaction rule 't'"),
+        ({"extra": [5]}, "redaction.extra must be a list of names, patterns (RE2), and mappings"),
+    ],
+)
+def test_a_wrong_redaction_rule_is_refused_when_it_is_loaded(settings: dict[str, Any], message: str) -> None:
+    assert message in refused(redaction=settings)
+
+
+@pytest.mark.parametrize(
+    ("written", "live"), [("off", "off"), (False, "off"), ("secrets", "secrets"), ("pii", "pii")]
+)
+def test_live_masking_is_chosen_by_a_word_and_off_may_be_false(written: Any, live: str) -> None:
+    assert CompactConfig(redaction={"live": written}).redaction.live == live
 
 
 def test_all_problems_are_listed_together() -> None:

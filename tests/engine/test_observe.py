@@ -61,5 +61,6 @@ def test_the_margin_is_that_of_the_model_that_was_called(entry: str, model: str)
     else:
         made.preflight("s", items, model=model)
         made.observe("s", input_tokens=100)
-    assert made.sessions.get("s").correction == pytest.approx(1 / Meter(model).factor)
+    assert made.sessions.get("s").correction_for(model) == pytest.approx(1 / Meter(model).factor)
+    assert made.sessions.get("s").correction_for(other) == 1
     assert Meter("claude-sonnet-4-5").factor > Meter("gpt-4o").factor == 1

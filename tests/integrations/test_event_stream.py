@@ -10,6 +10,7 @@ from support.integrations import agent_manager, report
 
 from compact import CompactManager
 from compact.checks import violations
+from compact.runtime.manager import DEFAULT_SESSION
 
 Event = dict[str, Any]
 
@@ -72,7 +73,7 @@ def test_results_pass_through_on_their_way_and_the_context_before_each_call() ->
     with manager:
         asyncio.run(work())
     offloaded = [event["properties"]["file_path"] for event in seen.named("offload")]
-    stored = manager.recovery_tools()["read_file"](offloaded[0], limit=3)
+    stored = manager.recovery_tools(DEFAULT_SESSION)["read_file"](offloaded[0], limit=3)
     assert len(offloaded) == 4
     assert "report 0" in stored
     results = [event["result"] for event in shown if event["type"] == "tool-result"]

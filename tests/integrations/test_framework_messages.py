@@ -69,6 +69,51 @@ LANGCHAIN: list[Any] = [
     AIMessage("Done."),
     HumanMessage("Thanks."),
 ]
+INVALID: Any = {
+    "id": "c6",
+    "name": "write_file",
+    "args": '{"path": "a',
+    "error": "cut off",
+    "type": "invalid_tool_call",
+}
+STRANGE: list[Any] = [
+    HumanMessage("Look it up."),
+    AIMessage(
+        [
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"},
+            {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+            {"type": "text", "text": "Found.", "annotations": [], "id": "msg_1"},
+            {
+                "type": "function_call",
+                "id": "fc_1",
+                "call_id": "c4",
+                "name": "write_file",
+                "arguments": json.dumps(CALL["args"]),
+            },
+            {"type": "function_call", "id": "fc_2", "call_id": "c5", "name": "now", "arguments": "{}"},
+        ],
+        tool_calls=[{**CALL, "id": "c4"}, {"id": "c5", "name": "now", "args": {}}],
+    ),
+    ToolMessage("written", tool_call_id="c4"),
+    ToolMessage([{"type": "vendor_block", "data": 1}, {"type": "text", "text": "noon"}], tool_call_id="c5"),
+    AIMessage(
+        "Both.",
+        tool_calls=[{**CALL, "id": "c7"}],
+        invalid_tool_calls=[INVALID],
+        additional_kwargs={"tool_calls": [{"id": "c7"}], "audio": {"id": "a1"}},
+    ),
+    ToolMessage("written", tool_call_id="c7"),
+    ToolMessage("not JSON", tool_call_id="c6"),
+    AIMessage(
+        [
+            "Plain words.",
+            {"type": "server_tool_use", "id": "st_1", "name": "web_search", "input": {"query": "x"}},
+            {"type": "web_search_tool_result", "tool_use_id": "st_1", "content": []},
+            {"type": "text", "text": "More words.", "citations": [{"url": "https://x.example"}]},
+        ]
+    ),
+    HumanMessage([{"type": "file", "base64": "QQ==", "mime_type": "application/pdf"}, "Read this."]),
+]
 FUNCTION_RESULT = FunctionMessage(content="old style", name="old")
 RETRY: Any = RetryInfo(cause="model_retry", attempt=1, max_retries=2)
 PYDANTIC: list[Any] = [
@@ -108,8 +153,8 @@ PYDANTIC: list[Any] = [
 
 @pytest.mark.parametrize(
     ("view", "messages"),
-    [(LangChainView, LANGCHAIN), (PydanticView, PYDANTIC)],
-    ids=["langchain", "pydantic"],
+    [(LangChainView, LANGCHAIN), (LangChainView, STRANGE), (PydanticView, PYDANTIC)],
+    ids=["langchain", "strange", "pydantic"],
 )
 def test_untouched_messages_come_back_as_the_same_objects(view: Any, messages: list[Any]) -> None:
     seen = view(messages)
@@ -148,6 +193,109 @@ def test_signed_reasoning_is_seen_as_such() -> None:
     chat = get("chat")
     assert [n for n, item in enumerate(LangChainView(LANGCHAIN).items) if chat.read(item).signed] == [4]
     assert [n for n, item in enumerate(PydanticView(PYDANTIC).items) if chat.read(item).signed] == [6]
+
+
+MOVED = '{"content": "[compact: moved]"}'
+
+
+def edits(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """Everything that a pass may do to a message: other words, other arguments, no reasoning, a call less."""
+    content, calls = item.get("content"), item.get("tool_calls") or []
+    found: list[dict[str, Any]] = []
+    if isinstance(content, str):
+        found.append({**item, "content": "[compact: moved]"})
+    elif content:
+        texts = [n for n, block in enumerate(content) if isinstance(block, str) or block["type"] == "text"]
+        found += [
+            {**item, "content": [*content[:n], {"type": "text", "text": "[compact: cut]"}, *content[n + 1 :]]}
+            for n in texts
+        ]
+        found.append({**item, "content": "[compact: moved]"})
+    if calls:
+        found += [
+            {**item, "tool_calls": [*calls[:n], _with_arguments(call, MOVED), *calls[n + 1 :]]}
+            for n, call in enumerate(calls)
+        ]
+        found += [{**item, "tool_calls": calls[1:]}] if len(calls) > 1 else []
+    if "reasoning_details" in item:
+        found += [
+            {key: value for key, value in each.items() if key != "reasoning_details"}
+            for each in [item, *found]
+        ]
+    return found
+
+
+def _with_arguments(call: dict[str, Any], arguments: str) -> dict[str, Any]:
+    return {**call, "function": {**call["function"], "arguments": arguments}}
+
+
+def meaning(item: dict[str, Any]) -> Any:
+    """What a chat message says, whatever the form: texts, calls by id, results, and whether it is signed."""
+    message = get("chat").read(item)
+    calls = sorted((c.id, c.name, c.parsed_arguments() or c.arguments) for c in message.calls)
+    return message.role, message.text, calls, [(r.call_id, r.text) for r in message.results], message.signed
+
+
+EDITED = [
+    pytest.param(view, messages, n, k, id=f"{name}-{n}-{k}")
+    for name, view, messages in (
+        ("langchain", LangChainView, LANGCHAIN),
+        ("strange", LangChainView, STRANGE),
+        ("pydantic", PydanticView, PYDANTIC),
+    )
+    for n, item in enumerate(view(messages).items)
+    if item["role"] not in ("system", "developer")
+    for k, _ in enumerate(edits(item))
+]
+
+
+@pytest.mark.parametrize(("view", "messages", "place", "edit"), EDITED)
+def test_what_a_pass_decided_is_what_the_framework_sends(
+    view: Any, messages: list[Any], place: int, edit: int
+) -> None:
+    """Seen again, the edited list says what it was edited to say, and every other message is the same object."""
+    seen = view(messages)
+    items = list(seen.items)
+    items[place] = edits(items[place])[edit]
+    back = seen.back(items)
+    assert [meaning(item) for item in view(back).items] == [meaning(item) for item in items]
+    untouched = [message for message in messages if any(message is other for other in back)]
+    assert len(untouched) == len(messages) - 1
+
+
+def test_blocks_that_no_rule_knows_survive_an_edit_beside_them() -> None:
+    view = LangChainView(STRANGE)
+    items = list(view.items)
+    items[1] = changed_call(items[1], 0, '{"path": "[compact: moved]"}')
+    items[7] = {**items[7], "content": [{"type": "text", "text": "Less."}, *items[7]["content"][1:]]}
+    back = view.back(items)
+    assert [block["type"] for block in back[1].content] == [
+        "reasoning",
+        "web_search_call",
+        "text",
+        "function_call",
+        "function_call",
+    ]
+    assert back[1].content[0] is STRANGE[1].content[0]
+    assert json.loads(back[1].content[3]["arguments"]) == {"path": "[compact: moved]"}
+    assert back[1].content[4] is STRANGE[1].content[4]
+    assert back[7].content[1:] == STRANGE[7].content[1:]
+
+
+def test_a_call_that_langchain_could_not_parse_stays_one_when_its_neighbour_changes() -> None:
+    view = LangChainView(STRANGE)
+    items = list(view.items)
+    items[4] = changed_call(items[4], 0, '{"path": "[compact: moved]"}')
+    back = view.back(items)[4]
+    assert back.tool_calls[0]["args"] == {"path": "[compact: moved]"}
+    assert back.invalid_tool_calls == [INVALID]
+    assert back.additional_kwargs == {"audio": {"id": "a1"}}, "no second copy of the calls"
+
+
+def changed_call(item: dict[str, Any], place: int, arguments: str) -> dict[str, Any]:
+    calls = list(item["tool_calls"])
+    calls[place] = _with_arguments(calls[place], arguments)
+    return {**item, "tool_calls": calls}
 
 
 def changed(item: dict[str, Any], arguments: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from agents import (
 )
 from openai.types.shared import Reasoning
 from support.hosts import SYSTEM, TASK, openai_client, sdk_agent, sdk_model, sdk_report, sdk_run
-from support.integrations import WINDOW, Reply, agent_manager, calls_then_text, report, serving
+from support.integrations import WINDOW, Provider, Reply, agent_manager, calls_then_text, report, serving
 
 from compact import CompactManager, ConfigError
 from compact.integrations.openai_agents import (
@@ -135,6 +136,69 @@ def test_a_session_and_a_filter_together_know_the_same_session() -> None:
     assert {event["session_id"] for event in seen.events} == {"both"}
     summarized = [event["step"] for event in seen.named("summary_created")]
     assert len(summarized) == len(set(summarized)) < 15
+
+
+def three_reports_a_run(n: int) -> Reply:
+    """Every fourth answer ends a run."""
+    return Reply(f"Part {n // 4} is read.") if n % 4 == 0 else one_report(n)
+
+
+def one_report(n: int) -> Reply:
+    return Reply(calls=((f"call_{n}", "get_report", {"number": n}),))
+
+
+def breaks(provider: Provider) -> int:
+    """How often a request does not repeat the one before it, so that a provider's cache is of no use."""
+    pairs = zip(provider.requests, provider.requests[1:], strict=False)
+    return sum(after.messages[: len(before.messages)] != before.messages for before, after in pairs)
+
+
+@cache
+def many_runs(parts: frozenset[str], *, stream: bool, runs: int = 12) -> tuple[Provider, Any, int, int]:
+    """One conversation of many runs. Returns its requests, its events, and the tokens saved and said in all."""
+    manager, seen = agent_manager()
+    stored = SQLiteSession("chat-7")
+
+    async def talk() -> int:
+        model = sdk_model(provider)
+        agent = sdk_agent(CompactModel(model, manager) if "model" in parts else model)
+        session: Any = CompactSession(stored, manager, agent=agent) if "session" in parts else stored
+        config = RunConfig(call_model_input_filter=compact_filter(manager)) if "filter" in parts else None
+        for n in range(runs):
+            await sdk_run(agent, f"Read part {n}.", stream=stream, session=session, run_config=config)
+        return manager.estimate(await stored.get_items()).total
+
+    with serving(three_reports_a_run) as provider, manager:
+        said = asyncio.run(talk())
+        saved = manager.get_compaction_stats()["total_tokens_saved"]
+    assert provider.refused == []
+    assert len(provider.requests) == 4 * runs
+    return provider, seen, saved, said
+
+
+@pytest.mark.parametrize(
+    ("parts", "stream"),
+    [
+        ("session model", False),
+        pytest.param("session model", True, marks=pytest.mark.sweep),
+        ("session filter", False),
+        pytest.param("filter model", False, marks=pytest.mark.sweep),
+        pytest.param("session filter model", True, marks=pytest.mark.sweep),
+    ],
+)
+def test_parts_that_work_together_compact_no_more_often_than_one_alone(parts: str, stream: bool) -> None:
+    """They share one session and one state: nothing is compacted again because another part sees the list."""
+    alone = many_runs(frozenset({"model"}), stream=stream)
+    provider, seen, saved, said = many_runs(frozenset(parts.split()), stream=stream)
+    steps = [event["step"] for event in seen.named("pruned_messages")]
+    assert len(steps) == len(set(steps)), "one pass for each step"
+    assert len({event["session_id"] for event in seen.events}) == 1
+    assert not [e for e in seen.named("warning") if e["properties"]["code"] == "state_reset"]
+    assert breaks(provider) <= len(steps), "between passes the request before is repeated whole"
+    assert breaks(provider) <= breaks(alone[0]) + 1
+    # What was said can leave the context once; a summary can, too, when the next one takes it in.
+    summaries = sum(event["properties"]["summary_tokens"] for event in seen.named("summary_created"))
+    assert 0 < saved <= said + summaries
 
 
 @pytest.mark.parametrize("group", [None, "thread-9"])
@@ -289,10 +353,11 @@ def test_a_guardrail_still_stops_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "expected"),
-    [("mine", "mine"), (lambda data: f"of-{data.agent.name}", "of-reader"), (None, "agents")],
+    [("mine", "mine"), (lambda data: f"of-{data.agent.name}", "of-reader"), (None, "agents-fresh")],
 )
 def test_a_session_is_named_by_a_string_a_function_or_by_itself(chosen: Any, expected: str) -> None:
     manager, seen = agent_manager()
+    manager.resolver.new_token = lambda: "fresh"
     with serving(calls_then_text(1)) as provider, manager:
         config = filtered(manager, session_id=chosen)
         asyncio.run(sdk_run(sdk_agent(sdk_model(provider)), TASK, run_config=config))

@@ -47,10 +47,18 @@ def test_personal_data_in_the_samples_is_found() -> None:
 
 @pytest.mark.sweep
 def test_real_transcripts_have_few_false_positives() -> None:
-    """Agent sessions full of code about tokens and passwords get fewer than two masks per megabyte."""
-    size = count = 0
+    """Agent sessions full of code about tokens and passwords get fewer than two masks per megabyte.
+
+    The two patterns of the specification, which take code too (`const apiKey = await ...`), add fewer than fifteen.
+    """
+    size, plain, judged = 0, 0, 0
     for session in all_sessions()[::6]:
         text = json.dumps(session["messages"])
         size += len(text)
-        count += REDACTOR.scan(text).count
-    assert count / size * 1_000_000 < 2
+        for rule, count in REDACTOR.scan(text).by_rule.items():
+            if rule.startswith("plain-"):
+                plain += count
+            else:
+                judged += count
+    assert judged / size * 1_000_000 < 2
+    assert plain / size * 1_000_000 < 15

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.redaction import letters, matching
 
+from compact.config import CompactConfig
 from compact.errors import RedactionError
 from compact.redaction import MASK, Redactor, Rule, rules_from_config
 from compact.redaction.rules.sets import named_sets
@@ -43,6 +44,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         f"MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.{letters('d', 27)}",
         "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ",
     ),
+    "plain-password": ("password=changeme", "password_length=8"),
+    "plain-api-key": ("api-key: null", "api_key_name: null"),
     # names of fields
     "password": ("db_password = hunter2", "password_length = hunter2"),
     "api-key": ("apiKey: 'abc9'", "api_key_name: 'abc9'"),
@@ -178,6 +181,31 @@ def test_extra_rule_from_settings_is_added_and_replaces_its_namesake() -> None:
     assert redactor.redact("TICKET-42, password=hunter2, 1234567") == f"<TICKET>, password={MASK}, {MASK}"
     again = Redactor(rules_from_config(["digits"], extra))
     assert again.redact("12345 and 1234567") == f"12345 and {MASK}"
+
+
+@pytest.mark.parametrize(
+    ("extra", "text", "masked"),
+    [
+        ([r"\d{3,4}"], "room 123", f"room {MASK}"),
+        ([r"ACME-[a-z]{2}", r"\d{3,4}"], "ACME-xy 1234", f"{MASK} {MASK}"),
+        (["Project Falcon"], "about Project Falcon", f"about {MASK}"),
+        ([{"name": "ticket", "pattern": r"T-\d+"}], "T-42", MASK),
+        ([{"id": "ticket", "pattern": r"T-(?P<secret>\d+)"}], "T-42", f"T-{MASK}"),
+        (["pii", "digits"], "ann@example.org 555", f"{MASK} {MASK}"),
+        (["email"], "ann@example.org 555", f"{MASK} 555"),
+    ],
+)
+def test_extra_entries_are_names_patterns_or_mappings(extra: list[Any], text: str, masked: str) -> None:
+    settings = CompactConfig(redaction={"extra": extra}).redaction
+    redactor = Redactor(rules_from_config(settings.rules, settings.extra))
+    assert redactor.redact(text) == masked
+    assert redactor.redact("password=hunter2") == f"password={MASK}"
+
+
+def test_a_pattern_is_reported_under_a_stable_id() -> None:
+    one, other = Redactor([r"\d{3}"]), Redactor(["[a-z]{9}", r"\d{3}", r"\d{3}"])
+    assert one.scan("123").by_rule == other.scan("123").by_rule
+    assert len(other.rules) == 2
 
 
 def test_rules_can_be_named_singly_and_mixed_with_sets() -> None:

@@ -30,6 +30,8 @@ PARAMETERS = {
     "required": ["number"],
     "additionalProperties": False,
 }
+GATEWAY_MODEL = "gpt-4o"
+"""Behind Anthropic's interface, as gateways offer it: a model of another window would get other decisions."""
 FUNCTION = {"name": "get_report", "description": DESCRIPTION, "parameters": PARAMETERS}
 
 Host = Callable[[Provider, CompactManager], str]
@@ -117,7 +119,7 @@ class AnthropicLoop(ChatLoop):
         self.messages = [{"role": "user", "content": TASK}]
 
     def request(self) -> dict[str, Any]:
-        common = {"model": "claude-x", "max_tokens": 500, "system": SYSTEM}
+        common = {"model": GATEWAY_MODEL, "max_tokens": 500, "system": SYSTEM}
         return {**common, "messages": self.messages, "tools": self.tools}
 
     def create(self, client: Any, **more: Any) -> Any:
@@ -258,17 +260,17 @@ def get_report(number: int) -> str:
     return report(number)
 
 
-def langchain_model(provider: Provider, kind: str) -> Any:
+def langchain_model(provider: Provider, kind: str, streaming: bool = False) -> Any:
     from langchain_anthropic import ChatAnthropic
     from langchain_openai import ChatOpenAI
 
     if kind == "anthropic":
-        return ChatAnthropic(model_name="claude-x", base_url=provider.url, api_key="none", max_retries=0)  # type: ignore[call-arg, arg-type]
-    where = {"base_url": f"{provider.url}/v1", "api_key": "none", "max_retries": 0}
+        return ChatAnthropic(model_name=GATEWAY_MODEL, base_url=provider.url, api_key="none", max_retries=0)  # type: ignore[call-arg, arg-type]
+    where = {"base_url": f"{provider.url}/v1", "api_key": "none", "max_retries": 0, "streaming": streaming}
     return ChatOpenAI(model="gpt-4o", use_responses_api=kind == "responses", **where)  # type: ignore[arg-type]
 
 
-def langchain(kind: str, asynchronous: bool = False, deep: bool = False) -> Host:
+def langchain(kind: str, asynchronous: bool = False, deep: bool = False, streaming: bool = False) -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
         from deepagents import create_deep_agent
         from langchain.agents import create_agent
@@ -277,7 +279,7 @@ def langchain(kind: str, asynchronous: bool = False, deep: bool = False) -> Host
 
         make: Any = create_deep_agent if deep else create_agent
         agent = make(
-            langchain_model(provider, kind),
+            langchain_model(provider, kind, streaming),
             [get_report],
             system_prompt=SYSTEM,
             middleware=[CompactMiddleware(manager)],
@@ -301,7 +303,7 @@ def pydantic_model(provider: Provider, kind: str) -> Any:
 
     if kind == "anthropic":
         client = anthropic_client(provider, True)
-        return AnthropicModel("claude-x", provider=AnthropicProvider(anthropic_client=client))
+        return AnthropicModel(GATEWAY_MODEL, provider=AnthropicProvider(anthropic_client=client))
     made = OpenAIProvider(openai_client=openai_client(provider, True))
     return (OpenAIResponsesModel if kind == "responses" else OpenAIChatModel)("gpt-4o", provider=made)
 
@@ -413,10 +415,13 @@ HOSTS: dict[str, Host] = {
     "langchain-chat-async": langchain("chat", True),
     "langchain-responses": langchain("responses"),
     "langchain-anthropic": langchain("anthropic"),
+    "langchain-chat-streamed": langchain("chat", streaming=True),
+    "langchain-responses-streamed": langchain("responses", streaming=True),
     "deepagents-chat": langchain("chat", deep=True),
     "pydantic-chat": pydantic("chat"),
     "pydantic-chat-streamed": pydantic("chat", stream=True),
     "pydantic-responses": pydantic("responses"),
+    "pydantic-responses-streamed": pydantic("responses", stream=True),
     "pydantic-anthropic": pydantic("anthropic"),
     "pydantic-anthropic-streamed": pydantic("anthropic", stream=True),
     "litellm-chat": via_litellm("chat"),

@@ -431,6 +431,7 @@ def agent_manager(window: int = WINDOW, **settings: Any) -> tuple[CompactManager
     settings.setdefault("offload", {"excerpt_share": 0.0})
     settings.setdefault("policy", {"target_pct": 0.1, "keep_tool_io_pairs": 2})
     settings.setdefault("summary", {"max_tokens": 400})
+    settings.setdefault("windows", {"claude": window})  # other models bring their own window
     config = CompactConfig(model="gpt-4o", max_context_tokens=window, **settings)
     return CompactManager(config, exporters=[seen], clock=Clock()), seen
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -94,6 +96,22 @@ class Archive(Reader):
         operation = Operation("step")
         with operation.enter():
             return self._attempts.begin(self._enter(session_id), messages, given, dialect, after, operation)
+
+    def forget_state(self, session_id: str) -> int:
+        """Let nothing of the newest step stand in the session's next context, in any process. Returns its number.
+
+        Every record stays. 0: the session has no step.
+
+        Raises:
+            ArchiveError: that cannot be written.
+        """
+        with Operation("quick").enter():
+            session = self._enter(session_id)
+            newest = max(self.steps_in(session.folder), default=0)
+            if newest:
+                note = session.scribe.note({"forgets_step": str(newest)})
+                self.store.create(f"{session.folder}/{keys.reset_name(newest)}", note)
+            return newest
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.
@@ -190,6 +208,28 @@ class Archive(Reader):
         """Remember the last event that an exporter received."""
         with Operation("quick").enter():
             write_cursor(self.store, self._enter(session_id), exporter, span_id)
+
+    def placeholders(self, session_id: str) -> list[dict[str, str]]:
+        """Return the notes about placeholders of live masking, oldest first. Unreadable lines are left out."""
+        with Operation("quick").enter():
+            lines = self.store.read_log(f"{self.folder(session_id)}/{keys.PLACEHOLDERS}").split(b"\n")
+        notes = []
+        for line in lines:
+            with suppress(ValueError):
+                notes.append(json.loads(line))
+        return [note for note in notes if isinstance(note, dict)]
+
+    def add_placeholders(self, session_id: str, note: Mapping[str, str]) -> None:
+        """Add a note about placeholders, durable on return. It must hold hashes of values, never the values.
+
+        Raises:
+            ArchiveError: it cannot be written.
+        """
+        with Operation("quick").enter():
+            session = self._enter(session_id)
+            log = f"{session.folder}/{keys.PLACEHOLDERS}"
+            self.store.append(log, session.scribe.note(note))
+            self.store.sync(log)
 
     def close(self) -> None:
         """Stop background work. Records that wait in a spool stay there and are sent another time."""

@@ -25,6 +25,8 @@ EVENTS = "events.jsonl"
 SESSION = "session.json"
 OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
+PLACEHOLDERS = ".masks/placeholders.jsonl"
+"""The log of what live masking has given out."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")
@@ -88,6 +90,11 @@ def is_folder(name: str) -> bool:
 def state_name(step: int) -> str:
     """Return the name of the file whose existence makes a step."""
     return f"state-{step:03d}.json"
+
+
+def reset_name(step: int) -> str:
+    """Return the name of the file that says that the state after a step is forgotten."""
+    return f"reset-{step:03d}.json"
 
 
 def file_names(step: int) -> dict[str, str]:

@@ -29,6 +29,14 @@ class WrongSetting:
     """Paths of other settings that it conflicts with."""
 
 
+class WrongPart(ValueError):
+    """A validator's own sentence about a value: `where` in the field (`[2]`), and what is wrong."""
+
+    def __init__(self, where: str, text: str) -> None:
+        super().__init__(text)
+        self.where = where
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What one field accepts, read from its JSON schema."""
@@ -84,9 +92,13 @@ def field_problems(
     """Return one problem per rejected field, however many parts of its value are wrong."""
     prefix = f"{section}." if section else ""
     problems = []
-    for name in dict.fromkeys(str(detail["loc"][0]) for detail in error.errors(include_url=False)):
+    details = {str(detail["loc"][0]): detail for detail in reversed(error.errors(include_url=False))}
+    for name in reversed(details):
         path = prefix + name
-        if name in owner.model_fields:
+        reason = details[name].get("ctx", {}).get("error")
+        if isinstance(reason, WrongPart):
+            text = f"{path}{reason.where}: {reason}"
+        elif name in owner.model_fields:
             kind = kind_of(owner, name)
             text = f"{path} must be {kind.allowed}, got {show(values[name], is_secret=kind.is_secret)}"
         else:

@@ -18,7 +18,9 @@ from pydantic import (
     ValidationError,
 )
 
-from compact.config.problems import config_error, field_problems
+from compact.config.problems import WrongPart, config_error, field_problems
+from compact.errors import RedactionError
+from compact.redaction import rules_from_config
 from compact.tracing.exporters import ExporterName
 
 # The types of settings. A description completes the sentence "x must be ..." in errors and in the reference.
@@ -33,6 +35,19 @@ def _require_visible(value: SecretStr) -> SecretStr:
     if not text or not all("!" <= character <= "~" for character in text):
         raise ValueError("not a token")  # an HTTP client would reject the header, and show it in its error
     return value
+
+
+def _require_rules(given: Any) -> Any:
+    for place, entry in enumerate([given] if isinstance(given, str) else given):
+        try:
+            rules_from_config(entry)
+        except RedactionError as problem:
+            raise WrongPart("" if isinstance(given, str) else f"[{place}]", str(problem)) from problem
+    return given
+
+
+def _off_if_false(value: Any) -> Any:
+    return "off" if value is False else value  # YAML reads a bare `off` as false
 
 
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, description="0.0-1.0")]
@@ -64,10 +79,15 @@ Names: TypeAlias = Annotated[list[str], Field(description="a list of names")]
 Windows: TypeAlias = Annotated[
     dict[str, Count], Field(description="a mapping of model names to tokens, each a whole number >= 1")
 ]
-RuleNames: TypeAlias = Annotated[str | list[str], Field(description="a name or a list of names")]
-Rules: TypeAlias = Annotated[
-    list[str | dict[str, Any]], Field(description="a list of patterns, or of mappings with id and pattern")
+RuleNames: TypeAlias = Annotated[
+    str | list[str], AfterValidator(_require_rules), Field(description="a name or a list of names")
 ]
+Rules: TypeAlias = Annotated[
+    list[str | dict[str, Any]],
+    AfterValidator(_require_rules),
+    Field(description="a list of names, patterns (RE2), and mappings with name and pattern"),
+]
+LiveMasking: TypeAlias = Annotated[Literal["off", "secrets", "pii"], BeforeValidator(_off_if_false)]
 
 WRITE_TOOLS = (
     "write_file",
@@ -236,7 +256,9 @@ class RedactionConfig(ConfigSection):
     rules: RuleNames = "default"
     """A set of rules (default, pii, digits), or a list of sets and rule names."""
     extra: Rules = []
-    """Custom rules: patterns, or mappings with an id and a pattern."""
+    """More rules: names of built-in rules and sets, patterns in RE2 syntax, or mappings with a name and a pattern."""
+    live: LiveMasking = "off"
+    """What is masked in the messages that go to the model. secrets: what `rules` and `extra` find; pii: personal data too."""
 
 
 class TracingConfig(ConfigSection):

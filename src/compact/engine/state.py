@@ -56,9 +56,9 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     """The context that a host's list represents, or None if the list does not continue the remembered one."""
     if not state.step:
         return Working(messages, range(len(messages)))
-    if state.standing is not None and _continues(messages, state.standing):
+    if state.standing is not None and continues(messages, state.standing):
         return Working(messages, range(len(messages)))
-    if state.replaced is not None and state.standing is not None and _continues(messages, state.replaced):
+    if state.replaced is not None and state.standing is not None and continues(messages, state.replaced):
         count = len(state.replaced)
         items = [
             item if source is None else messages[source]
@@ -71,14 +71,15 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     return None
 
 
-def _continues(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
+def continues(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
     """Whether a list begins with messages that are essentially these."""
     if begins_with(messages, prefix):
         return True
-    return len(messages) >= len(prefix) and all(map(_is_same, messages, prefix))
+    return len(messages) >= len(prefix) and all(map(is_same_message, messages, prefix))
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def is_same_message(one: Any, other: Any) -> bool:
+    """Whether two entries are essentially the same message, whatever marks and prompts a host has put into them."""
     return one is other or _essence(one) == _essence(other)
 
 
@@ -172,6 +173,11 @@ def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> boo
         return len(messages) >= count and fingerprint(messages[:count]) == expected
     except ValueError:
         return False  # an entry is not a message; reading the list raises an error that names its index
+
+
+def forget(step: int) -> Loaded:
+    """What is loaded of a step whose state was forgotten: nothing stands, so everything in the host's list is new."""
+    return Loaded(step, *describe_state([], [], [], frozenset(), 0, 0))
 
 
 def describe_state(

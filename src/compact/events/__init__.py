@@ -57,6 +57,7 @@ WarningCode: TypeAlias = Literal[
     "events_dropped",  # the archive accepted no events for a long time; the oldest waiting events are lost
     "state_reset",  # the session's state does not match its messages and was started anew
     "pointer_copied",  # text from elsewhere contains a pointer to an archived output
+    "new_conversation",  # a conversation without a session id got a name that nobody else can know
     "server_managed",  # the provider keeps the conversation; there is nothing to compact
     "torn_events",  # a half-written line was cut from the end of events.jsonl
     "ledger_full",  # the user's standing rules no longer fit their share of the context

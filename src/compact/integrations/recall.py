@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from compact.archive.recall import run
+from compact.integrations.calls import check_manager
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
@@ -23,10 +24,12 @@ __all__ = ["RecallTools", "RecoveryTools"]
 class RecallTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
+    Without a `session_id` they read the session of the newest call that a wrapped client made in this thread or task.
     `prefix` is put before their names, for an agent with a `read_file` of its own.
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
+        check_manager(manager, "RecallTools")
         self._tools = {f"{prefix}{name}": tool for name, tool in manager.recall_tools(session_id).items()}
         self._described = [replace(tool, name=name) for name, tool in self._tools.items()]
 

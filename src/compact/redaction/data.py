@@ -20,6 +20,9 @@ from compact.redaction.rules.rule import Rule
 _LONGEST_FLAG = 64
 _LONGEST_NUMBER_BITS = 2_000
 """Python refuses to write integers of more than some 4,000 digits."""
+_LONGEST_NAMED = 200
+_STRUCTURAL_NAME = re.compile(r"(?i)(?:^|[_-]|[a-z](?=I))(?:id|ids|index|type|role)\Z|\A(?:name|title)\Z")
+"""A number under such a name is a reference and no phone number: `tool_call_id`."""
 _MAX_BLOCK_LEVELS = 6
 """Blocks inside a result inside a message are two levels. Data nested much deeper is not a message."""
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{64,}={0,3}\Z")
@@ -32,7 +35,7 @@ class Masker(Protocol):
 
     field_names: FieldNames
 
-    def find(self, text: str) -> list[Finding]:
+    def find(self, text: str, /) -> list[Finding]:
         """Everything to mask in a plain text, sorted by start, without overlaps."""
         ...
 
@@ -40,8 +43,12 @@ class Masker(Protocol):
         """Mask a text, and count what was masked. `depth` is the level of JSON inside strings."""
         ...
 
-    def masks_leaf(self, rule: Rule, leaf: str | float) -> bool:
+    def masks_leaf(self, rule: Rule, leaf: str | float, /) -> bool:
         """Whether a leaf is masked whole, because its name falls under `rule`."""
+        ...
+
+    def stand_in(self, value: str | float, rule_id: str, mask: str, /) -> str:
+        """What replaces a value; `mask` is the rule's own replacement."""
         ...
 
 
@@ -61,16 +68,43 @@ def mask_leaf(
     if leaf is None or isinstance(leaf, bool):
         return leaf, 0
     if rule is not None and masker.masks_leaf(rule, leaf):
-        return rule.replacement, 1
+        return masker.stand_in(leaf, rule.id, rule.replacement), 1
     if not isinstance(leaf, str):
-        count = masker.mask_text(written, depth)[1]
-        return (MASK if count else leaf), count
-    if _is_sealed(name, leaf):
+        found = masker.find(written) or _find_by_name(written, name, masker)
+        return (masker.stand_in(leaf, found[0].rule, MASK), 1) if found else (leaf, 0)
+    if is_sealed(name, leaf):
         return leaf, 0
-    return masker.mask_text(leaf, depth)
+    masked, count = masker.mask_text(leaf, depth)
+    if count:
+        return masked, count
+    found = _find_by_name(leaf, name, masker)
+    return (replace_findings(leaf, found, masker), len(found)) if found else (leaf, 0)
 
 
-def _is_sealed(name: Any, value: str) -> bool:
+def _find_by_name(written: str, name: Any, masker: Masker) -> list[Finding]:
+    """What is found in a leaf only if its name is read too, as in a line of text: `phone: 5551234567`."""
+    if not isinstance(name, str) or len(written) > _LONGEST_NAMED or _STRUCTURAL_NAME.search(name):
+        return []
+    head = f"{name}: "
+    return [
+        Finding(found.start - len(head), found.end - len(head), found.rule, found.replacement)
+        for found in masker.find(head + written)
+        if found.start >= len(head)
+    ]
+
+
+def replace_findings(text: str, findings: Iterable[Finding], masker: Masker) -> str:
+    """Replace what was found. The findings must be sorted by start and must not overlap."""
+    pieces: list[str] = []
+    done = 0
+    for finding in findings:
+        value = text[finding.start : finding.end]
+        pieces += [text[done : finding.start], masker.stand_in(value, finding.rule, finding.replacement)]
+        done = finding.end
+    return "".join([*pieces, text[done:]])
+
+
+def is_sealed(name: Any, value: str) -> bool:
     """Whether a leaf is encoded binary data, such as an image or a provider's signature, which must stay as it is."""
     if len(value) < 64 or (len(value) < _BLOB_CHARS and name not in _SEALED_NAMES):
         return False
@@ -145,10 +179,13 @@ def _open(source: Any, rule: Rule | None, parent: _Node) -> _Node:
 def _rule_for_child(node: _Node, place: int, field_names: FieldNames) -> Rule | None:
     if isinstance(node.source, Mapping):
         return rule_in_object(node.keys[place], node.source, field_names) or node.rule
-    before = node.children[place - 1] if place else None
-    if isinstance(before, str) and before.startswith("-") and len(before) <= _LONGEST_FLAG:
-        return field_names.rule_for(before) or node.rule  # the arguments of a command: ["--password", "..."]
-    return node.rule
+    return rule_after_flag(node.children[place - 1] if place else None, field_names) or node.rule
+
+
+def rule_after_flag(before: Any, field_names: FieldNames) -> Rule | None:
+    """The rule of an entry by the entry before it, as in the arguments of a command: `["--password", "..."]`."""
+    is_flag = isinstance(before, str) and before.startswith("-") and len(before) <= _LONGEST_FLAG
+    return field_names.rule_for(before) if is_flag else None
 
 
 def _mask_leaf(leaf: Any, name: Any, rule: Rule | None, masker: Masker) -> Any:
@@ -225,13 +262,14 @@ def _mask_split_secrets(data: Any, masker: Masker, levels: int) -> Any:
     changed = {}
     for name, value in data.items():
         if isinstance(value, list | tuple):
-            blocks = [_mask_split_secrets(block, masker, levels - 1) for block in _mask_across(value, masker)]
+            blocks = [_mask_split_secrets(block, masker, levels - 1) for block in mask_across(value, masker)]
             if any(new is not old for new, old in zip(blocks, value, strict=True)):
                 changed[name] = blocks
     return {**data, **changed} if changed else data
 
 
-def _mask_across(blocks: list[Any] | tuple[Any, ...], masker: Masker) -> list[Any]:
+def mask_across(blocks: list[Any] | tuple[Any, ...], masker: Masker) -> list[Any]:
+    """Mask the secrets that continue from one text block in the next."""
     masked = list(blocks)
     for is_text, run in groupby(range(len(blocks)), key=lambda place: _is_text(blocks[place])):
         places = list(run)
@@ -256,7 +294,8 @@ def _mask_seams(texts: list[str], masker: Masker) -> list[str]:
             start, end = edges[number], edges[number + 1]
             head, tail = max(finding.start, start) - start, min(finding.end, end) - start
             if head < tail:
-                masked[number] = masked[number][:head] + MASK + masked[number][tail:]
+                piece = masker.stand_in(texts[number][head:tail], finding.rule, MASK)
+                masked[number] = masked[number][:head] + piece + masked[number][tail:]
     return masked
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in typeshed, public in CPython since 2.6
 from typing import Any, Literal, TypeAlias
 
-from compact.redaction.data import FreeNames, Masker, mask_leaf
+from compact.redaction.data import FreeNames, Masker, mask_leaf, rule_after_flag
 from compact.redaction.fields.names import is_schema, rule_in_object
 from compact.redaction.rules.rule import Rule
 
@@ -46,6 +46,10 @@ class _Frame:
     free_names: FreeNames | None = None
     rule: Rule | None = None
     """The rule of the nearest name above that has one."""
+    before: Any = None
+    """The entry before it in a list, if that is a scalar."""
+    last: Any = None
+    """The newest entry of a list, if it is a scalar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class _Leaf:
     name: str | None
     frame: _Frame
     is_name: bool
+    before: Any = None
+    """The entry before it in a list, if that is a scalar."""
 
 
 def looks_like_json(text: str) -> bool:
@@ -74,7 +80,8 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
     except (ValueError, IndexError):
         return None
     for frame in frames:
-        named = masker.field_names.rule_for(frame.name) if frame.name is not None else None
+        names = masker.field_names
+        named = rule_after_flag(frame.before, names) if frame.name is None else names.rule_for(frame.name)
         inherited = frame.parent.rule if frame.parent else None
         frame.rule = None if is_schema(frame.shape) else named or inherited
     pieces: list[str] = []
@@ -84,7 +91,8 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
         if leaf.is_name:
             new, count = _mask_name(leaf, masker, depth)
         else:
-            rule = rule_in_object(leaf.name, leaf.frame.shape, masker.field_names) or leaf.frame.rule
+            rule = rule_in_object(leaf.name, leaf.frame.shape, masker.field_names)
+            rule = rule or rule_after_flag(leaf.before, masker.field_names) or leaf.frame.rule
             new, count = mask_leaf(leaf.value, source, leaf.name, rule, masker, depth)
         if count:
             pieces += [text[done : leaf.start], json.dumps(new, ensure_ascii=source.isascii())]
@@ -120,7 +128,9 @@ def _read(text: str) -> tuple[list[_Frame], list[_Leaf]]:
             raise ValueError("unexpected token")
         start, position = token.start(kind), token.end()
         if kind == "open":
-            frame = _Frame(token[kind] == "{", name, frame)
+            frame = _Frame(token[kind] == "{", name, frame, before=frame.last if frame else None)
+            if frame.parent is not None:
+                frame.parent.last = None
             frames.append(frame)
             name = None
             expected = "first name" if frame.is_object else "first value"
@@ -144,7 +154,8 @@ def _read(text: str) -> tuple[list[_Frame], list[_Leaf]]:
             value, position = _read_scalar(text, token)
             if name is not None and isinstance(value, str) and len(value) < _SHORT_VALUE:
                 frame.shape[name] = value
-            leaves.append(_Leaf(start, position, value, name, frame, is_name=False))
+            leaves.append(_Leaf(start, position, value, name, frame, is_name=False, before=frame.last))
+            frame.last = None if frame.is_object else value
             name = None
             expected = "comma"
     if frame is not None or expected != "value":

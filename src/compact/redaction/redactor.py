@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 import re2  # type: ignore[import-untyped]
 
-from compact.redaction.data import mask_message, mask_value
+from compact.redaction.data import mask_message, mask_value, replace_findings
 from compact.redaction.fields.value_judge import is_secret_leaf
 from compact.redaction.json_text import looks_like_json, mask_json
 from compact.redaction.rules.matches import MASK, Finding
 from compact.redaction.rules.patterns import RulePattern, one_byte_per_character
 from compact.redaction.rules.rule import Rule, RuleSource
 from compact.redaction.rules.sets import rules_from_config
+from compact.redaction.rules.validators import not_placeholder
 from compact.redaction.scan import LocatorName, Scanner, scanner_for
 from compact.redaction.shapes import looks_random, surprise
 
@@ -30,6 +31,8 @@ _SHORTEST_PHRASE = 16
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _ESCAPED_BREAK = re.compile(r"\\+[nr]")
 _SEEN_BEFORE = "seen-before"
+UNPROVEN_RULES = frozenset({"plain-password", "plain-api-key"})
+"""They mask whatever stands after a name, so what they mask may be an ordinary word. A secret is found by other rules too."""
 _MAX_JSON_LEVELS = 16
 """Levels of JSON inside strings."""
 _SHORT_CHARS = 100
@@ -53,8 +56,8 @@ class Redactor:
     """Masks secrets in text, data and messages.
 
     Args:
-        rules: `"default"`, `"pii"`, `"digits"`, the id of a built-in rule, a `Rule`, a rule as a mapping, or a list of
-            these. The last rule with an id wins.
+        rules: `"default"`, `"pii"`, `"digits"`, the id of a built-in rule, a pattern in RE2 syntax, a `Rule`, a rule as
+            a mapping, or a list of these. The last rule with an id wins.
         locator: how candidates are found, which does not change the result. `"auto"` switches to Hyperscan after
             16 MB of text if the extra `fast` is installed.
 
@@ -194,7 +197,8 @@ class Masking:
         found = self._scanner.find(text)
         if self._memory is not None:
             for finding in found:
-                self._memory.learn(text[finding.start : finding.end])
+                if finding.rule not in UNPROVEN_RULES:
+                    self._memory.learn(text[finding.start : finding.end])
             found = sorted(found + self._memory.find(text))
         return merge_findings(found)
 
@@ -203,9 +207,13 @@ class Masking:
         masked = is_secret_leaf(rule, leaf)
         if masked:
             self.by_rule[rule.id] += 1
-            if self._memory is not None:
+            if self._memory is not None and (not isinstance(leaf, str) or not_placeholder(leaf)):
                 self._memory.learn(leaf)
         return masked
+
+    def stand_in(self, _value: str | float, _rule_id: str, mask: str, /) -> str:
+        """What replaces a value; see `data.Masker`."""
+        return mask
 
     def mask_text(self, text: str, depth: int = 0) -> tuple[str, int]:
         """Mask a text, and count what was masked. `depth` is the level of JSON inside strings."""
@@ -224,7 +232,7 @@ class Masking:
             self._clean.add(text)
         return new, count
 
-    def _is_clean_json(self, text: str) -> bool:
+    def _is_clean_json(self, text: str, /) -> bool:
         # An escape can hide a keyword, so a text without keywords is clean only if it has no escapes.
         has_escapes = "\\u" in text or "\\/" in text
         return (not has_escapes and not self._scanner.may_match(text)) or self._scanner.is_clean_json(text)
@@ -237,18 +245,9 @@ class Masking:
                 break
             for finding in found:
                 self.by_rule[finding.rule] += 1
-            text = _replace(text, found)
+            text = replace_findings(text, found, self)
             total += len(found)
         return text, total
-
-
-def _replace(text: str, findings: list[Finding]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for finding in findings:
-        pieces += [text[done : finding.start], finding.replacement]
-        done = finding.end
-    return "".join([*pieces, text[done:]])
 
 
 def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
@@ -308,13 +307,9 @@ class SecretMemory:
         ]
 
     def _remember(self, secret: str) -> None:
-        if (
-            not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET
-            or secret in self._secrets
-            or MASK in secret
-        ):
+        if secret in self._secrets or MASK in secret:
             return
-        if not (looks_random(secret) or surprise(secret) >= 0.3 or _is_phrase(secret)):
+        if not is_memorable(secret):
             return
         if len(self._secrets) >= MAX_SECRETS:
             self._secrets.pop(next(iter(self._secrets)))
@@ -329,6 +324,13 @@ class SecretMemory:
             for at in range(0, len(escaped), _SECRETS_PER_PATTERN)
         ]
         self._is_stale = False
+
+
+def is_memorable(secret: str) -> bool:
+    """Whether a secret is masked wherever it occurs again: it is neither short nor a common word."""
+    if not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET:
+        return False
+    return looks_random(secret) or surprise(secret) >= 0.3 or _is_phrase(secret)
 
 
 def _is_phrase(secret: str) -> bool:

@@ -20,7 +20,7 @@ from compact.redaction.fields.assignments import Assignments
 from compact.redaction.fields.names import FieldNames
 from compact.redaction.fields.surroundings import FieldMemory
 from compact.redaction.rules.detectors import Detector, detector_for
-from compact.redaction.rules.matches import MASK, Finding
+from compact.redaction.rules.matches import MASK, PLACEHOLDER, Finding
 from compact.redaction.rules.patterns import one_byte_per_character, re2_options
 from compact.redaction.rules.rule import Rule
 from compact.tokens.memo import Memo
@@ -35,6 +35,7 @@ _SHORTEST_TEXT = 3
 _MEMORY_BYTES = 8_000_000
 _REMEMBERED_BYTES = 200
 """A session passes the same texts through at every pass and at several exits. Only their digests are kept."""
+_ANY_PLACEHOLDER = re.sub(r"\?P<\w+>", "?:", PLACEHOLDER.pattern)
 _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 
 
@@ -45,7 +46,7 @@ class Scanner:
         self.rules = tuple(rules)
         self.field_names = FieldNames(rule for rule in self.rules if rule.scope == "key")
         masks = sorted({MASK, *(rule.replacement for rule in self.rules)} - {""}, key=len, reverse=True)
-        self._masks = re.compile("|".join(map(re.escape, masks)))
+        self._masks = re.compile("|".join([*map(re.escape, masks), _ANY_PLACEHOLDER]))
         text_detectors = (detector_for(rule) for rule in self.rules if rule.scope == "text")
         self.detectors = (*text_detectors, *Assignments(self.field_names).detectors())
         places = range(len(self.detectors))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SYSTEM_PROMPT_SEGMENT = """\
+_SEGMENT = """\
 ## Your context is managed
 
 To keep this conversation within the model's limit, older material is moved out of it, never deleted:
@@ -12,7 +12,16 @@ To keep this conversation within the model's limit, older material is moved out 
 - When the conversation gets very long, its beginning is replaced by a `<COMPACT-SUMMARY>`; the whole of it is stored
   under `/conversation_history/`.
 
-To get something back: `read_file(path)` shows a stored file, `ls("/tool_outputs/")` and `ls("/conversation_history/")`
-list what there is, `grep(pattern, "/conversation_history/")` finds text, and `search(query)` finds passages by meaning
+To get something back: `{p}read_file(path)` shows a stored file, `{p}ls("/tool_outputs/")` and `{p}ls("/conversation_history/")`
+list what there is, `{p}grep(pattern, "/conversation_history/")` finds text, and `{p}search(query)` finds passages by meaning
 of their words. Secrets are masked as `<REDACTED>` in what is stored: never write such a mask back.
 """
+
+
+def prompt_segment(tool_prefix: str = "") -> str:
+    """Return text for the agent's system prompt that names the recall tools as they are offered."""
+    return _SEGMENT.replace("{p}", tool_prefix)
+
+
+SYSTEM_PROMPT_SEGMENT = prompt_segment()
+"""The text for an agent whose recall tools have no prefix."""

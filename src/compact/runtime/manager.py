@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.recall import RecallTool, recall_tools
-from compact.config import CompactConfig
+from compact.config import ArchiveConfig, CompactConfig, SettingArguments
 from compact.engine.context import Stage
-from compact.engine.effects import adrive, drive
+from compact.engine.effects import Asking, adrive, drive
 from compact.engine.ladder import DEFAULT_STAGES, Outcome, check_stages
 from compact.engine.line import Call
 from compact.engine.stages.offload import Offloaded
 from compact.events import Warned, WarningCode
-from compact.messages.dialects import require_list
 from compact.messages.dialects.objects import in_form_of
-from compact.messages.hygiene.sanitizing import valid_text
-from compact.runtime.conductor import Conductor, Lines
+from compact.runtime.conductor import Conductor, Lines, make_call
 from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
 from compact.runtime.lanes import wait_here, wait_on_loop
+from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
-from compact.runtime.overflow.calling import ModelCalling
+from compact.runtime.overflow.calling import ModelCalls
+from compact.runtime.parts import check_parts, join_settings
+from compact.runtime.recalling import follow_running
+from compact.runtime.resolver import SessionResolver
 from compact.runtime.run import Run, is_light
 from compact.runtime.services import CompactionStats, Services
-from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.session_cache import Session, SessionCache, check_session_id
 from compact.runtime.tool_results import ToolResults
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
@@ -47,9 +49,15 @@ DEFAULT_SESSION = "default"
 class CompactManager(AbstractContextManager["CompactManager"]):
     """Keeps sessions inside their model's window. Safe to share between threads.
 
-    `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the configuration describes. An
-    object with `write_file(path, content)` is accepted in place of an archive. `stages` replaces the ladder; ours is
-    `compact.DEFAULT_STAGES`. `count_tokens(text)` replaces the tokenizer: it returns a text's tokens for the model.
+    Settings are a `CompactConfig`, keywords with the same names and nesting, or both; then keywords win.
+
+    `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the settings describe. An object
+    with `write_file(path, content)` is accepted in place of an archive, and a mapping there is settings. `stages`
+    replaces the ladder; ours is `compact.DEFAULT_STAGES`. `count_tokens(text)` replaces the tokenizer: it returns a
+    text's tokens for the model.
+
+    Raises:
+        ConfigError: a setting or a part is wrong; names it.
     """
 
     def __init__(
@@ -57,23 +65,29 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         config: CompactConfig | None = None,
         *,
         summarizer: Summarizer | None = None,
-        archive: Archive | Backend | None = None,
+        archive: Archive | Backend | ArchiveConfig | Mapping[str, Any] | None = None,
         exporters: Iterable[ExporterLike] = (),
         redactor: ArchiveRedactor | None = None,
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
         count_tokens: Callable[[str], int] | None = None,
+        **settings: Unpack[SettingArguments],
     ) -> None:
-        self.config = config or CompactConfig()
+        self.config, part = join_settings(config, archive, settings)
+        check_parts(summarizer=summarizer, archive=part, exporters=exporters, redactor=redactor, clock=clock)
         self.services = Services(
             self.config,
             summarizer=summarizer,
-            archive=archive,
+            archive=part,
             exporters=exporters,
             redactor=redactor,
             clock=clock,
         )
         """What serves the engine. Tests wrap its `serve` to inject faults."""
+        self.live: LiveMasking | None = None
+        """Masks what goes to the model; None while `redaction.live` is off."""
+        if self.config.redaction.live != "off":
+            self.live = LiveMasking(self.config, self.services, redactor)
         policy = self.config.policy
         self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget)
         """The sessions in memory."""
@@ -87,8 +101,11 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.models = Models(self.config, count_tokens)
         """Meters, windows and rules by model."""
         ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
+        self.resolver = SessionResolver(warn=self.warn)
+        """Names the sessions of calls that have no explicit id. Integrations share it."""
         self._lines = Lines(self.config, self.services, self.models, ladder)
-        self._tool_results = ToolResults(self._lines, self.conductor)
+        self._model_calls = ModelCalls(self.models, self.services, self.config.recovery)
+        self._tool_results = ToolResults(self._lines, self.conductor, self.live)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
 
@@ -115,7 +132,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(session_id, _call(messages, tools=tools, system=system, dialect=dialect), model)
+        return self._run(session_id, make_call(messages, tools=tools, system=system, dialect=dialect), model)
 
     async def apreflight(
         self,
@@ -128,7 +145,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> list[M]:
         """`preflight` for async hosts. Disk and heavy work happen off the event loop."""
-        call = _call(messages, tools=tools, system=system, dialect=dialect)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
         return await self._arun(session_id, call, model)
 
     def manual_compact(
@@ -147,7 +164,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         `summarization_agent` writes the summary of this call.
         """
-        call = _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
+        call = make_call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
         return self._run(session_id, call, model, _summarizer_of(summarization_agent))
 
     async def amanual_compact(
@@ -163,7 +180,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         summarization_agent: Any = None,
     ) -> list[M]:
         """`manual_compact` for async hosts."""
-        call = _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
+        call = make_call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
         return await self._arun(session_id, call, model, _summarizer_of(summarization_agent))
 
     async def manage_context(
@@ -175,11 +192,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session_id: str = DEFAULT_SESSION,
     ) -> list[M]:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        return await self._arun(session_id, _call(messages), model, _summarizer_of(summarization_agent))
+        self.resolver.enter(check_session_id(session_id))
+        return await self._arun(session_id, make_call(messages), model, _summarizer_of(summarization_agent))
 
     def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
         """`preflight` with the reversible stages only: no summary, nothing cut, however large the rest is."""
-        return self._run(session_id, _call(messages, reversible=True), model)
+        return self._run(session_id, make_call(messages, reversible=True), model)
 
     # --- a model call that survives overflow
 
@@ -196,7 +214,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> R:
         """Return the model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
 
-        `model_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
+        `modelmake_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
         end of the list that still wait for results are answered first. If the provider refuses the request as too long,
         its limit is learned, and the session is compacted and sent again (`recovery.max_compactions` times), then cut as
         far as it goes. The usage in the reply is learned as by `observe`. `last_request` gives the messages that were
@@ -206,7 +224,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             ContextOverflow: the provider refused even the smallest request; its own error is the cause.
             Exception: what `preflight` raises; and what `model_call` raises, unchanged.
         """
-        calling = self._calling(session_id, messages, model_call, model, tools, system, dialect)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
+        calling = self._model_calls.begin(self.sessions.get(session_id), call, model, model_call)
         reply: R = calling.run(lambda call: self._run(session_id, call, model))
         return reply
 
@@ -248,30 +267,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
-        calling = self._calling(session_id, messages, model_call, model, tools, system, dialect)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
+        calling = self._model_calls.begin(self.sessions.get(session_id), call, model, model_call)
         return await calling.arun(lambda call: self._arun(session_id, call, model))
-
-    def _calling(
-        self,
-        session_id: str,
-        messages: Sequence[Any],
-        model_call: Callable[[Any], Any],
-        model: str | None,
-        tools: Any,
-        system: Any,
-        dialect: str | None,
-    ) -> ModelCalling:
-        session = self.sessions.get(session_id)
-        return ModelCalling(
-            session=session,
-            call=_call(messages, tools=tools, system=system, dialect=dialect),
-            model=model,
-            model_call=model_call,
-            models=self.models,
-            emit=lambda event: self.services.emit(session, event),
-            redact=self.services.redactor(session_id).redact,
-            settings=self.config.recovery,
-        )
 
     # --- single operations
 
@@ -305,23 +303,64 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self._session(session_id)
         return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
 
-    def estimate(self, messages: Sequence[Any], tools: Any = None, *, system: Any = None) -> Estimate:
+    def estimate(
+        self, messages: Sequence[Any], tools: Any = None, *, system: Any = None, model: str | None = None
+    ) -> Estimate:
         """Return what a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
 
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        window = self.models.window(None).tokens
-        return self.meter().estimate(messages, tools, system=system, max_tokens=window)
+        meter, window = self.meter(model), self.models.window(model).tokens
+        return meter.estimate(messages, tools, system=system, max_tokens=window)
 
     def observe(self, session_id: str, *, input_tokens: int) -> None:
         """Take the provider's own count of the last preflight's request, to correct the next estimates.
 
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
-        without a public tokenizer: an exact count is never relaxed. Do not pass the counts of aborted calls.
+        without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
+        request. Do not pass the counts of aborted calls.
         """
         session = self.sessions.get(session_id)
-        session.correct(input_tokens, session.last_total, session.last_factor)
+        session.correct(session.last_model, input_tokens, session.last_total, session.last_factor)
+
+    def mask(self, session_id: str, value: R, *, schemas: bool = False) -> R:
+        """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.
+
+        Raises:
+            MaskingError: it could not be masked.
+        """
+        if self.live is None:
+            return value
+        return self.live.mask_beside(self.sessions.get(session_id), value, is_schema=schemas)
+
+    def unmask(self, session_id: str, text: R) -> R:
+        """Turn the placeholders of live masking back, in a text, or in data such as the arguments of a tool call.
+
+        A placeholder stays if its value is not known: in a new process, until the host has passed a list with it.
+        """
+        return text if self.live is None else self.live.unmask(self.sessions.get(session_id), text)
+
+    def reset(self, session_id: str) -> None:
+        """Forget a session's state: the next call starts from the host's list as it is given. The archive keeps it all.
+
+        This holds in every process that reads the session's state afterwards. A process that has the session in memory
+        goes on with what it has; reset it there too.
+
+        Raises:
+            ArchiveError: the archive did not take it, or the session is in use for too long. Nothing is forgotten.
+        """
+        drive(self._reset(session_id), wait_here)
+
+    async def areset(self, session_id: str) -> None:
+        """`reset` for async hosts."""
+        await adrive(self._reset(session_id), wait_on_loop)
+
+    def _reset(self, session_id: str) -> Asking[int]:
+        session = self.sessions.get(session_id)
+        self.resolver.forget(session_id)
+        forget = partial(self.archive.forget_state, session_id)
+        return self.conductor.work_alone(session, forget, session.begin_anew)
 
     def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
@@ -329,23 +368,24 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Also how many tokens were sent in all, and how many of them repeated the beginning of the request before, so
         that a provider's prompt cache could serve them.
         """
-        statistics, sessions = self.services.statistics, self.sessions
-        return {
-            "total_tokens_saved": sum(statistics.saved.values()),
-            "compaction_events": statistics.operations,
-            "by_strategy": dict(statistics.saved),
-            "sent_tokens": sessions.sent_tokens,
-            "unchanged_prefix_tokens": sessions.repeated_tokens,
-            "exporters": self.services.journal.stats(),
-        }
+        return self.services.describe(self.sessions)
 
     def get_system_prompt_segment(self) -> str:
         """Return text for the agent's system prompt: what compact does to its context, and how to get things back."""
         return SYSTEM_PROMPT_SEGMENT
 
     def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
-        """Return read_file, grep, ls and search over what left this session's context, by name."""
-        return dict(recall_tools(self.archive, session_id or DEFAULT_SESSION))
+        """Return read_file, grep, ls and search over what left this session's context, by name.
+
+        Without an id they read the session of the running call: the newest that an integration, a wrapped client or
+        `manage_context` made in this thread or task. If there is none, they say so and read nothing.
+
+        Raises:
+            ConfigError: the id is not a non-empty string.
+        """
+        if session_id is None:
+            return follow_running(self.archive, lambda: self.resolver.running)
+        return dict(recall_tools(self.archive, check_session_id(session_id)))
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""
@@ -353,12 +393,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def wrap(self, client: C, session_id: str | None = None) -> C:
         """Return an OpenAI or Anthropic client that is used as before, whose requests fit and survive overflow.
 
-        Its calls also take `session_id=`.
+        Its calls also take `session_id=`. Without an id, conversations are told apart by their contents, and none of
+        them is continued after a restart.
 
         Raises:
-            ConfigError: it is not such a client.
+            ConfigError: it is not such a client, or the id is not a non-empty string.
         """
-        return wrap_client(self, client, session_id or DEFAULT_SESSION)
+        return wrap_client(self, client, None if session_id is None else check_session_id(session_id))
 
     def warn(self, session_id: str, code: WarningCode, message: str) -> None:
         """Record a warning the first time that it applies to a session. For integrations."""
@@ -412,35 +453,28 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session = self.sessions.get(session_id)
+        if self.live is not None:
+            call = self.live.mask_call(session, call)
         run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
         found: list[Any] = drive(self.conductor.conduct(run), wait_here)
-        if call.messages and type(call.messages[0]) is not dict:
-            return in_form_of(call.messages[0], found)
-        return found
+        return self._hand_over(session, call, found)
 
     async def _arun(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
+        if self.live is not None:
+            call = await asyncio.to_thread(self.live.mask_call, session, call)
         run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)
         found: list[Any] = await adrive(self.conductor.conduct(run), wait_on_loop)
+        return self._hand_over(session, call, found)
+
+    def _hand_over(self, session: Session, call: Call, found: list[Any]) -> list[Any]:
+        """Return the messages in the host's own form."""
         if call.messages and type(call.messages[0]) is not dict:
-            return in_form_of(call.messages[0], found)
-        return found
+            found = in_form_of(call.messages[0], found)
+        return found if self.live is None else self.live.note_sent(session, found)
 
 
 def _summarizer_of(agent: Any) -> Summarizer | None:
     return None if agent is None else agent_summarizer(agent)
-
-
-def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:
-    """A call with a copy of the host's list.
-
-    Raises:
-        MessageError: it is not a list.
-    """
-    if type(messages) is not list:
-        require_list(messages)
-    # A note goes into events as it is, and not every reader of those can take a lone surrogate.
-    said = valid_text(note) if isinstance(note, str) else note
-    return Call(messages=list(messages), given=messages, note=said, **more)

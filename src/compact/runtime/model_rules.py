@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from compact.config import CompactConfig, share_of
 from compact.engine.limits import Rules
-from compact.errors import WindowTooSmall
+from compact.errors import ConfigError, WindowTooSmall
 from compact.events import PolicyInForce, Warned
 from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.session_cache import Session
 from compact.summaries import strategies
 from compact.tokens import Meter
+from compact.tokens.models import is_same_model
 from compact.tokens.windows import Window, check_window, window_of
 
 _LARGER = "Use a model, or a server, with a larger context window"
@@ -67,6 +69,7 @@ class Models:
         name = model or self.config.model
         found = self._meters.get(name)
         if found is None:
+            _check_name(name)
             with self._lock:
                 made = Meter(name, memo_bytes=self.config.meter.memo_bytes, count=self._count_tokens)
                 found = self._meters.setdefault(name, made)
@@ -75,11 +78,14 @@ class Models:
     def window(self, model: str | None) -> Window:
         """The window of a model, and never more than its provider said it takes.
 
-        `max_context_tokens` is the configured model's window. Another model brings its own.
+        `max_context_tokens` is the window of the configured model, under any of its names. Another model that `windows`
+        or the table knows brings its own; one that nobody knows gets `max_context_tokens` too.
         """
         name, config = model or self.config.model, self.config
-        configured = config.max_context_tokens if name == config.model else None
-        return self.learned.narrow(name, window_of(name, configured=configured, windows=config.windows))
+        found = window_of(name, windows=config.windows)
+        if not found.known or is_same_model(name, config.model):
+            found = window_of(name, configured=config.max_context_tokens, windows=config.windows)
+        return self.learned.narrow(name, found)
 
     def look_up(self, model: str | None) -> KnownModel:
         """Make the rules of a model, and remember them.
@@ -87,6 +93,7 @@ class Models:
         Raises:
             WindowTooSmall: its window cannot hold a working session.
         """
+        _check_name(model or self.config.model)
         name, version, window = model or self.config.model, self.learned.version, self.window(model)
         warnings = tuple(_check_window(self.config, window, name))
         rules = rules_for(self.config, window.tokens)
@@ -97,7 +104,8 @@ class Models:
         """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more."""
         tokens = self.learned.usable(known.name, session.id, known.window)
         is_less = tokens != known.window.tokens
-        return (rules_for(self.config, tokens) if is_less else known.rules).correct(session.correction)
+        rules = rules_for(self.config, tokens) if is_less else known.rules
+        return rules.correct(session.correction_for(known.name))
 
 
 def rules_for(config: CompactConfig, window: int) -> Rules:
@@ -135,6 +143,15 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
             strategy=policy.strategy,
         ),
     )
+
+
+def _check_name(model: Any) -> None:
+    if not isinstance(model, str):
+        raise ConfigError(
+            f"model must be a string, got {type(model).__name__}",
+            hint="Pass the name that the request has, such as gpt-4o",
+            path="model",
+        )
 
 
 def _check_window(config: CompactConfig, window: Window, model: str) -> list[Warned]:

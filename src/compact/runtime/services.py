@@ -26,7 +26,7 @@ from compact.engine.effects import (
     Loaded,
     Store,
 )
-from compact.engine.state import adopt, restore_state
+from compact.engine.state import adopt, forget, restore_state
 from compact.errors import ArchiveError, CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.messages import Message
@@ -34,7 +34,7 @@ from compact.messages.dialects import Dialect, get
 from compact.redaction import Redactor, rules_from_config
 from compact.runtime.lanes import Fenced
 from compact.runtime.run import Run
-from compact.runtime.session_cache import Session
+from compact.runtime.session_cache import Session, SessionCache
 from compact.runtime.summarizing import Breaker, Writers
 from compact.summaries.request import LEAST_ASKED, Reply, Summarizer, SummaryRequest
 from compact.tracing.export_worker import ExportWorker
@@ -150,6 +150,17 @@ class Services:
         if getattr(self._session_redactors.get(session_id), "has_learned", None) is False:
             self._session_redactors.pop(session_id, None)
 
+    def describe(self, sessions: SessionCache) -> CompactionStats:
+        """What was saved and sent so far, and what the exporters did."""
+        return {
+            "total_tokens_saved": sum(self.statistics.saved.values()),
+            "compaction_events": self.statistics.operations,
+            "by_strategy": dict(self.statistics.saved),
+            "sent_tokens": sessions.sent_tokens,
+            "unchanged_prefix_tokens": sessions.repeated_tokens,
+            "exporters": self.journal.stats(),
+        }
+
     # --- what the engine asks for
 
     def serve(self, run: Run, effect: Effect) -> Any:
@@ -206,6 +217,8 @@ class Services:
         latest = self.archive.latest(session.id)
         if latest is None:
             return adopt(messages) if self.archive.forgets else None
+        if self.archive.is_forgotten(session.id, latest.step):
+            return forget(latest.step)
         newest = Loaded(latest.step, latest.state, latest.fingerprints)
         is_searched = session.state.step == latest.step and session.state.standing is None
         if is_searched or restore_state(newest, messages) is not None:

@@ -13,6 +13,7 @@ from compact.events import Failure
 from compact.messages import to_json
 from compact.messages.dialects import get
 from compact.runtime.conductor import Conductor, Lines
+from compact.runtime.live_masking import LiveMasking
 from compact.runtime.session_cache import Session
 
 _SPOOLING_S = 1.0
@@ -25,6 +26,7 @@ class ToolResults:
 
     lines: Lines
     conductor: Conductor
+    live: LiveMasking | None = None
 
     def process(
         self, session: Session, result: Any, tool_name: str, tool_call_id: str, *, here: bool = True
@@ -36,6 +38,8 @@ class ToolResults:
             desk = self._desk(session)
             if not is_large(text, desk):
                 return result
+            if self.live is not None:
+                text = self.live.mask_result(session, text)
             return (yield from store(text, tool_name, tool_call_id, desk)).pointer
 
         try:
@@ -47,7 +51,8 @@ class ToolResults:
 
     def offload(self, session: Session, result: str, tool_name: str, tool_call_id: str) -> Asking[Offloaded]:
         """Store a result, whatever its size. Raises ArchiveError."""
-        asking = store(result, tool_name, tool_call_id, self._desk(session))
+        text = result if self.live is None else self.live.mask_result(session, result)
+        asking = store(text, tool_name, tool_call_id, self._desk(session))
         return (yield from self.conductor.store(session, asking, self._limit_s))
 
     def _desk(self, session: Session) -> Desk:

@@ -11,21 +11,28 @@ __all__ = ["register", "wrap_client"]
 
 C = TypeVar("C")
 
-_wrappers: dict[str, Callable[[Any, Any, str], Any]] = {}
+_wrappers: dict[str, Callable[[Any, Any, str | None], Any]] = {}
 
 
-def register(package: str, wrapper: Callable[[Any, Any, str], Any]) -> None:
+def register(package: str, wrapper: Callable[[Any, Any, str | None], Any]) -> None:
     """Wrap clients whose class comes from `package` by `wrapper(manager, client, session_id)`."""
     _wrappers[package] = wrapper
 
 
-def wrap_client(manager: Any, client: C, session_id: str) -> C:
+def wrap_client(manager: Any, client: C, session_id: str | None) -> C:
     """Return `client`, wrapped by the wrapper that is registered for its package.
 
     Raises:
-        ConfigError: no wrapper is registered for the client's package.
+        ConfigError: no wrapper is registered for the client's package, or the client is wrapped already.
     """
-    wrapper = _wrappers.get(type(client).__module__.partition(".")[0])
+    package = type(client).__module__.partition(".")[0]
+    if package == __name__.partition(".")[0]:
+        raise ConfigError(
+            f"wrap takes a client as its package makes it, got one that is wrapped already ({type(client).__name__})",
+            hint="Wrap a client once. Its calls take session_id= for further conversations",
+            path="client",
+        )
+    wrapper = _wrappers.get(package)
     if wrapper is not None:
         wrapped: C = wrapper(manager, client, session_id)
         return wrapped

@@ -97,6 +97,18 @@ def profile_of(model: str) -> Profile:
     return UNKNOWN if name is None else profiles[name]
 
 
+def is_same_model(one: str, other: str) -> bool:
+    """Whether two names mean one model: they are equal, or the table has one row for both, as for a dated name."""
+    return one == other or (row_of(one) is not None and row_of(one) == row_of(other))
+
+
+@lru_cache(maxsize=256)
+def row_of(model: str) -> str | None:
+    """The name of the row that describes a model; None if no row does."""
+    table = model_table()
+    return match_model(model, {**table.windows, **table.profiles, **table.prices})
+
+
 def match_model(model: str, names: Iterable[str]) -> str | None:
     """Return the longest of `names` that is a whole part of a model's name, or None.
 

@@ -3,6 +3,16 @@
 from compact.archive.recall.answers import AnswerLimits
 from compact.archive.recall.grep import LinePattern
 from compact.archive.recall.search import Hit, SearchIndex
-from compact.archive.recall.tools import RecallTool, recall_tools, run
+from compact.archive.recall.tools import RecallTool, no_session, offered_prefix, recall_tools, run
 
-__all__ = ["AnswerLimits", "Hit", "LinePattern", "RecallTool", "SearchIndex", "recall_tools", "run"]
+__all__ = [
+    "AnswerLimits",
+    "Hit",
+    "LinePattern",
+    "RecallTool",
+    "SearchIndex",
+    "no_session",
+    "offered_prefix",
+    "recall_tools",
+    "run",
+]

@@ -8,7 +8,7 @@ never moved to the archive a second time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from inspect import Parameter, signature
@@ -140,6 +140,22 @@ def recall_tools(
     }
 
 
+def offered_prefix(schemas: Iterable[Any]) -> str | None:
+    """Return what stands before the recall tools' names in a request's tools. None: they are not among them.
+
+    The tools are recognised by their descriptions, because an agent may have a `read_file` of its own. `schemas` are in
+    the shape of any provider.
+    """
+    for schema in schemas:
+        if isinstance(schema, Mapping):
+            inner = schema.get("function")
+            function = inner if isinstance(inner, Mapping) else schema
+            name = str(function.get("name"))
+            if function.get("description") == _DESCRIPTIONS["read_file"] and name.endswith("read_file"):
+                return name.removesuffix("read_file")
+    return None
+
+
 @cache
 def _argument_models(max_lines: int) -> dict[str, type[BaseModel]]:
     """Return the model of each tool's arguments. Names and defaults come from the function's signature."""
@@ -219,6 +235,14 @@ def run(tools: Mapping[str, RecallTool], name: str, arguments: str | Mapping[str
     if not isinstance(values, Mapping):
         return answer(f"{name}: the arguments are {quote(str(values), 80)}; {_expected(tool)}")
     return tool.answer(values)
+
+
+def no_session(name: str) -> str:
+    """Return a tool's answer where no session is known, so that there is nothing it may read."""
+    return answer(
+        f"{name}: no session is known here, so nothing was read. The host has to name one: recall_tools(session_id), or "
+        "session_id= on the integration"
+    )
 
 
 def _expected(tool: RecallTool) -> str:

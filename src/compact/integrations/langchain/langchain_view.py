@@ -50,7 +50,7 @@ class LangChainView(ChatView[BaseMessage]):
         role, content, name = item["role"], item.get("content") or "", item.get("name")
         original = self.origin_of(item)
         if role == "assistant":
-            return _restore_reply(item, content, original)
+            return _restore_reply(item, original)
         if role == "tool" and original is not None:
             return original.model_copy(update={"content": content})
         if role == "tool":
@@ -84,56 +84,124 @@ def _role(message: BaseMessage) -> str:
 
 def _add_reply(item: dict[str, Any], message: AIMessage) -> None:
     if isinstance(message.content, list):
-        said = [block for block in message.content if _type(block) not in _REASONING | _CALLS]
         reasoning = [block for block in message.content if _type(block) in _REASONING]
-        item["content"] = said or None
+        item["content"] = _said(message.content) or None
         if reasoning:
             item["reasoning_details"] = reasoning
-    # LangChain sends arguments as JSON with non-ASCII characters unescaped.
-    calls = [(call, json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls]
-    calls += [(call, call["args"] or "") for call in message.invalid_tool_calls]  # type: ignore[misc]
+    # LangChain sends arguments as JSON with non-ASCII characters unescaped, and calls that it could not parse as they are.
+    calls: list[tuple[Any, str]] = [
+        (call, json.dumps(call["args"], ensure_ascii=False)) for call in message.tool_calls
+    ]
+    calls += [(call, call["args"] or "") for call in message.invalid_tool_calls]
     if calls:
         item["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": arguments}}
+            {
+                "id": call["id"] or "",
+                "type": "function",
+                "function": {"name": call["name"] or "", "arguments": arguments},
+            }
             for call, arguments in calls
         ]
         item["content"] = item["content"] or None
+
+
+def _said(blocks: Sequence[Any]) -> list[Any]:
+    """Return the blocks that are neither reasoning nor repeated calls."""
+    return [block for block in blocks if _type(block) not in _REASONING | _CALLS]
 
 
 def _type(block: Any) -> Any:
     return block.get("type") if isinstance(block, Mapping) else None
 
 
-def _restore_reply(item: Mapping[str, Any], content: Any, original: BaseMessage | None) -> BaseMessage:
-    calls = [
-        {
-            "id": call["id"],
-            "name": call["function"]["name"],
-            "args": _parse_arguments(call),
-            "type": "tool_call",
-        }
-        for call in item.get("tool_calls") or ()
-    ]
-    if original is None:
-        return AIMessage(content=content, tool_calls=calls)
-    repeated = [block for block in original.content if _type(block) in _CALLS]
-    if repeated:
-        said = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content)
-        content = [*said, *_update_arguments(repeated, calls)]
-    return original.model_copy(update={"content": content, "tool_calls": calls})
+def _restore_reply(item: Mapping[str, Any], original: BaseMessage | None) -> BaseMessage:
+    content = item.get("content") or ""
+    if not isinstance(original, AIMessage):
+        calls, invalid = _restore_calls(item, ())
+        return AIMessage(content=content, tool_calls=calls, invalid_tool_calls=invalid)
+    calls, invalid = _restore_calls(item, original.invalid_tool_calls)
+    if isinstance(original.content, list):
+        content = _restore_blocks(original.content, item, [*calls, *invalid])
+    # Some providers' packages send what they once kept here when `tool_calls` is empty.
+    kept = {
+        key: value
+        for key, value in original.additional_kwargs.items()
+        if key not in ("tool_calls", "function_call")
+    }
+    update = {
+        "content": content,
+        "tool_calls": calls,
+        "invalid_tool_calls": invalid,
+        "additional_kwargs": kept,
+    }
+    return original.model_copy(update=update)
 
 
-def _parse_arguments(call: Mapping[str, Any]) -> Any:
-    arguments = call["function"]["arguments"]
-    return json.loads(arguments) if isinstance(arguments, str) else arguments
+def _restore_calls(
+    item: Mapping[str, Any], invalid_before: Sequence[Mapping[str, Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Return a reply's calls: those whose arguments are a JSON object, and the others."""
+    errors = {(call["id"] or "", call["args"] or ""): call for call in invalid_before}
+    calls: list[Any] = []
+    invalid: list[Any] = []
+    for call in item.get("tool_calls") or ():
+        call_id, name, arguments = call["id"], call["function"]["name"], call["function"]["arguments"]
+        known = errors.get((call_id, arguments))
+        parsed = None if known is not None else _parse_arguments(arguments)
+        if known is not None:
+            invalid.append(known)
+        elif parsed is None:
+            invalid.append(
+                {"id": call_id, "name": name, "args": arguments, "error": None, "type": "invalid_tool_call"}
+            )
+        else:
+            calls.append({"id": call_id, "name": name, "args": parsed, "type": "tool_call"})
+    return calls, invalid
 
 
-def _update_arguments(blocks: Sequence[Any], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return the blocks that repeat calls, with the calls' present arguments."""
-    arguments = {call["id"]: call["args"] for call in calls}
-    keys = {"tool_use": "input", "tool_call": "args"}
-    return [
-        {**block, keys[block["type"]]: arguments[block["id"]]}
-        for block in blocks
-        if block["type"] in keys and block.get("id") in arguments
-    ]
+def _parse_arguments(arguments: Any) -> dict[str, Any] | None:
+    try:
+        value = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        return None
+    return dict(value) if isinstance(value, Mapping) else None
+
+
+def _restore_blocks(blocks: Sequence[Any], item: Mapping[str, Any], calls: Sequence[Any]) -> list[Any]:
+    """Return a reply's blocks in their order: with its present words and arguments, without what was taken out."""
+    content = item.get("content") or []
+    words = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    reasoning = item.get("reasoning_details") or []
+    is_same = words == _said(blocks)
+    found: list[Any] = []
+    for block in blocks:
+        kind = _type(block)
+        if kind in _REASONING:
+            found += [block] if block in reasoning else []
+        elif kind in _CALLS:
+            if not is_same:  # the words stand before the calls, whatever stood there
+                found += words
+                words = []
+            found += _update_call(block, calls)
+        elif is_same:
+            found.append(block)
+        else:
+            found += words
+            words = []
+    return found if is_same else found + words
+
+
+def _update_call(block: Mapping[str, Any], calls: Sequence[Any]) -> list[Any]:
+    """Return the block that repeats a call, with the call's present arguments. Nothing if the call is gone."""
+    ids = (block.get("id"), block.get("call_id"))
+    call = next((call for call in calls if call["id"] and call["id"] in ids), None)
+    if call is None:
+        return []
+    key, value = {
+        "tool_use": ("input", call["args"]),
+        "tool_call": ("args", call["args"]),
+        "function_call": ("arguments", call["args"]),
+    }.get(block["type"], (None, None))
+    if key is None or _parse_arguments(block.get(key)) == value:
+        return [block]
+    return [{**block, key: json.dumps(value, ensure_ascii=False) if key == "arguments" else value}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,15 +94,19 @@ def _output_schema(agent: Agent[Any]) -> AgentOutputSchemaBase | None:
 def recall_tools(
     manager: CompactManager, session_id: str | None = None, *, prefix: str = ""
 ) -> list[FunctionTool]:
-    """Return tools that read back what left the context: `Agent(tools=[..., *recall_tools(manager, id)])`.
+    """Return tools that read back what left the context: `Agent(tools=[..., *recall_tools(manager)])`.
 
-    `prefix` is put before their names, for an agent with a `read_file` of its own.
+    They read the session of the run that calls them, or the one that `session_id` names. `prefix` is put before their
+    names, for an agent with a `read_file` of its own. The filter and the model explain them in the instructions.
+
+    Raises:
+        ConfigError: the id is not a non-empty string.
     """
     tools = manager.recall_tools(session_id)
 
     def make(tool: RecallTool) -> FunctionTool:
         async def invoke(_context: ToolContext[Any], arguments: str) -> str:
-            return run(tools, tool.name, arguments)
+            return await asyncio.to_thread(run, tools, tool.name, arguments)
 
         return FunctionTool(
             name=f"{prefix}{tool.name}",

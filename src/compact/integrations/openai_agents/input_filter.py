@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from agents import (
@@ -19,58 +17,72 @@ from agents import (
 )
 from agents.run import CallModelData, ModelInputData
 
+from compact.archive.recall import offered_prefix
+from compact.config import CompactConfig
 from compact.integrations.calls import observe, separate_roles, warn_server_managed
-from compact.integrations.naming import (
-    SessionId,
-    continues,
-    conversations_of,
-    current_session,
-    name_session,
-)
+from compact.integrations.managers import take_manager
+from compact.integrations.offering import describe_recall, name_tools
 from compact.integrations.openai_agents.agent_tools import AgentTools
+from compact.integrations.openai_agents.handed_out import Handed, from_filter, from_session
 from compact.runtime.manager import CompactManager
+from compact.runtime.resolver import SessionId
 
 DIALECT = "responses"
-_NO_TRACE = "no-op"
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """What a stored session returned at the start of the run in this task."""
-
-    session_id: str
-    items: Sequence[Any]
-
-
-opened_session: ContextVar[Opened | None] = ContextVar("compact_opened_session", default=None)
+_KIND = "agents"
 
 
 def compact_filter(
-    manager: CompactManager, session_id: SessionId = None
+    manager: CompactManager | CompactConfig | None = None,
+    session_id: SessionId = None,
+    *,
+    explain_recall: bool = True,
 ) -> Callable[[CallModelData[Any]], Coroutine[Any, Any, ModelInputData]]:
     """Return a `RunConfig.call_model_input_filter` that makes every request fit.
 
     `session_id` is a name, or a function that finds one in the SDK's `CallModelData`. It defaults to the id of the
-    `CompactSession`, of the trace's group, or of the trace, in this order. Further conversations inside a run, such as
-    those of agents that serve as tools, are told apart. Pass a name if a session should continue in another process.
+    `CompactSession` or of the trace's group, in this order; different conversations inside it, such as those of agents
+    that serve as tools, are told apart. Without any id, conversations are told apart by their contents, and a restart
+    does not continue them.
 
-    Instructions, tools, handoffs and the output schema are counted. Input that continues a conversation on OpenAI's
-    side is left alone, with a `server_managed` warning. The filter raises as `preflight` does.
+    Instructions, tools, handoffs and the output schema are counted, and the agent's model decides the window. If the
+    agent has `recall_tools`, its instructions get the segment that explains them, unless `explain_recall` is off.
+
+    Input that continues a conversation on OpenAI's side is left alone, with a `server_managed` warning. The filter
+    raises as `preflight` does.
+
+    Raises:
+        ConfigError: `manager` is neither a manager nor a configuration.
     """
+    chosen = take_manager(manager, "compact_filter")
     tools = AgentTools()
 
     async def prepare(data: CallModelData[Any]) -> ModelInputData:
-        items, instructions = data.model_data.input, data.model_data.instructions
-        if _continues_elsewhere(items):
-            warn_kept_elsewhere(manager, session_id, data)
-            return data.model_data
-        name = find_session(manager, session_id, data, items)
+        given, instructions = data.model_data.input, data.model_data.instructions
+        if _continues_elsewhere(given):
+            name = warn_kept_elsewhere(chosen, session_id, data)
+            return ModelInputData(
+                input=chosen.mask(name, given), instructions=chosen.mask(name, instructions)
+            )
+        items = from_session.expand(given)
+        name = find_session(chosen, session_id, data, items)
         schemas = await tools.schemas_of(data.agent, data.context)
-        kept = await manager.apreflight(name, items, schemas, system=instructions, dialect=DIALECT)
-        conversations_of(manager).note(name, items, kept)
-        current_session.set(name)
-        sent = kept if kept is items else adapt_to_model(data.agent.model, kept)
-        return ModelInputData(input=list(sent), instructions=instructions)
+        prefix = offered_prefix(schemas)
+        if prefix is not None and explain_recall:
+            instructions = describe_recall(prefix, instructions)
+        instructions = chosen.mask(name, instructions)
+        kept = await chosen.apreflight(
+            name,
+            items,
+            schemas,
+            system=instructions,
+            dialect=DIALECT,
+            model=model_name(data.agent.model),
+        )
+        chosen.resolver.note_sent(name, items, kept)
+        chosen.resolver.enter(name)
+        sent = list(kept if kept is items else adapt_to_model(data.agent.model, kept, items, prefix))
+        from_filter.add(Handed(None, list(sent), items))
+        return ModelInputData(input=sent, instructions=instructions)
 
     return prepare
 
@@ -88,20 +100,35 @@ class CompactHooks(RunHooks[Any]):
         self, _context: RunContextWrapper[Any], _agent: Agent[Any], response: ModelResponse
     ) -> None:
         """See `RunHooks`."""
-        name = current_session.get()
+        name = self._manager.resolver.running
         if name is not None:
             observe(self._manager, name, response.usage)
 
 
 def find_session(manager: CompactManager, session_id: SessionId, data: Any, items: Sequence[Any]) -> str:
     """Return the session that a list belongs to."""
-    opened = opened_session.get()
-    told = opened.session_id if opened is not None and continues(items, opened.items) else None
-    return name_session(manager, session_id, data, items, _current_id, told)
+    return manager.resolver.resolve(items, session_id=session_id, call=data, given=host_id(), kind=_KIND)
 
 
-def adapt_to_model(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
-    """Separate equal roles unless the model is OpenAI's own, which takes any order of roles."""
+def host_id() -> str | None:
+    """Return the id that the host gave this run: of its `CompactSession`, or of its trace's group."""
+    return from_session.session_id or getattr(get_current_trace(), "group_id", None)
+
+
+def model_name(model: Any) -> str | None:
+    """Return the name of an agent's model. None: it is the SDK's default, or a model that says its name nowhere."""
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    return name if isinstance(name, str) and name else None
+
+
+def adapt_to_model(
+    model: Any, kept: Sequence[Any], given: Sequence[Any], prefix: str | None
+) -> Sequence[Any]:
+    """Call the recall tools as they are offered, and separate equal roles unless the model is OpenAI's own.
+
+    OpenAI's models take any order of roles.
+    """
+    kept = name_tools(kept, given, prefix or "")
     if getattr(model, "makes_requests_fit", False):
         return kept  # a CompactModel does it
     is_foreign_name = isinstance(model, str) and "/" in model and not model.startswith("openai/")
@@ -109,16 +136,6 @@ def adapt_to_model(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
         model, OpenAIResponsesModel | OpenAIChatCompletionsModel
     )
     return separate_roles(kept) if is_foreign_name or is_foreign_model else kept
-
-
-def _current_id() -> str:
-    opened = opened_session.get()
-    if opened is not None:
-        return opened.session_id
-    trace = get_current_trace()
-    if trace is None or trace.trace_id == _NO_TRACE:
-        return "agents"
-    return getattr(trace, "group_id", None) or trace.trace_id
 
 
 def _continues_elsewhere(items: Sequence[Any]) -> bool:
@@ -136,7 +153,10 @@ def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
     }
 
 
-def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> None:
-    """Warn, once per session, that compact leaves it alone."""
-    name = session_id(data) if callable(session_id) else session_id
-    warn_server_managed(manager, name or _current_id(), ("conversation_id", "previous_response_id"))
+def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> str:
+    """Warn, once per session, that compact leaves it alone. Returns the session's name."""
+    explicit = session_id(data) if callable(session_id) else session_id
+    resolver = manager.resolver
+    name = resolver.find(session_id=explicit, given=host_id()) or resolver.nobody
+    warn_server_managed(manager, name, ("conversation_id", "previous_response_id"))
+    return name

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
-from agents import ItemHelpers, Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
+from agents import Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
 from agents.items import TResponseStreamEvent
 
+from compact.archive.recall import offered_prefix
+from compact.config import CompactConfig
+from compact.errors import ConfigError
 from compact.integrations.calls import HostCall, HostStream, StreamRefused, aread_ahead
-from compact.integrations.naming import SessionId, current_session
+from compact.integrations.managers import take_manager
+from compact.integrations.offering import describe_recall
 from compact.integrations.openai_agents.agent_tools import schemas
+from compact.integrations.openai_agents.handed_out import from_filter, from_session
 from compact.integrations.openai_agents.input_filter import (
     DIALECT,
     adapt_to_model,
     find_session,
+    model_name,
     warn_kept_elsewhere,
 )
 from compact.runtime.manager import CompactManager
+from compact.runtime.resolver import SessionId
 
 _PARAMETERS = inspect.signature(Model.get_response)
 """`stream_response` has the same ones."""
@@ -34,16 +41,36 @@ class CompactModel(Model):
     as in `compact_filter`. A call with `previous_response_id` or `conversation_id` passes through, with a
     `server_managed` warning.
 
+    The wrapped model decides the window. If the agent has `recall_tools`, its instructions get the segment that explains
+    them, unless `explain_recall` is off.
+
     A call raises as `CompactManager.acall` does.
+
+    Raises:
+        ConfigError: `model` is not a model of the SDK, or `manager` is neither a manager nor a configuration.
     """
 
     makes_requests_fit = True
     """Tells the filter that its result comes here next."""
 
-    def __init__(self, model: Model, manager: CompactManager, session_id: SessionId = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        manager: CompactManager | CompactConfig | None = None,
+        session_id: SessionId = None,
+        *,
+        explain_recall: bool = True,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise ConfigError(
+                f"CompactModel wraps a Model of the SDK, got {type(model).__name__}",
+                hint='CompactModel(OpenAIProvider().get_model("gpt-4o"), manager)',
+                path="model",
+            )
         self.wrapped = model
-        self._manager = manager
+        self._manager = take_manager(manager, "CompactModel")
         self._session_id = session_id
+        self._explain_recall = explain_recall
 
     async def get_response(self, *args: Any, **named: Any) -> ModelResponse:
         """See `Model.get_response`."""
@@ -52,6 +79,7 @@ class CompactModel(Model):
         call = self._prepare(request)
         if call is None:
             return await self.wrapped.get_response(**request)
+        request["system_instructions"] = call.system
         response: ModelResponse = await call.arun(
             lambda items: self.wrapped.get_response(**{**request, "input": items})
         )
@@ -62,6 +90,8 @@ class CompactModel(Model):
         request = _PARAMETERS.bind(self, *args, **named).arguments
         del request["self"]
         call = self._prepare(request)
+        if call is not None:
+            request["system_instructions"] = call.system
 
         async def send(items: Any) -> HostStream:
             events = self.wrapped.stream_response(**{**request, "input": items})
@@ -78,23 +108,32 @@ class CompactModel(Model):
         finally:
             await _close(stream)
 
-    def _prepare(self, request: Mapping[str, Any]) -> HostCall | None:
+    def _prepare(self, request: dict[str, Any]) -> HostCall | None:
         """Return the call of a request. None: the provider keeps the conversation."""
         if request["previous_response_id"] is not None or request["conversation_id"] is not None:
-            warn_kept_elsewhere(self._manager, self._session_id, request)
+            name = warn_kept_elsewhere(self._manager, self._session_id, request)
+            for field in ("input", "system_instructions"):
+                request[field] = self._manager.mask(name, request[field])
             return None
-        items = ItemHelpers.input_to_new_input_list(request["input"])
+        given = request["input"]
+        listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        items = list(from_session.expand(from_filter.expand(listed)))
         name = find_session(self._manager, self._session_id, request, items)
-        current_session.set(name)
+        offered = schemas(request["tools"], request["handoffs"], request["output_schema"])
+        prefix, system = offered_prefix(offered), request["system_instructions"]
+        if prefix is not None and self._explain_recall:
+            system = describe_recall(prefix, system)
+        system = self._manager.mask(name, system)
         return HostCall(
             manager=self._manager,
             session_id=name,
             items=items,
             original=items,
-            restore=lambda kept: adapt_to_model(self.wrapped, kept),
+            restore=lambda kept: adapt_to_model(self.wrapped, kept, items, prefix),
             dialect=DIALECT,
-            tools=schemas(request["tools"], request["handoffs"], request["output_schema"]),
-            system=request["system_instructions"],
+            tools=offered,
+            system=system,
+            model=model_name(self.wrapped),
         )
 
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:

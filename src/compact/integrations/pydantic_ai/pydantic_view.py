@@ -6,7 +6,7 @@ response is one chat message.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import is_
@@ -38,12 +38,17 @@ class PydanticView(ChatView[_Origin]):
 
     def __init__(self, messages: Sequence[ModelMessage]) -> None:
         super().__init__(messages)
+        self._prompts: dict[int, Any] = {}
+        """The pieces of prompts, by the id of the block that shows them."""
         for index, message in enumerate(messages):
             if isinstance(message, ModelResponse):
                 self.add(_response_to_chat(message), (index, 0))
             else:
                 for number, part in enumerate(message.parts):
-                    self.add(_part_to_chat(part), (index, number))
+                    item = _part_to_chat(part)
+                    self.add(item, (index, number))
+                    if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+                        self._prompts |= zip(map(id, item["content"]), part.content, strict=True)
 
     def back(self, kept: Sequence[Any]) -> list[ModelMessage]:
         """Return pydantic-ai messages for a list that was made from `items`."""
@@ -71,20 +76,20 @@ class PydanticView(ChatView[_Origin]):
     def _part(self, item: dict[str, Any]) -> Any:
         origin = self.origin_of(item)
         if origin is None:
-            return UserPromptPart(_text(item["content"]))
+            return UserPromptPart(_restore_prompt(item["content"], self._prompts))
         part = self.messages[origin[0]].parts[origin[1]]
         if self.is_unchanged(item):
             return part
-        if isinstance(part, ToolReturnPart):
+        if _is_result(part):
             # A plain part, because the replacement text does not have the shape of a typed result.
             return ToolReturnPart(
                 part.tool_name,
                 _text(item.get("content")),
                 part.tool_call_id,
-                metadata=part.metadata,
+                metadata=getattr(part, "metadata", None),
                 timestamp=part.timestamp,
             )
-        return UserPromptPart(_text(item["content"]))
+        return UserPromptPart(_restore_prompt(item["content"], self._prompts))
 
     def _response(self, item: dict[str, Any]) -> ModelResponse:
         origin = self.origin_of(item)
@@ -93,21 +98,57 @@ class PydanticView(ChatView[_Origin]):
         original: ModelResponse = self.messages[origin[0]]
         if self.is_unchanged(item):
             return original
-        arguments = {call["id"]: call["function"]["arguments"] for call in item.get("tool_calls") or ()}
-        parts = [
-            replace(part, args=arguments[part.tool_call_id])
-            if isinstance(part, ToolCallPart) and part.tool_call_id in arguments
-            else part
-            for part in original.parts
-        ]
-        return replace(original, parts=parts)
+        return replace(original, parts=_restore_parts(original, item))
+
+
+def _restore_prompt(content: Any, known: Mapping[int, Any]) -> Any:
+    """Return the content of a prompt: text, or the host's own pieces between texts that compact changed."""
+    if isinstance(content, str) or all(_is_text(block) for block in content or ()):
+        return _text(content)
+    return [known[id(block)] if id(block) in known else _text([block]) for block in content]
+
+
+def _restore_parts(original: ModelResponse, item: dict[str, Any]) -> list[Any]:
+    """Return a response's parts in their order: with its present words and arguments, without what was taken out."""
+    arguments = {call["id"]: call["function"]["arguments"] for call in item.get("tool_calls") or ()}
+    reasoning = item.get("reasoning_details") or []
+    words = item.get("content")
+    same_words = words == _response_to_chat(original)["content"]
+    found: list[Any] = []
+    for part in original.parts:
+        if isinstance(part, ToolCallPart):
+            if part.tool_call_id in arguments:
+                found.append(_with_arguments(part, arguments[part.tool_call_id]))
+        elif isinstance(part, ThinkingPart):
+            found += [part] if _to_opaque(part) in reasoning else []
+        elif same_words or not isinstance(part, TextPart):
+            found.append(part)
+        elif words:
+            found.append(TextPart(_text(words)))
+            words = None
+    return found
+
+
+def _with_arguments(part: ToolCallPart, arguments: Any) -> ToolCallPart:
+    return part if arguments == part.args_as_json_str() else replace(part, args=arguments)
 
 
 def _text(content: Any) -> str:
     """Return the text of a content that compact wrote."""
     if isinstance(content, str):
         return content
-    return "\n".join(block["text"] for block in content or () if block.get("type") == "text")
+    return "\n".join(block["text"] for block in content or () if _is_text(block))
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "text"
+
+
+def _is_result(part: Any) -> bool:
+    """Return whether a part answers a tool call. A request to try again does, too, if it names the tool."""
+    return isinstance(part, ToolReturnPart) or bool(
+        getattr(part, "tool_name", None) and getattr(part, "tool_call_id", None)
+    )
 
 
 def _part_to_chat(part: Any) -> dict[str, Any]:
@@ -116,8 +157,10 @@ def _part_to_chat(part: Any) -> dict[str, Any]:
         return {"role": "user", "content": part.content if is_text else list(map(_to_block, part.content))}
     if isinstance(part, SystemPromptPart):
         return {"role": "system", "content": part.content}
-    if isinstance(part, ToolReturnPart):
-        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
+    if _is_result(part):
+        is_return = isinstance(part, ToolReturnPart)
+        said = part.model_response_str() if is_return else part.model_response()
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": said}
     # Feedback and changes of the agent's settings: no person wrote them, and the model needs them in place.
     said = part.model_response() if hasattr(part, "model_response") else _to_opaque(part)
     return {"role": "developer", "content": said if isinstance(said, str) else [said]}

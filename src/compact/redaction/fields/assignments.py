@@ -78,7 +78,7 @@ class Assignments:
         if gap[-1:] in ("'", '"'):
             gap, position = gap[:-1], position - 1
         operator = _WRAPPED.sub("", gap).lstrip("\"'`]\\* \t")
-        value = _read_assigned(found, position, operator)
+        value = _read_assigned(found, position, operator, rule)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
         if not is_secret(rule, value, in_code=_is_in_code(found, value)):
@@ -147,7 +147,7 @@ def _widen_key(match: Candidate) -> Candidate:
     return Candidate(text, start, match.end, match.match_end, key_start, tail.end() if tail else start)
 
 
-def _read_assigned(found: Candidate, position: int, operator: str) -> Value | None:
+def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -> Value | None:
     if operator == "|":
         return read_cell(found.text, position)
     shell_word = found.key.startswith("-")
@@ -155,7 +155,8 @@ def _read_assigned(found: Candidate, position: int, operator: str) -> Value | No
     if value is None and operator == ":":
         block = read_block(found.text, position)
         if block is not None:
-            return block if is_made_up(block.text.split(None, 1)[0]) else None
+            may_be_a_word = rule.validator == "literal"
+            return block if may_be_a_word or is_made_up(block.text.split(None, 1)[0]) else None
     if value is None and operator in (":", "="):
         below = read_next_line(found.text, position)
         return below if below is not None and is_made_up(below.text) else None

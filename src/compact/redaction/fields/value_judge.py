@@ -44,7 +44,11 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
     """
     kind = rule.validator
     text = value.text[:_SAMPLE_CHARS] if kind in KINDS else value.text
-    if not text or is_reference(text) or text == rule.replacement:
+    if not text or text == rule.replacement:
+        return False
+    if kind == "literal" and _is_whole_word(text, value):
+        return True
+    if is_reference(text):
         return False
     if callable(kind):
         return bool(kind(text))
@@ -61,6 +65,13 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
     elif not _is_bare_literal(kind, text, value, in_code):
         return False
     return KINDS[kind](text)
+
+
+def _is_whole_word(text: str, value: Value) -> bool:
+    """Whether a value is one word that is a value beyond doubt. Then even `changeme` and `password` are passwords."""
+    if len(text.split()) != 1:
+        return False
+    return value.quoted or (value.alone and not is_code(text) and not is_reference(text))
 
 
 def _is_bare_literal(kind: str, text: str, value: Value, in_code: bool) -> bool:

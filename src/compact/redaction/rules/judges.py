@@ -30,11 +30,20 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=]")
 _EXAMPLE_HOST = re.compile(
     r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
 )
+_QUOTES = "\"'`"
+_LONGEST_QUOTED = 4_096
+_BEHIND_A_VALUE = frozenset(",;:)]}>&|<\\.")
+_ENDING = re.compile(r"(?:[,;]|\\[nrt]|\x1b\[[\d;]{0,12}m)+\Z")
+_LONGEST_ENDING = 40
+_MOST_CLOSERS = 8
+_OPENERS = {")": "(", "]": "[", "}": "{"}
+_OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
     r"registered|whatsapp|\bsms\b|messages? to|contact|电话|手机"
 )
+_PHONE_ASSIGNED = re.compile(rf"(?i)(?:{_PHONE_WORDS.pattern.removeprefix('(?i)')})[\w.-]*=\Z")
 _GROUPED_PHONE = re.compile(r"(?:1[-. ])?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?:x\d+)?")
 _CARD_WORDS = re.compile(r"(?i)card|visa|master|amex|maestro|\bcc\b|credit|debit|payment")
 _ISO_DATE = re.compile(
@@ -69,6 +78,42 @@ def _end_of_cut_key(text: str, start: int, limit: int) -> int:
     if rest is not None:
         end = rest.end()
     return start + len(text[start:end].rstrip())
+
+
+def any_value(found: Candidate) -> Bounds:
+    """Mask whatever follows the name, up to the next blank, or inside its quotes.
+
+    Punctuation with more behind it on the line is the rest of an operator (`password == x`) or opens a structure.
+    """
+    text, start, end = found.text, found.start, found.end
+    if text[start] not in _QUOTES and not any(char.isalnum() for char in found.value):
+        follows = text[end : end + 200].partition("\n")[0].strip()
+        return None if follows or _OPENS_A_STRUCTURE.fullmatch(found.value) else found.bounds
+    while text[start] in "=:>~":
+        start += 1  # the rest of an operator: `:=`, `==`, `=>`
+    quote = text[start]
+    if quote not in _QUOTES:
+        return start, start + len(_without_closers(text[start:end]))
+    close = text.find(quote, start + 1, start + _LONGEST_QUOTED)
+    if close < 0 or "\n" in text[start:close]:
+        return start + 1, end
+    ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
+    return start + 1, (close if ends_here else max(close, end))
+
+
+def _without_closers(value: str) -> str:
+    """A value without what ends the expression or the string that it stands in: `x)` in `f(password=x)`."""
+    for _ in range(_MOST_CLOSERS):
+        ending = _ENDING.search(value, max(0, len(value) - _LONGEST_ENDING))
+        shorter = value[: ending.start()] if ending else value
+        last = shorter[-1:]
+        is_open = last in _OPENERS and shorter.count(last) > shorter.count(_OPENERS[last])
+        if is_open or (last in tuple(_QUOTES) and shorter.count(last) % 2):
+            shorter = shorter[:-1]
+        if shorter == value:
+            break
+        value = shorter
+    return value
 
 
 def url_login(found: Candidate) -> Bounds:
@@ -140,6 +185,8 @@ def phone(found: Candidate) -> Bounds:
 
 def _is_part_of_longer_number(found: Candidate) -> bool:
     before, after = found.before(1), found.after(2)
+    if _PHONE_ASSIGNED.search(found.before(48)):
+        before = ""  # `phone=5551234567`, but not `?id=5551234567`
     return (
         before.isalnum()
         or before in tuple("._/=#")
@@ -162,7 +209,7 @@ def near_word(pattern: str, chars: int = 40) -> Judge:
     return lambda found: found.bounds if words.search(found.before(chars)) else None
 
 
-_OF_SECRETS = (private_key, url_login, user_and_password, header_value, cookies, command_password)
+_OF_SECRETS = (any_value, private_key, url_login, user_and_password, header_value, cookies, command_password)
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
     **{judge.__name__: judge for judge in (*_OF_SECRETS, *_OF_NUMBERS)},

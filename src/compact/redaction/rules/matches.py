@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 MASK = "<REDACTED>"
+LABEL = re.compile(r"[A-Z]{2,12}")
+PLACEHOLDER = re.compile(r"<(?P<label>[A-Z]{2,12})_(?P<number>[1-9][0-9]{0,8})>")
+"""What stands for a value in the messages that go to a model. It is never masked itself."""
 
 
 class Finding(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from compact.errors import RedactionError
 from compact.redaction.rules.field_names import field_name_rules
 from compact.redaction.rules.patterns import refuse
-from compact.redaction.rules.rule import RULE_HINT, Rule, RuleSource, rule_from
+from compact.redaction.rules.rule import RULE_HINT, Rule, RuleSource, is_rule_id, rule_from, rule_from_pattern
 from compact.redaction.rules.tables import load_table
 
 _DIGIT = r"[\d\p{Nd}]"
@@ -19,14 +19,33 @@ _DIGITS = (
 )
 """Three or more digits in a row, with the groups that belong to the same number."""
 
+_BLANKS = r"\s\v\x1c-\x1f" + "\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What `\\s` matches in Python. In RE2 it matches only the blanks of ASCII."""
+_PLAIN_VALUE = rf"[{_BLANKS}]*[:=][{_BLANKS}]*(?P<secret>[^{_BLANKS}]+)"
+
+
+def _plain_value_rules() -> tuple[Rule, ...]:
+    """What the two patterns of the compaction specification match, whatever the value looks like."""
+    return (
+        Rule("plain-password", rf"(?i)password{_PLAIN_VALUE}", ("password",), "any_value"),
+        Rule(
+            "plain-api-key", rf"(?i)api[_-]?key{_PLAIN_VALUE}", ("apikey", "api_key", "api-key"), "any_value"
+        ),
+    )
+
 
 @cache
 def named_sets() -> Mapping[str, tuple[Rule, ...]]:
     """`default` (secrets of all kinds), `pii` (personal data), `digits` (the stability harness's rule)."""
     return {
-        "default": (*load_table("secrets"), *load_table("vendors"), *field_name_rules()),
+        "default": (
+            *_plain_value_rules(),
+            *load_table("secrets"),
+            *load_table("vendors"),
+            *field_name_rules(),
+        ),
         "pii": load_table("pii"),
-        "digits": (Rule("digits", _DIGITS),),
+        "digits": (Rule("digits", _DIGITS, label="NUMBER"),),
     }
 
 
@@ -49,14 +68,18 @@ def _expand(source: Any) -> tuple[Rule, ...]:
     if isinstance(source, Mapping):
         return (rule_from(source),)
     if not isinstance(source, str):
-        reason = f"expected a name, a Rule or a mapping, got {type(source).__name__}"
+        reason = f"expected a name, a pattern, a Rule or a mapping, got {type(source).__name__}"
         raise refuse(source, reason, RULE_HINT)
     sets = named_sets()
     known = {**{rule.id: (rule,) for rules in sets.values() for rule in rules}, **sets}
-    if source not in known:
+    if source in known:
+        return known[source]
+    if is_rule_id(source) or not source:
+        # A mistyped name must not become a pattern that masks a word.
         raise RedactionError(
             f"no redaction rule or set is called {source!r}",
-            hint=f"Sets: {', '.join(sets)}; a single built-in rule is named by its id",
+            hint=f"Sets: {', '.join(sets)}; a single built-in rule is named by its id; a word to mask is written "
+            f"{{name: ..., pattern: {source or '...'}}}",
             rule=source,
         )
-    return known[source]
+    return (rule_from_pattern(source),)

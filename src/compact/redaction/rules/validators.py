@@ -175,5 +175,5 @@ KINDS: Mapping[str, Check] = {
     "random": _short_random,
     "long_random": _long_random,
 }
-"""What a value must look like, for a rule of scope `key`: under `password` anything is masked, under `key` only what a
+"""What a value must look like, for a rule of scope `key`: under `password` any literal is masked, under `key` only what a
 generator made."""

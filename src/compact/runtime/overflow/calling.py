@@ -25,6 +25,7 @@ from compact.runtime.overflow.surviving import (
     is_coroutine_function,
     surviving,
 )
+from compact.runtime.services import Services
 from compact.runtime.session_cache import Session
 from compact.tokens import Meter
 
@@ -129,14 +130,15 @@ class ModelCalling:
         meter, session, learned = self._meter, self.session, self.models.learned
         overflow, tokens = effect.overflow, effect.request.tokens
         if overflow.input is not None:
-            session.correct(overflow.input, tokens, meter.factor)
+            session.correct(meter.model, overflow.input, tokens, meter.factor)
         learned.take(meter.model, session.id, overflow, tokens)
         window, most = self.models.window(self.model), learned.most(meter.model)
+        correction = session.correction_for(meter.model)
         rules = rules_for(self.models.config, learned.usable(meter.model, session.id, window))
         return Learned(
             window=window.tokens,
-            budget=rules.correct(session.correction).budget,
-            most=None if most is None else int(most / session.correction),
+            budget=rules.correct(correction).budget,
+            most=None if most is None else int(most / correction),
         )
 
     def _note_reply(self, reply: Any, request: Request) -> Any:
@@ -146,8 +148,32 @@ class ModelCalling:
         counted = input_tokens(reply)
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
-            session.correct(counted, request.tokens, meter.factor)
+            session.correct(meter.model, counted, request.tokens, meter.factor)
         return reply
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """Begins the model calls of one manager."""
+
+    models: Models
+    services: Services
+    settings: RecoveryConfig
+
+    def begin(
+        self, session: Session, call: Call, model: str | None, model_call: Callable[[Any], Any]
+    ) -> ModelCalling:
+        """A model call of a session."""
+        return ModelCalling(
+            session=session,
+            call=call,
+            model=model,
+            model_call=model_call,
+            models=self.models,
+            emit=lambda event: self.services.emit(session, event),
+            redact=self.services.redactor(session.id).redact,
+            settings=self.settings,
+        )
 
 
 @dataclass(frozen=True, slots=True)
