@@ -47,8 +47,7 @@ class RequestShape:
         explicit = session_id if own is None else own
         values = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(values.get(name) is not None for name in self.server_managed):
-            found = explicit(request) if callable(explicit) else explicit
-            name = found or given or manager.resolver.nobody
+            name = manager.resolver.resolve((), session_id=explicit, call=request, given=given)
             warn_server_managed(manager, name, self.server_managed)
             self._mask(manager, name, request, values, self.messages)
             return None
