@@ -99,7 +99,7 @@ class OnAgentsSdk(Person):
         model = sdk_model(self.provider, "chat")
         if "model" in self.parts:
             model = CompactModel(model, self.manager, **self.settings)
-        tools = [function_tool(self.get_report), *recall_tools(self.manager, prefix="old_")]
+        tools: list[Any] = [function_tool(self.get_report), *recall_tools(self.manager, prefix="old_")]
         self.agent: Agent[Any] = Agent("reader", instructions=SYSTEM, model=model, tools=tools)
         self.session: Any = SQLiteSession(self.id or uuid.uuid4().hex)
         if "session" in self.parts:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from compact.integrations.offering import name_tools
 from compact.messages.message import GAP, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.evidence import input_tokens
@@ -102,7 +103,9 @@ class HostCall:
 
     def _fit(self, kept: Sequence[Any]) -> Any:
         self.manager.resolver.note_sent(self.session_id, self.items, kept)
-        return self.original if kept is self.items else self.restore(kept)
+        if kept is self.items:
+            return self.original
+        return self.restore(name_tools(kept, self.items, self.tools))
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):

@@ -7,8 +7,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from compact.config import CompactConfig
 from compact.errors import MissingExtra
 from compact.integrations.calls import HostCall
+from compact.integrations.managers import take_manager
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
 
@@ -30,8 +32,10 @@ class CompactHook:
     A wrapped function raises as `CompactManager.call` does.
     """
 
-    def __init__(self, manager: CompactManager, session_id: SessionId = None) -> None:
-        self._manager = manager
+    def __init__(
+        self, manager: CompactManager | CompactConfig | None = None, session_id: SessionId = None
+    ) -> None:
+        self._manager = take_manager(manager, "CompactHook")
         self._session_id = session_id
 
     def __call__(self, completion: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,3 +24,18 @@ def take_manager(given: CompactManager | CompactConfig | None, taker: str) -> Co
         hint=f'{taker}(CompactManager(CompactConfig(model="...")))',
         path="manager",
     )
+
+
+def require_manager(given: object, taker: str) -> CompactManager:
+    """Return a manager that must be the one of other parts.
+
+    Raises:
+        ConfigError: it is something else; names `taker`.
+    """
+    if isinstance(given, CompactManager):
+        return given
+    raise ConfigError(
+        f"{taker} takes a CompactManager, got {type(given).__name__}",
+        hint="Pass the manager that compacts the session",
+        path="manager",
+    )

@@ -126,7 +126,7 @@ class CompactModel(Model):
             session_id=name,
             items=items,
             original=items,
-            restore=lambda kept: adapt_to_model(self.wrapped, kept, items, prefix),
+            restore=lambda kept: adapt_to_model(self.wrapped, kept),
             dialect=DIALECT,
             tools=offered,
             system=system,
