@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents import Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
+from agents import Model, ModelResponse
 from agents.items import TResponseStreamEvent
 
 from compact.archive.recall import offered_prefix
@@ -26,6 +26,9 @@ from compact.integrations.openai_agents.input_filter import (
 )
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
+
+if TYPE_CHECKING:
+    from agents import ModelRetryAdvice, ModelRetryAdviceRequest
 
 _PARAMETERS = inspect.signature(Model.get_response)
 """`stream_response` has the same ones."""
@@ -110,7 +113,7 @@ class CompactModel(Model):
 
     def _prepare(self, request: Mapping[str, Any]) -> HostCall | None:
         """Return the call of a request. None: the provider keeps the conversation."""
-        if request["previous_response_id"] is not None or request["conversation_id"] is not None:
+        if any(request.get(field) is not None for field in ("previous_response_id", "conversation_id")):
             warn_kept_elsewhere(self._manager, self._session_id, request)
             return None
         given = request["input"]
@@ -133,13 +136,16 @@ class CompactModel(Model):
             model=model_name(self.wrapped),
         )
 
+    # Older releases of the SDK have models without the following methods, and do not ask for them.
+
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
         """See `Model.get_retry_advice`."""
         return self.wrapped.get_retry_advice(request)
 
     async def close(self) -> None:
         """Close the wrapped model."""
-        await self.wrapped.close()
+        if hasattr(self.wrapped, "close"):
+            await self.wrapped.close()
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self.wrapped._cleanup_on_run_end(owner)

@@ -52,7 +52,7 @@ class CompactSession(SessionABC):
                 path="session",
             )
         self.session_id = session.session_id
-        self.session_settings = session.session_settings
+        self.session_settings = getattr(session, "session_settings", None)  # not in older releases
         self._session = session
         self._manager = take_manager(manager, "CompactSession")
         self._agent = agent
