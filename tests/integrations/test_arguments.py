@@ -39,14 +39,14 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     "compact_filter": compact_filter,
     "CompactModel": lambda manager: CompactModel(MODEL, manager),
     "CompactSession": lambda manager: CompactSession(SQLiteSession("s"), manager),
-    "CompactHook": CompactHook,
-    "before_model_call": before_model_call,
-    "abefore_model_call": abefore_model_call,
 }
 SHARERS: dict[str, Callable[[Any], Any]] = {
     "RecallTools": RecallTools,
     "recall_tools": recall_tools,
     "CompactHooks": CompactHooks,
+    "CompactHook": CompactHook,
+    "before_model_call": before_model_call,
+    "abefore_model_call": abefore_model_call,
 }
 
 
@@ -55,7 +55,7 @@ SHARERS: dict[str, Callable[[Any], Any]] = {
 def test_what_is_no_manager_is_refused_by_name(name: str, wrong: Any) -> None:
     with pytest.raises(ConfigError, match=f"^{name} takes a CompactManager") as refused:
         {**TAKERS, **SHARERS}[name](wrong)
-    assert type(wrong).__name__ in str(refused.value)
+    assert (wrong if isinstance(wrong, type) else type(wrong)).__name__ in str(refused.value)
     assert refused.value.hint
 
 

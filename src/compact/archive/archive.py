@@ -85,6 +85,22 @@ class Archive(Reader):
         with operation.enter():
             return self._attempts.begin(self._enter(session_id), messages, dialect, after, operation)
 
+    def forget_state(self, session_id: str) -> int:
+        """Let nothing of the newest step stand in the session's next context, in any process. Returns its number.
+
+        Every record stays. 0: the session has no step.
+
+        Raises:
+            ArchiveError: that cannot be written.
+        """
+        with Operation("quick").enter():
+            session = self._enter(session_id)
+            newest = max(self.steps_in(session.folder), default=0)
+            if newest:
+                note = session.scribe.note({"forgets_step": str(newest)})
+                self.store.create(f"{session.folder}/{keys.reset_name(newest)}", note)
+            return newest
+
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.
 

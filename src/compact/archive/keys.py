@@ -89,6 +89,11 @@ def state_name(step: int) -> str:
     return f"state-{step:03d}.json"
 
 
+def reset_name(step: int) -> str:
+    """Return the name of the file that says that the state after a step is forgotten."""
+    return f"reset-{step:03d}.json"
+
+
 def file_names(step: int) -> dict[str, str]:
     """Return the names of a step's other files by kind."""
     return {

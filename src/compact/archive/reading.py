@@ -104,6 +104,10 @@ class Reader:
             steps = self.steps_in(folder)
             return self.step_in(folder, steps[-1]) if steps else None
 
+    def is_forgotten(self, session_id: str, step: int) -> bool:
+        """Whether the state after a step was forgotten. Its records are still there."""
+        return self.store.read(f"{self.folder(session_id)}/{keys.reset_name(step)}") is not None
+
     def step(self, session_id: str, step: int) -> Step:
         """Return one step.
 

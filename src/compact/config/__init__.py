@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from compact.config.root import CompactConfig, ConfigArguments, Setting, share_of, yaml_text
+from compact.config.root import (
+    CompactConfig,
+    ConfigArguments,
+    Setting,
+    SettingArguments,
+    share_of,
+    yaml_text,
+)
 from compact.config.sections import (
     ArchiveConfig,
     GuardConfig,
@@ -26,6 +33,7 @@ __all__ = [
     "RecoveryConfig",
     "RedactionConfig",
     "Setting",
+    "SettingArguments",
     "SummaryConfig",
     "TracingConfig",
     "share_of",

@@ -43,8 +43,8 @@ _ORDER = (
 """How settings must compare: if the first one was chosen, it must stand in this relation to the second."""
 
 
-class ConfigArguments(TypedDict, total=False):
-    """The keyword arguments of `CompactConfig`. A section is a section object or a mapping of its fields."""
+class SettingArguments(TypedDict, total=False):
+    """The settings that `CompactManager` takes as keywords too. A section is a section object or a mapping of its fields."""
 
     model: str
     max_context_tokens: int | None
@@ -52,13 +52,18 @@ class ConfigArguments(TypedDict, total=False):
     policy: PolicyConfig | Mapping[str, Any]
     summary: SummaryConfig | Mapping[str, Any]
     offload: OffloadConfig | Mapping[str, Any]
-    archive: ArchiveConfig | Mapping[str, Any]
     redaction: RedactionConfig | Mapping[str, Any]
     tracing: TracingConfig | Mapping[str, Any]
     guard: GuardConfig | Mapping[str, Any]
     recovery: RecoveryConfig | Mapping[str, Any]
     meter: MeterConfig | Mapping[str, Any]
     compact: Mapping[str, Any]
+
+
+class ConfigArguments(SettingArguments, total=False):
+    """The keyword arguments of `CompactConfig`."""
+
+    archive: ArchiveConfig | Mapping[str, Any]
 
 
 class Setting(NamedTuple):
@@ -106,6 +111,17 @@ class CompactConfig(AllSettings):
             ConfigError: there is no such preset, or a setting is wrong.
         """
         return cls._over(sources.from_preset(name), overrides)
+
+    def updated(self, **settings: Unpack[ConfigArguments]) -> Self:
+        """Return these settings with others over them. Settings that are not named stay, whatever the environment says.
+
+        Raises:
+            ConfigError: a setting is wrong.
+        """
+        config = type(self).__new__(type(self))
+        chosen = {path: Given(self._value(path), origin) for path, origin in self._sources.items()}
+        config._build({**chosen, **sources.from_settings(settings, _ARGUMENT)})
+        return config
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -155,12 +171,17 @@ class CompactConfig(AllSettings):
         return config
 
     def _fill(self, base: Mapping[str, Given], arguments: ConfigArguments) -> None:
-        """Layer the environment and the arguments over `base`, then build and check all sections."""
-        given = {
-            **base,
-            **sources.from_environment(os.environ),
-            **sources.from_settings(arguments, _ARGUMENT),
-        }
+        """Layer the environment and the arguments over `base`."""
+        self._build(
+            {
+                **base,
+                **sources.from_environment(os.environ),
+                **sources.from_settings(arguments, _ARGUMENT),
+            }
+        )
+
+    def _build(self, given: Mapping[str, Given]) -> None:
+        """Build and check all sections."""
         problems: list[WrongSetting] = []
         values: dict[str, dict[str, Any]] = {}
         for path, item in given.items():

@@ -123,6 +123,11 @@ def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> boo
         return False  # an entry is not a message; reading the list raises an error that names its index
 
 
+def forget(step: int) -> Loaded:
+    """What is loaded of a step whose state was forgotten: nothing stands, so everything in the host's list is new."""
+    return Loaded(step, *describe_state([], [], [], frozenset(), 0, 0))
+
+
 def describe_state(
     messages: Sequence[Any],
     rows: Sequence[Row],

@@ -9,10 +9,27 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from compact.config import CompactConfig
+from compact.errors import ConfigError
 from compact.integrations.offering import name_tools
 from compact.messages.message import GAP, SUMMARY_OPENS
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.evidence import input_tokens
+
+
+def check_manager(value: Any, user: str) -> CompactManager:
+    """Return the manager that an integration was given.
+
+    Raises:
+        ConfigError: it is something else, such as a configuration; says what to pass.
+    """
+    if isinstance(value, CompactManager):
+        return value
+    given = value.__name__ if isinstance(value, type) else type(value).__name__
+    made = "CompactManager(config)" if isinstance(value, CompactConfig) else "CompactManager(model='gpt-4o')"
+    raise ConfigError(
+        f"{user} takes a CompactManager, got {given}", hint=f"Pass {user}({made})", path="manager"
+    )
 
 
 def separate_roles(items: Sequence[Any]) -> list[Any]:
@@ -149,26 +166,61 @@ class Proxy:
 
 
 class HostStream(Proxy):
-    """A host's stream that repeats events which were read ahead, and reports every event."""
+    """A host's stream that repeats events which were read ahead, reports every event, and fails where it failed."""
 
     def __init__(
-        self, stream: Any, head: Iterable[Any] = (), on_event: Callable[[Any], None] | None = None
+        self,
+        stream: Any,
+        head: Iterable[Any] = (),
+        on_event: Callable[[Any], None] | None = None,
+        problem: Exception | None = None,
     ) -> None:
         super().__init__(stream)
         self._head = deque(head)
         self._on_event = on_event
+        self._problem = problem
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        return self._report(self._head.popleft() if self._head else next(self._target))
+        return self._report(self._read_again() if self._is_behind else next(self._target))
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
     async def __anext__(self) -> Any:
-        return self._report(self._head.popleft() if self._head else await anext(self._target))
+        return self._report(self._read_again() if self._is_behind else await anext(self._target))
+
+    @property
+    def text_stream(self) -> Any:
+        """The texts of Anthropic's stream helper, with those that were read ahead."""
+        target = self._target
+        while isinstance(target, HostStream):
+            target = target._target
+        if not hasattr(target, "text_stream"):
+            raise AttributeError("text_stream")
+        return self._texts() if hasattr(target, "__next__") else self._atexts()
+
+    def _texts(self) -> Iterator[str]:
+        for event in self:
+            yield from _text_of(event)
+
+    async def _atexts(self) -> AsyncIterator[str]:
+        async for event in self:
+            for text in _text_of(event):
+                yield text
+
+    @property
+    def _is_behind(self) -> bool:
+        return bool(self._head) or self._problem is not None
+
+    def _read_again(self) -> Any:
+        if self._head:
+            return self._head.popleft()
+        problem, self._problem = self._problem, None
+        assert problem is not None
+        raise problem
 
     def _report(self, event: Any) -> Any:
         if self._on_event is not None:
@@ -176,8 +228,15 @@ class HostStream(Proxy):
         return event
 
 
-_PREAMBLE = frozenset({"response.created", "response.in_progress", "response.queued"})
+_PREAMBLE = frozenset(
+    {"response.created", "response.in_progress", "response.queued", "message_start", "ping"}
+)
 """Events before the model says anything. A request that gets no further may be sent again."""
+_DELTAS = frozenset({"content.delta", "refusal.delta"})
+"""What the stream helper for chat completions makes of a chunk, even of one without text."""
+_SILENT_BLOCKS = frozenset({"text", "thinking"})
+"""Anthropic's blocks that say nothing by their beginning."""
+_SAID = ("content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "audio")
 _REFUSALS = frozenset({"error", "response.error", "response.failed"})
 
 
@@ -185,7 +244,8 @@ class StreamRefused(Exception):
     """A stream that started well and then refused the request. `stream` repeats everything from the beginning."""
 
     def __init__(self, events: Sequence[Any], stream: HostStream) -> None:
-        problem = getattr(getattr(events[-1], "response", None), "error", None) or events[-1]
+        newest = events[-1] if events else None
+        problem = getattr(getattr(newest, "response", None), "error", None) or newest
         self.code = getattr(problem, "code", None)
         self.message = getattr(problem, "message", None) or ""
         self.stream = stream
@@ -193,31 +253,57 @@ class StreamRefused(Exception):
 
 
 def read_ahead(stream: Any) -> HostStream:
-    """Read a Responses stream up to the model's first output, so that a refusal shows while a retry is possible.
+    """Read a stream up to the model's first output, so that a refusal shows while the request can be sent again.
+
+    For chat completions, Responses and Anthropic's messages, with and without their stream helpers.
 
     Raises:
-        StreamRefused: the provider refused the request.
+        StreamRefused: the provider refused the request, or reading failed. Its cause is the client's error, if any.
     """
-    head = []
-    for event in stream:
-        head.append(event)
-        if not _is_preamble(event):
-            break
+    head: list[Any] = []
+    try:
+        for event in stream:
+            head.append(event)
+            if not _is_preamble(event):
+                break
+    except Exception as problem:
+        raise StreamRefused((), HostStream(stream, head, problem=problem)) from problem
     return _replay(head, stream)
 
 
 async def aread_ahead(stream: Any) -> HostStream:
     """`read_ahead` for async streams."""
-    head = []
-    async for event in stream:
-        head.append(event)
-        if not _is_preamble(event):
-            break
+    head: list[Any] = []
+    try:
+        async for event in stream:
+            head.append(event)
+            if not _is_preamble(event):
+                break
+    except Exception as problem:
+        raise StreamRefused((), HostStream(stream, head, problem=problem)) from problem
     return _replay(head, stream)
 
 
 def _is_preamble(event: Any) -> bool:
-    return getattr(event, "type", None) in _PREAMBLE
+    kind = getattr(event, "type", None)
+    if kind == "content_block_start":
+        return getattr(getattr(event, "content_block", None), "type", None) in _SILENT_BLOCKS
+    if kind in _PREAMBLE or (kind in _DELTAS and not event.delta):
+        return True
+    chunk = getattr(event, "chunk", event) if kind in ("chunk", None) else None
+    choices = getattr(chunk, "choices", None)
+    return isinstance(choices, list) and all(_is_silent(choice) for choice in choices)
+
+
+def _is_silent(choice: Any) -> bool:
+    delta = getattr(choice, "delta", None)
+    said = any(getattr(delta, name, None) for name in _SAID)
+    return not said and getattr(choice, "finish_reason", None) is None
+
+
+def _text_of(event: Any) -> Iterator[str]:
+    if getattr(event, "type", None) == "content_block_delta" and event.delta.type == "text_delta":
+        yield event.delta.text
 
 
 def _replay(head: list[Any], stream: Any) -> HostStream:

@@ -1,67 +1,92 @@
 """`manager.wrap(client)`: an OpenAI or Anthropic client whose requests fit.
 
-The wrapped client is used like the original. Only the methods that send a conversation are intercepted; everything else
-passes through.
+The wrapped client is used like the original. Methods that send a conversation are intercepted, however they are reached:
+`with_raw_response` and `with_streaming_response` may stand anywhere on the way to them. What cannot be intercepted raises
+(`_REFUSED`), and everything else passes through. Attributes may be set on the wrapped client and on its parts. A method
+that somebody puts in the place of ours, such as an instrumented one around it, is used from then on.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from compact.integrations.calls import HostCall, Proxy, aread_ahead, read_ahead, warn_server_managed
+from compact.errors import ConfigError
+from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
 from compact.runtime.manager import CompactManager
 from compact.runtime.wrapping import register
 
-
-@dataclass(frozen=True, slots=True)
-class RequestShape:
-    """Where a request keeps its conversation."""
-
-    dialect: str
-    messages: str
-    system: str | None
-    server_managed: tuple[str, ...] = ()
-    """Fields that refer to a conversation which the provider keeps."""
-    refuses_late: bool = False
-    """Whether a stream may refuse the request after it started."""
-
-    def begin(self, reply: Any) -> Any:
-        """Return a reply that was not refused. Raises StreamRefused."""
-        return read_ahead(reply) if self.refuses_late and hasattr(reply, "__next__") else reply
-
-    async def abegin(self, reply: Any) -> Any:
-        """`begin` for async clients."""
-        return await aread_ahead(reply) if self.refuses_late and hasattr(reply, "__anext__") else reply
+__all__ = ["PASSED", "REFUSED", "SENT", "canonical", "wrap"]
 
 
-_CHAT = RequestShape("chat", "messages", None)
-_RESPONSES = RequestShape(
-    "responses", "input", "instructions", ("previous_response_id", "conversation"), refuses_late=True
-)
-_ANTHROPIC = RequestShape("anthropic", "messages", "system")
 _RESOURCES = {
-    "chat.completions": _CHAT,
-    "beta.chat.completions": _CHAT,
-    "responses": _RESPONSES,
-    "messages": _ANTHROPIC,
-    "beta.messages": _ANTHROPIC,
+    "chat.completions": CHAT,
+    "beta.chat.completions": CHAT,
+    "responses": RESPONSES,
+    "beta.responses": RESPONSES,
+    "messages": ANTHROPIC,
+    "beta.messages": ANTHROPIC,
 }
-_METHODS = {
+SENT = {
     f"{path}.{method}": shape
     for path, shape in _RESOURCES.items()
-    for method in ("create", "parse", "stream", "with_raw_response.create", "with_raw_response.parse")
+    for method in ("create", "parse", "stream")
 }
+"""Methods that send a conversation, without raw and streaming variants."""
+_RUNNERS = frozenset({"beta.messages.tool_runner", "beta.messages.thread"})
+"""Methods that send nothing, but return an object which sends through its client. It gets the wrapped one."""
+_INSTEAD = "Make the requests fit with manager.preflight, and send them through the client that you wrapped"
+REFUSED = {
+    **dict.fromkeys(
+        ("messages.batches.create", "beta.messages.batches.create"), "a batch is not answered at once"
+    ),
+    **dict.fromkeys(
+        ("responses.connect", "beta.responses.connect"), "a websocket's messages are not seen one by one"
+    ),
+}
+"""Methods that send conversations and cannot be intercepted, each with the reason."""
+_POSTS = ("post", "request")
+_POSTED = ("/chat/completions", "/responses", "/messages", "/messages/batches")
+PASSED = {
+    "audio": "no conversation",
+    "completions.create": "the old completions take one text",
+    "count_tokens": "nothing is answered: it counts the list as it is",
+    "decisions.create": "no conversation",
+    "embeddings.create": "no conversation",
+    "images": "no conversation",
+    "input_tokens.count": "nothing is answered: it counts the list as it is",
+    "moderations.create": "no conversation",
+    "realtime": "the provider keeps the conversation",
+    "responses.compact": "the provider's own compaction of the list as it is",
+    "videos": "no conversation",
+}
+"""Methods with a `model` and an input that pass through, each with the reason: the last names of a path, or its first."""
+_VARIANTS = {"with_raw_response": "raw", "with_streaming_response": "streaming"}
 _COPIES = ("copy", "with_options")
+
+
+def canonical(path: str) -> str:
+    """Return a path without its raw and streaming variants: `chat.with_raw_response.completions` is `chat.completions`."""
+    return ".".join(name for name in path.split(".") if name not in _VARIANTS)
+
+
+_LEADING = frozenset(
+    ".".join(names[:length])
+    for names in (path.split(".") for path in (*SENT, *REFUSED, *_RUNNERS))
+    for length in range(len(names))
+)
+"""Paths on the way to a method that is intercepted."""
 
 
 def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
     """See `CompactManager.wrap`."""
-    return _Part(client, "", _Sender(manager, session_id))
+    return _Part(client, "", _Sender(manager, session_id, is_async=hasattr(type(client), "__aenter__")))
 
 
 for _package in ("openai", "anthropic"):
@@ -72,9 +97,8 @@ class _Part(Proxy):
     """A part of a client. Attributes that lead to an intercepted method are parts too; the others are the client's own."""
 
     def __init__(self, target: Any, path: str, sender: _Sender) -> None:
-        super().__init__(target)
-        self._path = path
-        self._sender = sender
+        for name, value in (("_target", target), ("_path", path), ("_sender", sender)):
+            object.__setattr__(self, name, value)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -82,16 +106,90 @@ class _Part(Proxy):
         return type(self._target)
 
     def __getattr__(self, name: str) -> Any:
+        path = self._join(name)
+        if path in self._sender.replaced:
+            return self._sender.replaced[path]
         found = getattr(self._target, name)
-        path = f"{self._path}.{name}" if self._path else name
-        shape = _METHODS.get(path)
-        if shape is not None:
-            return self._sender.intercept(found, shape, is_stream=name == "stream")
-        if any(method.startswith(f"{path}.") for method in _METHODS):
+        plain = canonical(path)
+        if plain in SENT:
+            return self._sender.intercept(found, SENT[plain], way=_way(path))
+        if plain in _RUNNERS:
+            return self._run_by_us(name)
+        if plain in REFUSED:
+            return partial(_refuse, plain)
+        if name in _VARIANTS or plain in _LEADING:
             return _Part(found, path, self._sender)
         if not self._path and name in _COPIES:
-            return lambda *args, **settings: _Part(found(*args, **settings), "", self._sender)
+            return lambda *args, **settings: _Part(
+                found(*args, **settings), "", replace(self._sender, replaced={})
+            )
+        if not self._path and name in _POSTS:
+            return _guard_post(found)
         return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        path = self._join(name)
+        plain = canonical(path)
+        if plain in SENT or plain in _RUNNERS or plain in _LEADING:
+            self._sender.replaced[path] = value
+        else:
+            setattr(self._target, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._sender.replaced.pop(self._join(name), None) is None:
+            delattr(self._target, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._target)
+
+    def __repr__(self) -> str:
+        return f"<compact: {self._target!r}>"
+
+    def _join(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def _run_by_us(self, name: str) -> Callable[..., Any]:
+        """Return a method whose result sends through the wrapped client."""
+
+        def run(*args: Any, session_id: str | None = None, **request: Any) -> Any:
+            sender = self._sender if session_id is None else replace(self._sender, session_id=session_id)
+            resource = copy.copy(self._target)
+            resource._client = _Part(resource._client, "", sender)
+            method = getattr(resource, name)
+            if name == "tool_runner" and "thread" in inspect.signature(method).parameters:
+                request.setdefault("thread", False)  # otherwise the provider keeps the conversation
+            return method(*args, **request)
+
+        return run
+
+
+def _way(path: str) -> str:
+    """How a reply is handed out: `whole`, `raw`, `streaming`, or `helper` for the packages' own stream helpers."""
+    names = path.split(".")
+    return next(
+        (_VARIANTS[name] for name in names if name in _VARIANTS),
+        "helper" if names[-1] == "stream" else "whole",
+    )
+
+
+def _refuse(path: str, *_args: Any, **_request: Any) -> Any:
+    raise ConfigError(f"a wrapped client has no {path}: {REFUSED[path]}", hint=_INSTEAD, path=path)
+
+
+def _guard_post(post: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse conversations that are posted by their address. Everything else may be."""
+
+    def guarded(*args: Any, **request: Any) -> Any:
+        place = str(getattr(args[0], "url", args[0]) if args else request.get("path", ""))
+        if f"/{place.partition('?')[0].strip('/')}".endswith(_POSTED):
+            raise ConfigError(
+                f"a wrapped client does not post to {place} directly: the request would not be made to fit",
+                hint="Call the method for it, such as client.chat.completions.create",
+                path="post",
+            )
+        return post(*args, **request)
+
+    return guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +198,25 @@ class _Sender:
 
     manager: CompactManager
     session_id: str | None
+    is_async: bool
+    replaced: dict[str, Any] = field(default_factory=dict)
+    """Attributes that were set in the place of ours, by path."""
 
-    def intercept(
-        self, original: Callable[..., Any], shape: RequestShape, *, is_stream: bool
-    ) -> Callable[..., Any]:
+    def intercept(self, original: Callable[..., Any], shape: RequestShape, *, way: str) -> Callable[..., Any]:
         """Return a client's method that also takes `session_id=`."""
 
         def post(request: dict[str, Any], messages: Any) -> Any:
             return original(**{**request, shape.messages: messages})
 
-        def open_stream(**request: Any) -> Any:
-            call = self._prepare(shape, request)
-            return (
-                original(**request) if call is None else _StreamManager(call, partial(post, request), shape)
-            )
-
-        def send(**request: Any) -> Any:
+        def open_later(**request: Any) -> Any:
             call = self._prepare(shape, request)
             if call is None:
                 return original(**request)
-            return call.run(lambda messages: shape.begin(post(request, messages)))
+            return _OpenedLater(call, partial(post, request), reads_ahead=way == "helper")
+
+        def send(**request: Any) -> Any:
+            call = self._prepare(shape, request)
+            return original(**request) if call is None else call.run(lambda sent: begin(post(request, sent)))
 
         async def asend(**request: Any) -> Any:
             call = self._prepare(shape, request)
@@ -127,70 +224,39 @@ class _Sender:
                 return await original(**request)
 
             async def post_and_begin(messages: Any) -> Any:
-                return await shape.abegin(await post(request, messages))
+                return await abegin(await post(request, messages))
 
             return await call.arun(post_and_begin)
 
-        if is_stream:
-            return open_stream
-        return asend if inspect.iscoroutinefunction(inspect.unwrap(original)) else send
+        if way in ("helper", "streaming"):
+            return open_later
+        return asend if self.is_async or inspect.iscoroutinefunction(original) else send
 
     def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
-        """Take `session_id` out of a request and return its call. None: there is nothing to compact."""
-        own = request.pop("session_id", None)
-        explicit = self.session_id if own is None else own
-        given = {name: value for name, value in request.items() if not _is_omitted(value)}
-        if any(given.get(field) is not None for field in shape.server_managed):
-            warn_server_managed(self.manager, explicit or self.manager.resolver.nobody, shape.server_managed)
-            return None
-        messages = given.get(shape.messages)
-        if messages is None:
-            return None
-        is_text = isinstance(messages, str)
-        items = [{"role": "user", "content": messages}] if is_text else list(messages)
-        system = None if shape.system is None else given.get(shape.system)
-        session_id = self.manager.resolver.resolve(
-            items, session_id=explicit, call=request, system=system, kind=shape.dialect
-        )
-        return HostCall(
-            manager=self.manager,
-            session_id=session_id,
-            items=items,
-            original=messages if is_text else items,
-            restore=lambda kept: kept,
-            dialect=shape.dialect,
-            tools=given.get("tools"),
-            system=system,
-            model=given.get("model"),
-        )
+        return shape.prepare(self.manager, request, self.session_id, kind=shape.dialect)
 
 
-def _is_omitted(value: Any) -> bool:
-    """Return whether a value is a package's marker for an argument that was not given."""
-    return type(value).__name__ in ("NotGiven", "Omit")
+class _OpenedLater:
+    """What `stream()` and streaming responses return. The request is sent on entering, so that is where it is made to fit."""
 
-
-class _StreamManager:
-    """What a client's `stream()` returns. The request is sent on entering, so that is where it is made to fit."""
-
-    def __init__(self, call: HostCall, open_stream: Callable[[Any], Any], shape: RequestShape) -> None:
+    def __init__(self, call: HostCall, open_reply: Callable[[Any], Any], *, reads_ahead: bool) -> None:
         self._call = call
-        self._open = open_stream
-        self._shape = shape
+        self._open = open_reply
+        self._reads_ahead = reads_ahead
         self._inner: Any = None
-        self._stream: Any = None
+        self._reply: Any = None
 
     def __enter__(self) -> Any:
         def send(messages: Any) -> Any:
             if self._inner is not None:
                 self._inner.__exit__(None, None, None)  # it was refused after it started
             inner = self._open(messages)
-            stream = inner.__enter__()
+            reply = inner.__enter__()
             self._inner = inner
-            return self._shape.begin(stream)
+            return begin(reply) if self._reads_ahead else reply
 
-        self._stream = self._call.run(send)
-        return self._stream
+        self._reply = self._call.run(send)
+        return self._reply
 
     def __exit__(self, *problem: Any) -> Any:
         self._observe_snapshot()
@@ -201,12 +267,12 @@ class _StreamManager:
             if self._inner is not None:
                 await self._inner.__aexit__(None, None, None)
             inner = self._open(messages)
-            stream = await inner.__aenter__()
+            reply = await inner.__aenter__()
             self._inner = inner
-            return await self._shape.abegin(stream)
+            return await abegin(reply) if self._reads_ahead else reply
 
-        self._stream = await self._call.arun(send)
-        return self._stream
+        self._reply = await self._call.arun(send)
+        return self._reply
 
     async def __aexit__(self, *problem: Any) -> Any:
         self._observe_snapshot()
@@ -216,4 +282,4 @@ class _StreamManager:
         """Report the usage of a stream that was read by its helpers instead of event by event."""
         for name in ("current_message_snapshot", "current_completion_snapshot"):
             with suppress(AttributeError, AssertionError):  # the other package's, or nothing has arrived yet
-                self._call.observe(getattr(self._stream, name))
+                self._call.observe(getattr(self._reply, name))

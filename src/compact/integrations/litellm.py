@@ -7,10 +7,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compact.config import CompactConfig
-from compact.errors import MissingExtra
-from compact.integrations.calls import HostCall
-from compact.integrations.managers import take_manager
+from compact.errors import ConfigError, MissingExtra
+from compact.integrations.calls import HostCall, check_manager, separate_roles
+from compact.integrations.requests import CHAT, RequestShape, abegin, begin, shape_of
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
 
@@ -25,59 +24,61 @@ __all__ = ["CompactHook"]
 class CompactHook:
     """Wraps `litellm.completion`, `litellm.acompletion` or a router's methods: requests fit and survive overflow.
 
-    The wrapped function is called as before, streamed or not. `session_id` is a name, or a function that finds one in
-    the call's keyword arguments. The call's own `session_id=` argument wins over both. Without any of them,
-    `metadata["session_id"]` is used; without that, conversations are told apart by their contents.
+    `litellm.responses`, `aresponses` and `anthropic_messages` are wrapped too. The wrapped function is called as before,
+    streamed or not. `session_id` is a name, or a function that finds one in the call's keyword arguments. The call's own
+    `session_id=` argument wins over both. Without any of them, `metadata["session_id"]` is the id; without that,
+    conversations are told apart by their contents, and none of them is continued after a restart.
 
     A wrapped function raises as `CompactManager.call` does.
+
+    Raises:
+        ConfigError: what is wrapped takes no conversation.
     """
 
-    def __init__(
-        self, manager: CompactManager | CompactConfig | None = None, session_id: SessionId = None
-    ) -> None:
-        self._manager = take_manager(manager, "CompactHook")
+    def __init__(self, manager: CompactManager, session_id: SessionId = None) -> None:
+        self._manager = check_manager(manager, "CompactHook")
         self._session_id = session_id
 
     def __call__(self, completion: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with everything that it sends made to fit."""
-        parameters = inspect.signature(completion).parameters.values()
-        places = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+        parameters = inspect.signature(completion).parameters
+        shape = shape_of(parameters)
+        if shape is None:
+            raise ConfigError(
+                f"CompactHook wraps functions that send a conversation, got {getattr(completion, '__name__', completion)!r}",
+                hint="Pass litellm.completion, acompletion, responses, aresponses, anthropic_messages or a router's method",
+                path="completion",
+            )
+        places = [each.name for each in parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
 
-        def prepare(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[HostCall, Callable[[Any], Any]]:
+        def prepare(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[HostCall | None, dict[str, Any]]:
             # All arguments by name: `completion("gpt-4o", messages)` is valid too.
-            given = {**dict(zip(places, args, strict=False)), **named}
-            own, items = given.pop("session_id", None), list(given.get("messages") or ())
-            name = self._manager.resolver.resolve(
-                items,
-                session_id=self._session_id if own is None else own,
-                call=given,
-                given=_given_id(given),
-                kind="litellm",
-            )
-            call = HostCall(
-                manager=self._manager,
-                session_id=name,
-                items=items,
-                original=items,
-                tools=given.get("tools"),
-                model=given.get("model"),
-            )
-            return call, lambda messages: completion(**{**given, "messages": messages})
+            request = {**dict(zip(places, args, strict=False)), **named}
+            return self._prepare(shape, request), request
 
         @functools.wraps(completion)
         def send(*args: Any, **named: Any) -> Any:
-            call, complete = prepare(args, named)
-            return call.run(complete)
+            call, request = prepare(args, named)
+            if call is None:
+                return completion(**request)
+            return call.run(lambda sent: begin(completion(**{**request, shape.messages: sent})))
 
         @functools.wraps(completion)
         async def asend(*args: Any, **named: Any) -> Any:
-            call, complete = prepare(args, named)
+            call, request = prepare(args, named)
+            if call is None:
+                return await completion(**request)
+
+            async def complete(sent: Any) -> Any:
+                return await abegin(await completion(**{**request, shape.messages: sent}))
+
             return await call.arun(complete)
 
         return asend if inspect.iscoroutinefunction(inspect.unwrap(completion)) else send
 
-
-def _given_id(request: Mapping[str, Any]) -> Any:
-    """The id in a request's metadata, or None."""
-    metadata = request.get("metadata")
-    return metadata.get("session_id") if isinstance(metadata, Mapping) else None
+    def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
+        # Behind LiteLLM there may be any provider, and some require alternating roles.
+        restore: dict[str, Any] = {"restore": separate_roles} if shape is CHAT else {}
+        metadata = request.get("metadata")
+        given = metadata.get("session_id") if isinstance(metadata, Mapping) else None
+        return shape.prepare(self._manager, request, self._session_id, given=given, kind="litellm", **restore)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from compact.archive.recall import run
-from compact.integrations.managers import require_manager
+from compact.integrations.calls import check_manager
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
@@ -33,7 +33,7 @@ class RecallTools:
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
-        manager = require_manager(manager, "RecallTools")
+        check_manager(manager, "RecallTools")
         self.prompt = prompt_segment(prefix)
         """Text for the agent's system prompt: what happens to its context, and how these tools get things back."""
         self._tools = {f"{prefix}{name}": tool for name, tool in manager.recall_tools(session_id).items()}

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +25,8 @@ from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
 from compact.errors import ArchiveError
 from compact.events import Failure, Finished, Offload, Started
-from compact.messages.dialects import Dialect
+from compact.messages.dialects import Dialect, require_list
+from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.model_rules import Models
 from compact.runtime.run import Run
@@ -126,6 +127,31 @@ class Conductor:
                 reason="timeout",
             )
         return done.result()
+
+    def work_alone(self, session: Session, work: Callable[[], T], settle: Callable[[T], None]) -> Asking[T]:
+        """Do something slow while nobody else works on a session, and `settle` it before the next call enters.
+
+        Raises:
+            ArchiveError: the session is not free in time, the archive failed, or it did not answer in time.
+        """
+        run = Run(session, Call(messages=[], given=()), until=time.monotonic() + self._timeout_s)
+        late = ArchiveError(
+            f"the session is still in use after {self._timeout_s:g} s",
+            hint="Try again when its calls have ended; policy.timeout_s gives it more time",
+            reason="timeout",
+        )
+        while (busy := session.lane.enter(run)) is not None:
+            if not (yield from self._watch(busy, run.until)):
+                raise late
+        try:
+            done = in_thread(work, "compact-alone", stop=lambda: None)
+            if not (yield Wait(done, run.until)):
+                raise late
+            found = done.result()
+            session.lane.leave(run, lambda: settle(found))
+            return found
+        finally:
+            session.lane.leave(run)
 
     # --- the run
 
@@ -423,3 +449,16 @@ def _timeout(message: str) -> Failure:
 
 def _snapshot_id(run: Run, before: Result) -> str:
     return f"snapshot-{before.state.step:03d}-{run.generation}"
+
+
+def make_call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:
+    """A call with a copy of the host's list.
+
+    Raises:
+        MessageError: it is not a list.
+    """
+    if type(messages) is not list:
+        require_list(messages)
+    # A note goes into events as it is, and not every reader of those can take a lone surrogate.
+    said = valid_text(note) if isinstance(note, str) else note
+    return Call(messages=list(messages), given=messages, note=said, **more)

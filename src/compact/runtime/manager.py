@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.recall import RecallTool, recall_tools
-from compact.config import CompactConfig
+from compact.config import ArchiveConfig, CompactConfig, SettingArguments
 from compact.engine.context import Stage
-from compact.engine.effects import adrive, drive
+from compact.engine.effects import Asking, adrive, drive
 from compact.engine.ladder import DEFAULT_STAGES, Outcome, check_stages
 from compact.engine.line import Call
 from compact.engine.stages.offload import Offloaded
 from compact.events import Warned, WarningCode
-from compact.messages.dialects import require_list
-from compact.messages.hygiene.sanitizing import valid_text
-from compact.runtime.conductor import Conductor, Lines
+from compact.runtime.conductor import Conductor, Lines, make_call
 from compact.runtime.guidance import prompt_segment
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.model_rules import Models
-from compact.runtime.overflow.calling import ModelCalling
+from compact.runtime.overflow.calling import ModelCalls
+from compact.runtime.parts import check_parts, join_settings
 from compact.runtime.recalling import follow_running
 from compact.runtime.resolver import SessionResolver
 from compact.runtime.run import Run, is_light
@@ -48,9 +47,14 @@ DEFAULT_SESSION = "default"
 class CompactManager(AbstractContextManager["CompactManager"]):
     """Keeps sessions inside their model's window. Safe to share between threads.
 
-    `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the configuration describes. An
-    object with `write_file(path, content)` is accepted in place of an archive. `stages` replaces the ladder; ours is
-    `compact.DEFAULT_STAGES`.
+    Settings are a `CompactConfig`, keywords with the same names and nesting, or both; then keywords win.
+
+    `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the settings describe. An object
+    with `write_file(path, content)` is accepted in place of an archive, and a mapping there is settings. `stages`
+    replaces the ladder; ours is `compact.DEFAULT_STAGES`.
+
+    Raises:
+        ConfigError: a setting or a part is wrong; names it.
     """
 
     def __init__(
@@ -58,17 +62,19 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         config: CompactConfig | None = None,
         *,
         summarizer: Summarizer | None = None,
-        archive: Archive | Backend | None = None,
+        archive: Archive | Backend | ArchiveConfig | Mapping[str, Any] | None = None,
         exporters: Iterable[ExporterLike] = (),
         redactor: ArchiveRedactor | None = None,
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
+        **settings: Unpack[SettingArguments],
     ) -> None:
-        self.config = config or CompactConfig()
+        self.config, part = join_settings(config, archive, settings)
+        check_parts(summarizer=summarizer, archive=part, exporters=exporters, redactor=redactor, clock=clock)
         self.services = Services(
             self.config,
             summarizer=summarizer,
-            archive=archive,
+            archive=part,
             exporters=exporters,
             redactor=redactor,
             clock=clock,
@@ -90,6 +96,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.resolver = SessionResolver(warn=self.warn)
         """Names the sessions of calls that have no explicit id. Integrations share it."""
         self._lines = Lines(self.config, self.services, self.models, ladder)
+        self._model_calls = ModelCalls(self.models, self.services, self.config.recovery)
         self._tool_results = ToolResults(self._lines, self.conductor)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
@@ -117,7 +124,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(session_id, _call(messages, tools=tools, system=system, dialect=dialect), model)
+        return self._run(session_id, make_call(messages, tools=tools, system=system, dialect=dialect), model)
 
     async def apreflight(
         self,
@@ -130,7 +137,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> list[M]:
         """`preflight` for async hosts. Disk and heavy work happen off the event loop."""
-        call = _call(messages, tools=tools, system=system, dialect=dialect)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
         return await self._arun(session_id, call, model)
 
     def manual_compact(
@@ -149,7 +156,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
         `summarization_agent` writes the summary of this call.
         """
-        call = _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
+        call = make_call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
         return self._run(session_id, call, model, _summarizer_of(summarization_agent))
 
     async def amanual_compact(
@@ -165,7 +172,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         summarization_agent: Any = None,
     ) -> list[M]:
         """`manual_compact` for async hosts."""
-        call = _call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
+        call = make_call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
         return await self._arun(session_id, call, model, _summarizer_of(summarization_agent))
 
     async def manage_context(
@@ -178,11 +185,11 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> list[M]:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
         self.resolver.enter(check_session_id(session_id))
-        return await self._arun(session_id, _call(messages), model, _summarizer_of(summarization_agent))
+        return await self._arun(session_id, make_call(messages), model, _summarizer_of(summarization_agent))
 
     def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
         """`preflight` with the reversible stages only: no summary, nothing cut, however large the rest is."""
-        return self._run(session_id, _call(messages, reversible=True), model)
+        return self._run(session_id, make_call(messages, reversible=True), model)
 
     # --- a model call that survives overflow
 
@@ -199,7 +206,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> R:
         """Return the model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
 
-        `model_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
+        `modelmake_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
         end of the list that still wait for results are answered first. If the provider refuses the request as too long,
         its limit is learned, and the session is compacted and sent again (`recovery.max_compactions` times), then cut as
         far as it goes. The usage in the reply is learned as by `observe`. `last_request` gives the messages that were
@@ -209,7 +216,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             ContextOverflow: the provider refused even the smallest request; its own error is the cause.
             Exception: what `preflight` raises; and what `model_call` raises, unchanged.
         """
-        calling = self._calling(session_id, messages, model_call, model, tools, system, dialect)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
+        calling = self._model_calls.begin(self.sessions.get(session_id), call, model, model_call)
         reply: R = calling.run(lambda call: self._run(session_id, call, model))
         return reply
 
@@ -251,30 +259,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
-        calling = self._calling(session_id, messages, model_call, model, tools, system, dialect)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
+        calling = self._model_calls.begin(self.sessions.get(session_id), call, model, model_call)
         return await calling.arun(lambda call: self._arun(session_id, call, model))
-
-    def _calling(
-        self,
-        session_id: str,
-        messages: Sequence[Any],
-        model_call: Callable[[Any], Any],
-        model: str | None,
-        tools: Any,
-        system: Any,
-        dialect: str | None,
-    ) -> ModelCalling:
-        session = self.sessions.get(session_id)
-        return ModelCalling(
-            session=session,
-            call=_call(messages, tools=tools, system=system, dialect=dialect),
-            model=model,
-            model_call=model_call,
-            models=self.models,
-            emit=lambda event: self.services.emit(session, event),
-            redact=self.services.redactor(session_id).redact,
-            settings=self.config.recovery,
-        )
 
     # --- single operations
 
@@ -329,22 +316,36 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         session = self.sessions.get(session_id)
         session.correct(session.last_model, input_tokens, session.last_total, session.last_factor)
 
+    def reset(self, session_id: str) -> None:
+        """Forget a session's state: the next call starts from the host's list as it is given. The archive keeps it all.
+
+        This holds in every process that reads the session's state afterwards. A process that has the session in memory
+        goes on with what it has; reset it there too.
+
+        Raises:
+            ArchiveError: the archive did not take it, or the session is in use for too long. Nothing is forgotten.
+        """
+        drive(self._reset(session_id), wait_here)
+
+    async def areset(self, session_id: str) -> None:
+        """`reset` for async hosts."""
+        await adrive(self._reset(session_id), wait_on_loop)
+
+    def _reset(self, session_id: str) -> Asking[int]:
+        session = self.sessions.get(session_id)
+        self.resolver.forget(session_id)
+        forget = partial(self.archive.forget_state, session_id)
+        return self.conductor.work_alone(session, forget, session.begin_anew)
+
     def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
 
         An operation is a pass that shortened a session, however many stages took part, or a tool result that was moved to
-        the archive. What a pass saved is counted once, not again in each call that repeats its result. Also how many tokens were sent in all, and how many of them repeated the beginning of the request before, so
-        that a provider's prompt cache could serve them.
+        the archive. What a pass saved is counted once, not again in each call that repeats its result. Also how many
+        tokens were sent in all, and how many of them repeated the beginning of the request before, so that a provider's
+        prompt cache could serve them.
         """
-        statistics, sessions = self.services.statistics, self.sessions
-        return {
-            "total_tokens_saved": sum(statistics.saved.values()),
-            "compaction_events": statistics.operations,
-            "by_strategy": dict(statistics.saved),
-            "sent_tokens": sessions.sent_tokens,
-            "unchanged_prefix_tokens": sessions.repeated_tokens,
-            "exporters": self.services.journal.stats(),
-        }
+        return self.services.describe(self.sessions)
 
     def get_system_prompt_segment(self, tool_prefix: str = "") -> str:
         """Return text for the agent's system prompt: what compact does to its context, and how to get things back.
@@ -447,16 +448,3 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
 def _summarizer_of(agent: Any) -> Summarizer | None:
     return None if agent is None else agent_summarizer(agent)
-
-
-def _call(messages: Sequence[Any], *, note: str | None = None, **more: Any) -> Call:
-    """A call with a copy of the host's list.
-
-    Raises:
-        MessageError: it is not a list.
-    """
-    if type(messages) is not list:
-        require_list(messages)
-    # A note goes into events as it is, and not every reader of those can take a lone surrogate.
-    said = valid_text(note) if isinstance(note, str) else note
-    return Call(messages=list(messages), given=messages, note=said, **more)

@@ -202,7 +202,7 @@ class SessionResolver:
         Raises:
             ConfigError: an id is not a non-empty string.
         """
-        if isinstance(session_id, str):
+        if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
         seen = _Seen(list(items), list(items if objects is None else objects), system)
         if session_id is not None:
@@ -244,7 +244,7 @@ class SessionResolver:
         Raises:
             ConfigError: an id is not a non-empty string.
         """
-        if isinstance(session_id, str):
+        if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
         scope = _BY_FUNCTION if session_id is not None else _scope(given)
         seen = _Seen(list(items), list(items if objects is None else objects), system)

@@ -25,6 +25,7 @@ from compact.engine.effects import (
     Loaded,
     Store,
 )
+from compact.engine.state import forget
 from compact.errors import CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
 from compact.messages import Message
@@ -32,7 +33,7 @@ from compact.messages.dialects import Dialect, get
 from compact.redaction import Redactor, rules_from_config
 from compact.runtime.lanes import Fenced
 from compact.runtime.run import Run
-from compact.runtime.session_cache import Session
+from compact.runtime.session_cache import Session, SessionCache
 from compact.runtime.summarizing import Breaker, Writers
 from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tracing.export_worker import ExportWorker
@@ -143,6 +144,17 @@ class Services:
         if getattr(self._session_redactors.get(session_id), "has_learned", None) is False:
             self._session_redactors.pop(session_id, None)
 
+    def describe(self, sessions: SessionCache) -> CompactionStats:
+        """What was saved and sent so far, and what the exporters did."""
+        return {
+            "total_tokens_saved": sum(self.statistics.saved.values()),
+            "compaction_events": self.statistics.operations,
+            "by_strategy": dict(self.statistics.saved),
+            "sent_tokens": sessions.sent_tokens,
+            "unchanged_prefix_tokens": sessions.repeated_tokens,
+            "exporters": self.journal.stats(),
+        }
+
     # --- what the engine asks for
 
     def serve(self, run: Run, effect: Effect) -> Any:
@@ -188,10 +200,17 @@ class Services:
                 run.committed = isinstance(step, Step)
                 return run.committed
             case Load():
-                latest = self.archive.latest(session.id)
-                return None if latest is None else Loaded(latest.step, latest.state, latest.fingerprints)
+                return self._load(session.id)
             case KeepRemoved():
                 return self.archive.put_removed(session.id, effect.items, trace=effect.trace)
+
+    def _load(self, session_id: str) -> Loaded | None:
+        latest = self.archive.latest(session_id)
+        if latest is None:
+            return None
+        if self.archive.is_forgotten(session_id, latest.step):
+            return forget(latest.step)
+        return Loaded(latest.step, latest.state, latest.fingerprints)
 
     def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """Return a message that compact changed as the host's list will have it: masked, written and read again."""

@@ -60,6 +60,14 @@ class Session:
         """The archive may know of newer steps than this process, so the next call asks it."""
         self.state = replace(self.state, asked=False)
 
+    def begin_anew(self, step: int) -> None:
+        """Forget everything but what the session's models count and which warnings were given. Nothing of `step` stands."""
+        self.state = SessionState(step=step, standing=[] if step else None, asked=True)
+        self.given = self.sent = ()
+        self.sent_tokens = 0
+        self.outcome = self.request = None
+        self.renew_intake()
+
     def renew_intake(self) -> None:
         """A run that lost the lane may still use the intake, so the next run gets its own."""
         self.intake = self.intake.renew()

@@ -23,9 +23,16 @@ def wrap_client(manager: Any, client: C, session_id: str | None) -> C:
     """Return `client`, wrapped by the wrapper that is registered for its package.
 
     Raises:
-        ConfigError: no wrapper is registered for the client's package.
+        ConfigError: no wrapper is registered for the client's package, or the client is wrapped already.
     """
-    wrapper = _wrappers.get(type(client).__module__.partition(".")[0])
+    package = type(client).__module__.partition(".")[0]
+    if package == __name__.partition(".")[0]:
+        raise ConfigError(
+            f"wrap takes a client as its package makes it, got one that is wrapped already ({type(client).__name__})",
+            hint="Wrap a client once. Its calls take session_id= for further conversations",
+            path="client",
+        )
+    wrapper = _wrappers.get(package)
     if wrapper is not None:
         wrapped: C = wrapper(manager, client, session_id)
         return wrapped

@@ -20,7 +20,7 @@ from agents.tool import Tool
 from agents.tool_context import ToolContext
 
 from compact.archive.recall import RecallTool, run
-from compact.integrations.managers import require_manager
+from compact.integrations.calls import check_manager
 from compact.runtime.manager import CompactManager
 
 _REMEMBERED_AGENTS = 64
@@ -103,7 +103,7 @@ def recall_tools(
     Raises:
         ConfigError: `manager` is not a manager, or the id is not a non-empty string.
     """
-    tools = require_manager(manager, "recall_tools").recall_tools(session_id)
+    tools = check_manager(manager, "recall_tools").recall_tools(session_id)
 
     def make(tool: RecallTool) -> FunctionTool:
         async def invoke(_context: ToolContext[Any], arguments: str) -> str:

@@ -19,8 +19,8 @@ from agents.run import CallModelData, ModelInputData
 
 from compact.archive.recall import offered_prefix
 from compact.config import CompactConfig
-from compact.integrations.calls import observe, separate_roles, warn_server_managed
-from compact.integrations.managers import require_manager, take_manager
+from compact.integrations.calls import check_manager, observe, separate_roles, warn_server_managed
+from compact.integrations.managers import take_manager
 from compact.integrations.offering import describe_recall, name_tools
 from compact.integrations.openai_agents.agent_tools import AgentTools
 from compact.integrations.openai_agents.handed_out import Handed, from_filter, from_session
@@ -93,7 +93,7 @@ class CompactHooks(RunHooks[Any]):
     """
 
     def __init__(self, manager: CompactManager) -> None:
-        self._manager = require_manager(manager, "CompactHooks")
+        self._manager = check_manager(manager, "CompactHooks")
 
     async def on_llm_end(
         self, _context: RunContextWrapper[Any], _agent: Agent[Any], response: ModelResponse

@@ -25,6 +25,7 @@ from compact.runtime.overflow.surviving import (
     is_coroutine_function,
     surviving,
 )
+from compact.runtime.services import Services
 from compact.runtime.session_cache import Session
 from compact.tokens import Meter
 
@@ -149,6 +150,30 @@ class ModelCalling:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
             session.correct(meter.model, counted, request.tokens, meter.factor)
         return reply
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """Begins the model calls of one manager."""
+
+    models: Models
+    services: Services
+    settings: RecoveryConfig
+
+    def begin(
+        self, session: Session, call: Call, model: str | None, model_call: Callable[[Any], Any]
+    ) -> ModelCalling:
+        """A model call of a session."""
+        return ModelCalling(
+            session=session,
+            call=call,
+            model=model,
+            model_call=model_call,
+            models=self.models,
+            emit=lambda event: self.services.emit(session, event),
+            redact=self.services.redactor(session.id).redact,
+            settings=self.settings,
+        )
 
 
 @dataclass(frozen=True, slots=True)

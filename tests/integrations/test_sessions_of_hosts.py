@@ -1,0 +1,178 @@
+"""Whose session a call belongs to, through wrapped clients and LiteLLM: nobody reads another's, and ids survive a restart."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from compact import CompactManager
+from compact.integrations.recall import RecallTools
+from compact.testing import CapturingExporter
+from compact.tools.standins import Provider, serving
+
+# LiteLLM writes its log in a task of its own.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+WINDOW = 8_000
+Send = Callable[..., Any]
+
+
+def chat(manager: CompactManager, provider: Provider) -> Send:
+    client: Any = manager.wrap(openai.OpenAI(base_url=provider.openai_url, api_key="none", max_retries=0))
+    return lambda items, **more: client.chat.completions.create(model="gpt-4o", messages=items, **more)
+
+
+def responses(manager: CompactManager, provider: Provider) -> Send:
+    client: Any = manager.wrap(openai.OpenAI(base_url=provider.openai_url, api_key="none", max_retries=0))
+    return lambda items, **more: client.responses.create(model="gpt-4o", input=items, **more)
+
+
+def messages(manager: CompactManager, provider: Provider) -> Send:
+    client: Any = manager.wrap(anthropic.Anthropic(base_url=provider.url, api_key="none", max_retries=0))
+    return lambda items, **more: client.messages.create(model="gpt-4o", messages=items, max_tokens=99, **more)
+
+
+def by_litellm(manager: CompactManager, provider: Provider) -> Send:
+    import litellm
+
+    from compact.integrations.litellm import CompactHook
+
+    completion = CompactHook(manager)(litellm.completion)
+    where = {"api_base": provider.openai_url, "api_key": "none", "num_retries": 0}
+    return lambda items, **more: completion("openai/gpt-4o", items, **where, **more)
+
+
+HOSTS = {"chat": chat, "responses": responses, "anthropic": messages, "litellm": by_litellm}
+every_host = pytest.mark.parametrize("host", HOSTS)
+KEPT = {"kept": lambda items: items, "rebuilt": copy.deepcopy}
+
+
+@dataclass
+class Person:
+    """Somebody's conversation: the same opening words, then words of their own, more than a window of them."""
+
+    name: str
+    keep: Callable[[list[Any]], list[Any]] = KEPT["kept"]
+    items: list[Any] = field(default_factory=lambda: [{"role": "user", "content": "Hi"}])
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def turn(self, send: Send, n: int) -> None:
+        self.items = self.keep(self.items)
+        send(self.items, **self.more)
+        own = f"{self.name} keeps file {n} under the code {self.name}-{n * 7919}. " * 40
+        self.items += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": own}]
+
+
+def a_manager(archive: Any, seen: CapturingExporter) -> CompactManager:
+    return CompactManager(model="gpt-4o", max_context_tokens=WINDOW, archive=archive, exporters=[seen])
+
+
+@every_host
+@pytest.mark.parametrize("kept", KEPT)
+def test_people_with_the_same_opening_never_share_a_session_nor_read_each_other(host: str, kept: str) -> None:
+    seen = CapturingExporter()
+    with a_manager({"adapter": "memory"}, seen) as manager, serving(["ok"], window=WINDOW) as provider:
+        send = HOSTS[host](manager, provider)
+        tools = RecallTools(manager)
+        ann, bob = Person("Ann", KEPT[kept]), Person("Bob", KEPT[kept])
+        for n in range(16):
+            for person, other in ((ann, bob), (bob, ann)):
+                person.turn(send, n)
+                found = tools.answers(asks("grep", pattern=r"-\d+"))[0]["content"]
+                assert other.name not in found
+                if n == 15:
+                    assert person.name in found, "and each reads what left their own context"
+        steps = {name: manager.archive.steps(name) for name in manager.archive.sessions()}
+    assert provider.refused == []
+    assert len([name for name, made in steps.items() if made]) == 2, "compacted on, each in one session"
+    codes = [event["properties"]["code"] for event in seen.named("warning")]
+    assert codes.count("new_conversation") == 1
+
+
+def asks(tool: str, **arguments: Any) -> dict[str, Any]:
+    import json
+
+    call = {"id": "c", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+@every_host
+@pytest.mark.parametrize("named", ["explicit", "unnamed"])
+def test_after_a_restart_an_id_continues_and_no_id_reads_nothing(
+    host: str, named: str, tmp_path: Path
+) -> None:
+    ann = Person("Ann", copy.deepcopy, more={"session_id": "ann"} if named == "explicit" else {})
+    archive = {"root": str(tmp_path)}
+    with serving(["ok"], window=WINDOW) as provider:
+        with a_manager(archive, CapturingExporter()) as manager:
+            send = HOSTS[host](manager, provider)
+            for n in range(14):
+                ann.turn(send, n)
+            before = list(provider.requests[-1].messages)
+        seen = CapturingExporter()
+        with a_manager(archive, seen) as manager:
+            send = HOSTS[host](manager, provider)
+            tools = RecallTools(manager)
+            if named == "explicit":
+                ann.turn(send, 14)
+                assert list(provider.requests[-1].messages)[: len(before)] == before, (
+                    "the prefix is as it was"
+                )
+                assert "Ann" in tools.answers(asks("grep", pattern="Ann"))[0]["content"]
+            else:
+                bob = Person("Bob")
+                bob.turn(send, 0)
+                assert "Ann" not in tools.answers(asks("ls"))[0]["content"]
+                assert "Ann" not in tools.answers(asks("grep", pattern=r"-\d+"))[0]["content"]
+    assert provider.refused == []
+
+
+def test_recall_tools_without_a_call_say_so_and_read_nobodys_archive() -> None:
+    import contextvars
+
+    with a_manager({"adapter": "memory"}, CapturingExporter()) as manager:
+        manager.process_tool_result("secret " * 30_000, "read", "c1")
+        tools = manager.recall_tools()
+        for name, tool in tools.items():
+            arguments = {
+                "read_file": {"path": "/x"},
+                "grep": {"pattern": "s"},
+                "ls": {},
+                "search": {"query": "s"},
+            }
+            answer = contextvars.copy_context().run(lambda: tool(**arguments[name]))  # noqa: B023
+            assert "no session is known here" in answer
+            assert "secret" not in answer
+        assert {name: tool.schema for name, tool in tools.items()} == {
+            name: tool.schema for name, tool in manager.recall_tools("default").items()
+        }
+
+
+@every_host
+def test_sub_agents_edits_and_branches_inside_a_named_session_stay_in_it(host: str) -> None:
+    """An explicit id is the id, whatever is sent under it; LiteLLM's metadata id tells sub-agents apart."""
+    seen = CapturingExporter()
+    with a_manager({"adapter": "memory"}, seen) as manager, serving(["ok"], window=WINDOW) as provider:
+        send = HOSTS[host](manager, provider)
+        base = [{"role": "user", "content": "Start"}]
+        edited = [{"role": "user", "content": "Start!"}]
+        for items in (base, edited, base):
+            send(items, session_id="t")
+        assert {event["session_id"] for event in seen.named("token_estimate")} == {"t"}
+        if host == "litellm":
+            main = [{"role": "user", "content": "Main"}]
+            longer = [*main, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "more"}]
+            changed = [*longer[:-1], {"role": "user", "content": "edited"}]
+            for items in (main, [{"role": "user", "content": "Sub"}], longer, changed, longer[:1]):
+                send(items, metadata={"session_id": "given"})
+            names = [event["session_id"] for event in seen.named("token_estimate")][3:]
+            assert names == ["given", "given.2", "given", "given", "given"]
