@@ -2,6 +2,9 @@
 
 The limits keep the straight line straight. A new part of the line may raise them, by 5 functions and 2 files, with one line
 of reason here.
+
+- 48 files in a pass: the form of entries (`dialects/forms.py`), entries of other programs (`dialects/foreign.py`) and
+  cache marks (`cache_marks.py`) have files of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from support.engine import Item, manager, says, user
 import compact
 
 SOURCE = str(Path(compact.__file__).parent)
-MOST_FUNCTIONS, MOST_FILES, MOST_FILES_OF_A_PASS = 45, 12, 45
+MOST_FUNCTIONS, MOST_FILES, MOST_FILES_OF_A_PASS = 45, 12, 48
 
 
 def entered(work: Callable[[], object]) -> set[tuple[str, str, int]]:

@@ -158,6 +158,20 @@ def test_recall_tools_without_a_call_say_so_and_read_nobodys_archive() -> None:
 
 
 @every_host
+def test_a_tool_result_without_an_id_belongs_to_the_running_call(host: str, tmp_path: Path) -> None:
+    archive = {"root": str(tmp_path)}
+    with a_manager(archive, CapturingExporter()) as manager, serving(["ok"], window=WINDOW) as provider:
+        send = HOSTS[host](manager, provider)
+        send([{"role": "user", "content": f"Read it, {host}."}])
+        shown = manager.process_tool_result(f"the code is {host}-7919\n" + "row\n" * 30_000, "read", "c1")
+        assert "/tool_outputs/" in shown
+        assert f"{host}-7919" in manager.recall_tools()["grep"](pattern="-7919")
+        (name,) = manager.archive.sessions()
+        assert (tmp_path / name).is_dir(), "a fresh name is a folder of that name"
+        assert name != "default"
+
+
+@every_host
 def test_sub_agents_edits_and_branches_inside_a_named_session_stay_in_it(host: str) -> None:
     """An explicit id is the id, whatever is sent under it; LiteLLM's metadata id tells sub-agents apart."""
     seen = CapturingExporter()

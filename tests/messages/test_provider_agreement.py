@@ -23,8 +23,15 @@ DIALECTS = ["chat", "responses", "anthropic"]
 
 STRICTER = {
     # OpenAI takes empty texts, NULs and arguments that are not JSON; models and compatible servers do worse with them.
-    # Results of the older function calls need no call.
-    "chat": {"empty_content", "invalid_text", "bad_arguments", "misplaced_part", "orphan_result"},
+    # Results of the older function calls need no call, and results may stand in any order.
+    "chat": {
+        "empty_content",
+        "invalid_text",
+        "bad_arguments",
+        "misplaced_part",
+        "orphan_result",
+        "result_order",
+    },
     # The same; and an output may stand anywhere behind its call.
     "responses": {
         "empty_content",
@@ -89,14 +96,10 @@ def test_thousands_of_damaged_sessions_are_accepted_after_cleaning(dialect: str,
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
 def test_legal_sessions_are_accepted(dialect: str, data: st.DataObject) -> None:
-    items = [
-        {k: v for k, v in item.items() if k not in ("x_trace", "annotations")}
-        for item in data.draw(SESSIONS[dialect])
-    ]
-    after = hygiene.sendable(items, dialect)
+    after = hygiene.sendable(data.draw(SESSIONS[dialect]), dialect)
     assert violations(after, dialect, in_flight=False) == []
-    refused = [problem for problem in provider_problems(after, dialect) if "Extra inputs" not in problem]
-    assert refused == []
+    # Blocks of the future pass through untouched; today's provider does not know them.
+    assert [problem for problem in provider_problems(after, dialect) if "future_thing" not in problem] == []
 
 
 # --- nothing where content should be
@@ -119,7 +122,7 @@ ROLES = {
 }
 
 
-def session_with(dialect: str, role: str, content: Any) -> list[Item]:
+def session_with(dialect: str, role: str, content: Any) -> Any:
     """A short legal session in which one entry of this role has this content."""
     chat: list[Item] = [
         {"role": "system", "content": "Rules."},
@@ -216,7 +219,10 @@ def test_calls_of_others_and_results_of_the_assistant_are_misplaced() -> None:
     use = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "a", "content": "x"}
     words = {"type": "text", "text": "Hi"}
-    items = [{"role": "user", "content": [words, use]}, {"role": "assistant", "content": [words, result]}]
+    items: list[Item] = [
+        {"role": "user", "content": [words, use]},
+        {"role": "assistant", "content": [words, result]},
+    ]
     assert {(v.index, v.rule) for v in violations(items, "anthropic")} >= {
         (0, "misplaced_part"),
         (1, "misplaced_part"),
@@ -228,3 +234,49 @@ def test_calls_of_others_and_results_of_the_assistant_are_misplaced() -> None:
     ]
     cleaned = hygiene.clean(named, dialect="chat")
     assert cleaned[1]["role"] == "assistant", "what calls tools is a reply"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_another_name_for_the_model_is_the_assistant_and_any_other_role_the_user(dialect: str) -> None:
+    for role, expected in (("model", "assistant"), ("AI", "assistant"), ("critic", "user")):
+        items = [
+            {"role": "user", "content": "Hi"},
+            {"role": role, "content": "So"},
+            {"role": "user", "content": "Go"},
+        ]
+        assert any(v.rule == "unknown_role" for v in violations(items, dialect))
+        cleaned = hygiene.clean(items, dialect=dialect)
+        assert expected in [item["role"] for item in cleaned if "So" in str(item["content"])]
+        assert provider_problems(cleaned, dialect) == []
+
+
+def test_too_many_cache_marks_are_reported_and_taken_off() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    items: list[Item] = []
+    for n in range(6):
+        items.append({"role": "user", "content": [{"type": "text", "text": f"part {n}", **mark}]})
+        items.append({"role": "assistant", "content": "Yes."})
+    check_agreement(items, "anthropic", "marks")
+    assert [v.rule for v in violations(items, "anthropic")] == ["cache_marks"]
+    check_sent(items, "anthropic", "marks")
+    assert hygiene.clean_report(items, dialect="anthropic").removed == (), "a mark is no content"
+
+
+def test_an_item_that_is_there_twice_keeps_one_id() -> None:
+    message = {
+        "type": "message",
+        "role": "assistant",
+        "id": "msg_1",
+        "content": [{"type": "output_text", "text": "Hi"}],
+    }
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "read", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "x"}
+    once: list[Item] = [reasoning, message, call, output]
+    items: list[Item] = [{"role": "user", "content": "Go"}, *once, *once]
+    check_agreement(items, "responses", "twice")
+    assert {v.rule for v in violations(items, "responses")} >= {"duplicate_item_id"}
+    check_sent(items, "responses", "twice")
+    after = hygiene.clean(items, dialect="responses")
+    assert [item.get("id") for item in after].count("msg_1") == 1
+    assert sum(item.get("role") == "assistant" for item in after) == 2, "what it says stays"

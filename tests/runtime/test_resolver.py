@@ -165,9 +165,31 @@ def test_a_branch_that_is_continued_beside_its_edit_is_another_conversation() ->
     edited = [*items[:2], user("B!")]
     assert names.resolve(items, given="t") == "t"
     assert names.resolve(edited, given="t") == "t"
-    assert names.resolve([*items, says("c"), user("d")], given="t") == "t.2"
-    assert names.resolve([*edited, says("c"), user("d")], given="t") == "t"
-    assert names.resolve([*items, says("c"), user("d"), says("e"), user("f")], given="t") == "t.2"
+    assert names.resolve([*items, says("c"), user("d")], given="t") == "t", "the longer one"
+    assert names.resolve([*edited, says("c"), user("d")], given="t") == "t.2"
+    for n in range(3):
+        items += [says("c"), user("d")]
+        edited += [says("c"), user("d")]
+        assert names.resolve(rebuilt(items), given="t") == "t", n
+        assert names.resolve(rebuilt(edited), given="t") == "t.2", n
+
+
+def test_an_aside_does_not_take_the_session_away() -> None:
+    """A host asks for a title in between, with the beginning of the same list."""
+    names, items = resolver(), [user("start"), says("a"), user("b"), says("c"), user("d")]
+    for n in range(5):
+        assert names.resolve(rebuilt(items), given="t") == "t"
+        assert names.resolve([*items[:2], user("Give this conversation a title.")], given="t") == "t"
+        items += [says(f"a{n}"), user(f"q{n}")]
+
+
+def test_an_empty_list_belongs_to_its_id_and_changes_nothing() -> None:
+    names = resolver()
+    assert names.resolve([], given="t") == "t"
+    assert names.resolve([user("a")], given="t") == "t"
+    assert names.resolve([], given="t") == "t"
+    assert names.resolve([user("a"), says("b"), user("c")], given="t") == "t"
+    assert names.resolve([]) == names.resolve([]) == names.nobody
 
 
 def test_ids_that_look_like_ours_are_not_taken() -> None:

@@ -56,8 +56,9 @@ def claude_code_messages() -> tuple[dict[str, Any], ...]:
     for file in sorted((FIXTURES / "raw").glob("c*.jsonl.gz")):
         for line in gzip.decompress(file.read_bytes()).decode().splitlines():
             entry = json.loads(line)
-            if isinstance(entry, dict) and isinstance(entry.get("message"), dict):
-                found.append(entry["message"])
+            message = entry.get("message") if isinstance(entry, dict) else None
+            if isinstance(message, dict) and "content" in message:  # one line has it misspelt
+                found.append(message)
     return tuple(found)
 
 

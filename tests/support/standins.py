@@ -9,7 +9,7 @@ from compact.tools.standins import anthropic_problems, chat_problems, responses_
 
 Item = dict[str, Any]
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
-_HOST_KEYS = ("meta", "metadata", "stop_reason", "stopReason", "finish_reason")
+_HOST_KEYS = ("meta", "metadata", "stop_reason", "stopReason", "finish_reason", "x_trace", "annotations")
 
 
 def provider_problems(items: list[Item], dialect: str) -> list[str]:

@@ -73,7 +73,7 @@ _thinking = st.builds(lambda text: {"type": "thinking", "thinking": text, "signa
 def anthropic_sessions(draw: st.DrawFn) -> list[Item]:
     """A legal Anthropic session: thinking with signatures, cache marks, several results in one user message."""
     messages: list[Item] = [{"role": "user", "content": draw(words)}]
-    number = 0
+    number = marks = 0
     for _ in range(draw(st.integers(0, 4))):
         blocks: list[Item] = draw(st.lists(_thinking, max_size=1)) + draw(st.lists(_text_block, max_size=1))
         results: list[Item] = []
@@ -84,7 +84,8 @@ def anthropic_sessions(draw: st.DrawFn) -> list[Item]:
             result: Item = {"type": "tool_result", "tool_use_id": call_id}
             if draw(st.booleans()):
                 result["content"] = draw(words | st.lists(_text_block, min_size=1, max_size=2))
-            if draw(st.booleans()):
+            if marks < 4 and draw(st.booleans()):
+                marks += 1
                 result["cache_control"] = {"type": "ephemeral"}
             results.append(result)
         if not results:
@@ -100,7 +101,7 @@ def responses_sessions(draw: st.DrawFn) -> list[Item]:
     """A legal list of Responses items: reasoning, messages, function and custom calls, built-in calls."""
     items: list[Item] = []
     number = 0
-    for _ in range(draw(st.integers(1, 4))):
+    for turn in range(draw(st.integers(1, 4))):
         items.append({"role": "user", "content": draw(words)})
         for _ in range(draw(st.integers(0, 2))):
             number += 1
@@ -110,7 +111,11 @@ def responses_sessions(draw: st.DrawFn) -> list[Item]:
                 )
             call_id = f"call_{number}"
             kind = draw(st.sampled_from(["function_call", "custom_tool_call", "computer_call"]))
-            call: Item = {"type": kind, "id": f"fc_{number}", "call_id": call_id}
+            call: Item = {
+                "type": kind,
+                "id": f"{'ctc' if kind == 'custom_tool_call' else 'fc'}_{number}",
+                "call_id": call_id,
+            }
             output: Any = draw(words)
             if kind == "function_call":
                 call |= {"name": draw(names), "arguments": json.dumps(draw(arguments))}
@@ -122,11 +127,17 @@ def responses_sessions(draw: st.DrawFn) -> list[Item]:
             items += [call, {"type": f"{kind}_output", "call_id": call_id, "output": output}]
         if draw(st.booleans()):
             items.append(
-                {"type": "web_search_call", "id": f"ws_{number}", "status": "completed", "action": {"q": "x"}}
+                {"type": "web_search_call", "id": f"ws_{turn}", "status": "completed", "action": {"q": "x"}}
             )
         block = {"type": "output_text", "text": draw(words), "annotations": []}
         items.append(
-            {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": [block]}
+            {
+                "type": "message",
+                "role": "assistant",
+                "id": f"msg_{turn}",
+                "status": "completed",
+                "content": [block],
+            }
         )
     return items
 

@@ -43,6 +43,13 @@ async def the_async_twins_are_typed_alike(manager: CompactManager, messages: Dic
     assert_type(await manager.aclose(), None)
 
 
+def settings_are_keywords_of_the_manager(config: CompactConfig) -> None:
+    manager = CompactManager(model="gpt-4o", policy={"trigger_pct": 0.5}, archive={"adapter": "memory"})
+    assert_type(CompactManager(config, max_context_tokens=9_000), CompactManager)
+    assert_type(manager.estimate([], model="o3").total, int)
+    assert_type(manager.reset("s"), None)
+
+
 # --- clients and replies
 
 

@@ -15,9 +15,18 @@ from compact.engine.stages.offload import is_large, offload_row
 from compact.errors import ArchiveError
 from compact.events import Failure
 from compact.messages import Message, dialects, hygiene
+from compact.messages.cache_marks import (
+    MAX_MARKS,
+    count_marks,
+    has_mark,
+    limit_marks,
+    mark_of,
+    with_mark,
+    without_marks,
+)
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, is_plain, plain
-from compact.messages.legality import violations_in
+from compact.messages.legality import item_id, violations_in
 from compact.tokens import Meter
 
 
@@ -37,6 +46,8 @@ class Tools:
     meter: Meter
     desk: Callable[[Dialect], Desk]
     max_turns: int | None
+    beside: tuple[Any, ...] = ()
+    """What is sent beside the messages and may carry cache marks: the system prompt, the tools."""
 
 
 class Intake:
@@ -47,11 +58,15 @@ class Intake:
         """The newest list that was found legal."""
         self._dialect: Dialect | None = None
         self._calls: set[str] = set()
-        """Call ids in it: an id must not be used twice."""
+        """Call ids in it, and ids of items: none may be used twice."""
         self._resume = 0
         """The index of the message before its newest reply. Checking resumes there."""
+        self._has_marks = False
+        """Whether the host sets cache marks."""
         self._moved = dict(moved or {})
-        """Results that are in the archive, by their index in the host's list, and the pointers that stand for them."""
+        """Results that are in the archive, by their index in the host's list, and the pointers that stand for them.
+
+        Both without cache marks, which the host moves."""
 
     def renew(self) -> Intake:
         """The intake for the next run, when a run that lost the lane may still be using this one."""
@@ -65,6 +80,7 @@ class Intake:
         Raises:
             MessageError: an entry is not a message, or not of the dialect that was named.
         """
+        working = self._limit_marks(working, tools)
         items = working.items
         seen = len(self._items) if self._items and begins_with(items, self._items) else 0
         if seen and tools.max_turns is None and self._is_plain_since_reply(items, seen, named):
@@ -73,7 +89,7 @@ class Intake:
         seen, dialect = self._recognise(items, seen, named)
         working = yield from self._clean(working, dialect, seen, tools)
         working = yield from self._offload(working, dialect, seen, tools)
-        return working, dialect
+        return self._limit_marks(working, tools), dialect
 
     def is_legal(self, items: Sequence[Any], dialect: Dialect) -> bool:
         """Whether `violations` would find nothing in a list. What was legal before is not looked at again.
@@ -83,6 +99,19 @@ class Intake:
         """
         seen = len(self._items) if self._items and begins_with(items, self._items) else 0
         return self._is_legal(items, dialect, seen)
+
+    # --- cache marks
+
+    def _limit_marks(self, working: Working, tools: Tools) -> Working:
+        """No more cache marks than the provider takes. A list without marks is looked at once."""
+        items = working.items
+        if not self._has_marks:
+            fresh = items[len(self._items) :] if begins_with(items, self._items) else items
+            self._has_marks = any(not is_plain(item) and has_mark(item) for item in fresh)
+        if not self._has_marks:
+            return working
+        kept = limit_marks(items, MAX_MARKS - count_marks(*tools.beside))
+        return working if kept is items else Working(kept, working.sources)
 
     # --- what is new
 
@@ -157,6 +186,7 @@ class Intake:
         _, fresh = dialects.read(items[start:], dialect)
         found = violations_in(fresh, dialect)
         new_calls = [call.id for message in fresh[seen - start :] for call in message.calls if call.id]
+        new_calls += filter(None, (item_id(message, dialect) for message in fresh[seen - start :]))
         # The message before the reply is legal where it stands. Alone at the beginning it may not look so.
         if any(violation.index or not start for violation in found) or not self._calls.isdisjoint(new_calls):
             self._items = []
@@ -198,7 +228,7 @@ class Intake:
             if moved is not row:
                 pointer, source = dialect.write(moved.message), sources[n]
                 if source is not None:
-                    self._moved[source] = (items[n], pointer)
+                    self._moved[source] = (without_marks(items[n]), without_marks(pointer))
                 items[n], sources[n], changed = pointer, None, True
         return Working(items, sources) if changed else working
 
@@ -207,8 +237,10 @@ class Intake:
         changed = False
         for n, source in enumerate(sources):
             before = self._moved.get(source) if source is not None else None
-            if before is not None and items[n] == before[0]:
-                items[n], sources[n], changed = before[1], None, True
+            if before is not None and without_marks(items[n]) == before[0]:
+                mark = mark_of(items[n]) if has_mark(items[n]) else None
+                pointer = before[1] if mark is None else with_mark(before[1], mark)
+                items[n], sources[n], changed = pointer, None, True
         return changed
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from compact.engine.context import Row
 from compact.engine.effects import Loaded
 from compact.engine.intake import Working
+from compact.messages.cache_marks import has_mark, keep_marks
 from compact.messages.dialects.wire import begins_with, plain
 
 STATE_VERSION = 1
@@ -38,6 +39,13 @@ class SessionState:
     """Passes in a row that saved too little."""
     asked: bool = False
     """Whether the archive was asked for the session's state."""
+    is_marked: bool = field(init=False, default=False)
+    """Whether a message that compact wrote carries a cache mark of what it replaces."""
+
+    def __post_init__(self) -> None:
+        written = zip(self.standing or (), self.sources, strict=False)
+        found = any(source is None and has_mark(item) for item, source in written)
+        object.__setattr__(self, "is_marked", found)
 
 
 def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
@@ -52,6 +60,8 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
             item if source is None else messages[source]
             for item, source in zip(state.standing, state.sources, strict=True)
         ]
+        if state.is_marked:  # the host may have moved its marks on
+            items = keep_marks(messages[:count], items, state.sources)
         tail = range(count, len(messages))
         return Working([*items, *messages[count:]], [*state.sources, *tail])
     return None
@@ -72,7 +82,8 @@ def is_same_message(one: Any, other: Any) -> bool:
 def _essence(item: Any) -> Any:
     """What makes a message the same one on the next call: not its cache marks, and not the words of a prompt.
 
-    Hosts move cache marks to their newest message, and put the time or a to-do list into their system prompt.
+    Hosts move cache marks to their newest message, for which a text becomes a block, and put the time or a to-do list
+    into their system prompt.
     """
     try:
         data = plain(item)
@@ -80,7 +91,15 @@ def _essence(item: Any) -> Any:
         return item
     if data.get("role") in ("system", "developer"):
         return data["role"]
-    return _without_marks(data)
+    found = _without_marks(data)
+    content = found.get("content")
+    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
+        found["content"] = content[0]["text"]
+    return found
+
+
+def _is_only_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
 
 
 def _without_marks(value: Any, depth: int = 0) -> Any:

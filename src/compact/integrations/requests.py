@@ -45,8 +45,8 @@ class RequestShape:
         explicit = session_id if own is None else own
         values = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(values.get(name) is not None for name in self.server_managed):
-            name = explicit(request) if callable(explicit) else explicit
-            warn_server_managed(manager, name or given or manager.resolver.nobody, self.server_managed)
+            name = manager.resolver.resolve((), session_id=explicit, call=request, given=given)
+            warn_server_managed(manager, name, self.server_managed)
             return None
         messages = values.get(self.messages)
         if messages is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.messages import dialects
+from compact.messages.cache_marks import MAX_MARKS, count_marks
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -33,6 +34,7 @@ __all__ = [
     "has_content",
     "id_problem",
     "is_misplaced",
+    "item_id",
     "lacks_content",
     "name_problem",
     "role_gaps",
@@ -96,7 +98,11 @@ def violations(
         MessageError: the list is not recognisable, or an entry is not a message.
     """
     known, neutral = dialects.read(messages, dialect)
-    return violations_in(neutral, known, in_flight)
+    found = violations_in(neutral, known, in_flight)
+    if known.NAME == "anthropic" and (marks := count_marks(*messages)) > MAX_MARKS:
+        why = f"the messages carry {marks} cache marks, more than {MAX_MARKS}"
+        found.append(Violation(len(messages) - 1, "cache_marks", why))
+    return found
 
 
 def violations_in(messages: Sequence[Message], dialect: Dialect, in_flight: bool = True) -> list[Violation]:
@@ -194,6 +200,19 @@ def lacks_content(message: Message, dialect: Dialect) -> bool:
     if message.role in ("user", "assistant") or dialect.NAME == "anthropic":
         return not has_content(message, dialect)
     return not message.parts
+
+
+def item_id(message: Message, dialect: Dialect) -> str | None:
+    """The id of a Responses item itself, which a list may contain only once. References to items may repeat it."""
+    if dialect.NAME != "responses" or message.origin is None or is_plain(message.origin):
+        return None
+    data = plain(message.origin)
+    own = data.get("id")
+    # Placeholders such as the Agents SDK's "__fake_id__" stand on many items and are taken out by those who set them.
+    is_real = (
+        isinstance(own, str) and own and not own.startswith("_") and data.get("type") != "item_reference"
+    )
+    return own if is_real else None
 
 
 def has_content(message: Message, dialect: Dialect) -> bool:
@@ -332,6 +351,12 @@ def _orphan(index: int, result: ToolResult) -> Violation:
 
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Violation]:
     if dialect.NAME == "responses":
+        seen: set[str] = set()
+        for index, message in enumerate(messages):
+            own = item_id(message, dialect)
+            if own in seen:
+                yield Violation(index, "duplicate_item_id", f"the item id {own!r} was used before")
+            seen |= {own} if own else set()
         for index, message in enumerate(messages):
             followed = index + 1 < len(messages) and messages[index + 1].role == "assistant"
             if not followed and any(isinstance(part, Reasoning) for part in message.parts):

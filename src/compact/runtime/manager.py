@@ -270,7 +270,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> R | str:
         """Return a tool's result as it should go into the context: itself, or a preview with the path of the whole.
 
-        If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is.
+        If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is. Without an id it
+        is stored for the session of the running call (see `recall_tools`), else for the manager's default session.
         """
         asking = self._tool_results.process(self._session(session_id), result, tool_name, tool_call_id)
         shown: R | str = drive(asking, wait_here)
@@ -427,7 +428,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     # --- one call
 
     def _session(self, session_id: str | None) -> Session:
-        return self.sessions.get(DEFAULT_SESSION if session_id is None else session_id)
+        """A tool result without an id belongs to the running call, else to the manager's default session."""
+        if session_id is None:
+            session_id = self.resolver.running or DEFAULT_SESSION
+        return self.sessions.get(session_id)
 
     def _run(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None

@@ -10,7 +10,8 @@ A list belongs to a conversation if it continues the newest list of it. Cache ma
 have changed. Conversations are never compared across ids.
 
 Inside a given id, a list that shares its opening with a known conversation but does not continue it was edited or
-regenerated, and stays in the session. If the list that it replaced is continued too, these are two conversations.
+regenerated, and stays in the session. If the list that it replaced is continued too, these are two conversations, and the
+longer one keeps the session.
 
 Unnamed conversations may be those of different people, so nothing is merged on a guess. A list that does not continue a
 known one is a new conversation. Short lists that are merely equal ("Hi") are separate conversations as well, unless they
@@ -211,6 +212,8 @@ class SessionResolver:
                 self._keep_named(name, seen)
             return name
         scope, warn = _scope(given), None
+        if not seen.items:
+            return scope or self.nobody
         with self._lock:
             found = self._choose(scope, seen)
             if found is None:
@@ -353,9 +356,9 @@ def _choose_given(known: Sequence[_Conversation], seen: _Seen) -> _Conversation 
         if each.descends_to(seen):
             return each
     for each in known:
-        for before in each.replaced:
-            if len(before) < len(seen.items) and seen.starts_with(before):
-                return None  # it was no edit: both are continued
+        if any(len(before) < len(seen.items) and seen.starts_with(before) for before in each.replaced):
+            # It was no edit: both are continued. The longer one keeps the name, a short one may have been an aside.
+            return each if len(seen.items) > max(len(form.items) for form in each.forms) else None
     edited = max(known, key=lambda each: each.shared_by(seen), default=None)
     if edited is None:
         return None

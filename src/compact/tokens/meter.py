@@ -212,7 +212,7 @@ class Meter:
             pieces = tuple(dialect.pieces(item))
         except (ValueError, TypeError, AttributeError) as problem:
             index = next(place for place, known in enumerate(items) if known is item)
-            raise unreadable(index, dialect, problem) from problem
+            raise unreadable(index, dialect, problem, item) from problem
         raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
         return self._known.remember(item, raw, _share(item), dialect.NAME)
 

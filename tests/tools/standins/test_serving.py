@@ -30,7 +30,9 @@ def gpt(provider: Provider) -> Any:
 
 def ask_claude(provider: Provider, messages: Any, **more: Any) -> Any:
     with claude(provider) as client:
-        return client.messages.create(model="claude-sonnet-5", max_tokens=100, messages=messages, **more)
+        return client.messages.create(
+            model="claude-sonnet-5", messages=messages, **{"max_tokens": 100, **more}
+        )
 
 
 def test_anthropic_answers_the_same_streamed_or_not() -> None:
@@ -143,6 +145,18 @@ def test_what_is_too_long_is_refused_in_words_that_are_recognised() -> None:
         client.chat.completions.create(model="gpt-4o-mini", messages=long)
     assert all(says_overflow(str(error.value)) for error in (one, two, three))
     assert two.value.code == three.value.code == "context_length_exceeded"
+
+
+def test_the_output_must_fit_too_where_the_model_wants_it() -> None:
+    with serving(["Hi."], window=200, counts_output=True) as provider, gpt(provider) as client:
+        with pytest.raises(anthropic.BadRequestError, match=r"exceed context limit: \d+ \+ 300 > 200") as one:
+            ask_claude(provider, [ASK], max_tokens=300)
+        with pytest.raises(openai.BadRequestError, match=r"300 in the completion") as two:
+            client.chat.completions.create(model="gpt-4o", messages=[ASK], max_completion_tokens=300)
+        with pytest.raises(openai.BadRequestError, match="exceeds the context window") as three:
+            client.responses.create(model="gpt-4o", input="Hello", max_output_tokens=300)
+        ask_claude(provider, [ASK])
+    assert all(says_overflow(str(error.value)) for error in (one, two, three))
 
 
 def test_a_refusal_can_come_late_in_a_stream() -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from compact.errors import MessageError
+from compact.messages.dialects.foreign import Shape, shape_of
 from compact.messages.dialects.forms import Flaw
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import Message, Piece
@@ -99,22 +100,28 @@ def detect(messages: Sequence[Any]) -> Dialect:
         data = _mapping(item, index)
         if chosen is not None:
             if not chosen.claim(data):
-                raise _not_a_message(index, data, chosen)
+                raise _not_a_message(index, item, data, chosen)
             continue
         chosen = next((dialect for dialect in map(get, NAMES) if dialect.claim(data) == 2), None)
         if chosen is None:
             waiting.append((index, data))
     if chosen is None:
-        chosen = next((d for d in map(get, NAMES) if all(d.claim(data) for _, data in waiting)), None)
+        # An entry of an unknown type is carried along beside items that are known. Alone it tells nothing.
+        is_told = all("role" in data for _, data in waiting)
+        chosen = next(
+            (d for d in map(get, NAMES) if is_told and all(d.claim(data) for _, data in waiting)), None
+        )
     if chosen is None:
         strangers = (
-            entry for entry in waiting if not any(known.claim(entry[1]) for known in map(get, NAMES))
+            entry
+            for entry in waiting
+            if "role" not in entry[1] or not any(known.claim(entry[1]) for known in map(get, NAMES))
         )
         index, data = next(strangers, waiting[-1])
-        raise _not_a_message(index, data, None)
+        raise _not_a_message(index, messages[index], data, None)
     for index, data in waiting:
         if not chosen.claim(data):
-            raise _not_a_message(index, data, chosen)
+            raise _not_a_message(index, messages[index], data, chosen)
     return chosen
 
 
@@ -130,19 +137,31 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
     for index, item in enumerate(messages):
         try:
             found.append(known.read(item))
-        except ValueError as problem:
-            raise unreadable(index, known, problem) from problem
+        except (ValueError, TypeError, AttributeError) as problem:  # a field may be of any type
+            raise unreadable(index, known, problem, item) from problem
     return known, found
 
 
-def unreadable(index: int, dialect: Dialect, problem: Exception) -> MessageError:
+def unreadable(index: int, dialect: Dialect, problem: Exception, item: Any = None) -> MessageError:
     """The error for an entry that its dialect cannot read."""
+    shape = _shape_of(item)
     return MessageError(
-        f"messages[{index}] is not a {dialect.NAME} message: {problem}",
-        hint=f"Expected {dialect.EXPECTED}",
+        f"messages[{index}] is not a {dialect.NAME} message: {problem}{_looks(shape)}",
+        hint=shape.hint if shape else f"Expected {dialect.EXPECTED}",
         index=index,
         dialect=dialect.NAME,
     )
+
+
+def _shape_of(item: Any) -> Shape | None:
+    try:
+        return None if item is None else shape_of(item, plain(item))
+    except ValueError:
+        return None if isinstance(item, str | bytes | int | float | list | tuple) else shape_of(item, {})
+
+
+def _looks(shape: Shape | None) -> str:
+    return f"; it looks like {shape.name}" if shape else ""
 
 
 def require_list(messages: Any) -> None:
@@ -172,25 +191,29 @@ def _mapping(item: Any, index: int) -> Mapping[str, Any]:
     try:
         return plain(item)
     except ValueError as problem:
+        shape = _shape_of(item)
         raise MessageError(
-            f"messages[{index}] is not a message: {problem}",
-            hint="Expected a dict with a 'role', an item with a 'type', or an SDK object with model_dump()",
+            f"messages[{index}] is not a message: {problem}{_looks(shape)}",
+            hint="Expected a dict with a 'role', an item with a 'type', or an SDK object with model_dump(). "
+            + (shape.hint if shape else ""),
             index=index,
         ) from problem
 
 
-def _not_a_message(index: int, data: Mapping[str, Any], chosen: Dialect | None) -> MessageError:
+def _not_a_message(index: int, item: Any, data: Mapping[str, Any], chosen: Dialect | None) -> MessageError:
     keys = ", ".join(sorted(map(str, data))[:8]) or "none"
+    shape = shape_of(item, data)
+    hint = f"{shape.hint}. " if shape else ""
     if chosen is None:
         return MessageError(
-            f"messages[{index}] is not a message of any known dialect (keys: {keys})",
-            hint="Expected a dict with a 'role' and 'content', or an item with a known 'type'; "
+            f"messages[{index}] is not a message of any known dialect (keys: {keys}){_looks(shape)}",
+            hint=f"{hint}Expected a dict with a 'role' and 'content', or an item with a known 'type'; "
             f"or name the dialect: {', '.join(NAMES)}",
             index=index,
         )
     return MessageError(
-        f"messages[{index}] is not a {chosen.NAME} message like those around it (keys: {keys})",
-        hint=f"Expected {chosen.EXPECTED}",
+        f"messages[{index}] is not a {chosen.NAME} message like those around it (keys: {keys}){_looks(shape)}",
+        hint=f"{hint}Expected {chosen.EXPECTED}",
         index=index,
         dialect=chosen.NAME,
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
     Image,
@@ -39,6 +40,8 @@ def claim(item: Mapping[str, Any]) -> int:
     role = item.get("role")
     if not isinstance(role, str) or "tool_calls" in item or "kind" in item or item.get("type") is not None:
         return 0
+    if find_hidden_text(item):
+        return 0
     by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
     metadata = item.get("metadata")
     if by_blocks and role == "tool" and isinstance(metadata, Mapping) and "tool_name" in metadata:
@@ -51,6 +54,8 @@ def read(item: Any) -> Message:
     data = wire.plain(item)
     role = wire.role_of(data)
     content = data.get("content")
+    if not content:
+        wire.require_own_text(data)
     if role == "tool" and not isinstance(content, list | tuple):
         return Message(role, (_read_text_result(data),), origin=item, **wire.marks(data))
     return Message(role, wire.read_content(content, _read_block), origin=item, **wire.marks(data))
@@ -84,6 +89,8 @@ def pieces(item: Any) -> Iterable[Piece]:
     data = item if type(item) is dict else wire.plain(item)
     content = data.get("content")
     found: list[Piece] = [data.get("role") or ""]
+    if not content:
+        wire.require_own_text(data)
     if data.get("role") == "tool" and not isinstance(content, list | tuple):
         result = _read_text_result(data)
         return [*found, result.call_id, result.name or "", result.text]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, text_block
 from compact.messages.message import (
     GAP,
@@ -41,6 +42,8 @@ def claim(item: Mapping[str, Any]) -> int:
         return 0
     if item.get("type") not in (None, "message"):
         return 0
+    if find_hidden_text(item):
+        return 0
     by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
     whole_reply = item.get("type") == "message" and "stop_reason" in item
     return 2 if whole_reply and by_blocks else by_blocks
@@ -49,6 +52,8 @@ def claim(item: Mapping[str, Any]) -> int:
 def read(item: Any) -> Message:
     """See `Dialect.read`."""
     data = wire.plain(item)
+    if not data.get("content"):
+        wire.require_own_text(data)
     found = wire.marks(data)
     if data.get("content") == GAP:
         found["injected"] = True  # compact wrote it, not a person
@@ -101,6 +106,8 @@ def pieces(item: Any) -> Iterable[Piece]:
     elif content is not None:
         for block in wire.blocks_of(content):
             _add_block(block, found)
+    if not content:
+        wire.require_own_text(data)
     return found
 
 

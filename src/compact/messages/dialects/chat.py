@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
     Image,
@@ -39,7 +40,7 @@ def claim(item: Mapping[str, Any]) -> int:
     if not isinstance(role, str) or item.get("type") is not None or "kind" in item:
         return 0
     by_blocks = wire.claim_by_blocks(item.get("content"), NAME)
-    if by_blocks == 0:
+    if by_blocks == 0 or find_hidden_text(item):
         return 0
     certain = any(item.get(key) is not None for key in ("tool_calls", "tool_call_id", "function_call"))
     return 2 if certain else by_blocks
@@ -50,11 +51,14 @@ def read(item: Any) -> Message:
     data = wire.plain(item)
     role = wire.role_of(data)
     content = wire.read_content(data.get("content"), _read_block)
+    if not content:
+        wire.require_own_text(data)
     if role in _RESULT_ROLES:
+        _require_call_id(data)
         result = ToolResult(
             call_id=wire.text_at(data, "tool_call_id"),
             content=content,
-            name=data.get("name"),
+            name=data["name"] if isinstance(data.get("name"), str) else None,
             by_position=role == "function",
         )
         return Message("tool", (result,), origin=item, **wire.marks(data))
@@ -89,6 +93,8 @@ def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
         form.put("role", role, "a function message has no name, but the id of a tool's call")
     form.put_blocks("content", text_block, ("text",))
     if role in _RESULT_ROLES:
+        if not isinstance(data.get("name", ""), str | None):
+            form.drop("name", "the name of the tool is not text", "bad_name")
         if is_missing(form.data.get("content")):
             form.put("content", "", "the tool message has no content", "empty_content")
     elif form.data.get("content") == []:
@@ -127,6 +133,8 @@ def pieces(item: Any) -> Iterable[Piece]:
     elif content is not None:
         for part in wire.read_content(content, _read_block):
             found.extend(wire.part_pieces(part))
+    if not content:
+        wire.require_own_text(data)
     if len(data) > 2 or "content" not in data:
         _add_extras(data, found)
     return found
@@ -137,9 +145,11 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
         value = data.get(key)
         if type(value) is str:
             found.append(value)
+    _require_call_id(data)
     if data.get("tool_calls"):
-        for entry in data["tool_calls"]:
+        for place, entry in enumerate(data["tool_calls"]):
             call = entry if type(entry) is dict else wire.plain(entry)
+            _require_call(call, place)
             function = call.get("function") or call.get("custom") or call
             if not isinstance(function, Mapping):
                 found.append(to_json(function))
@@ -191,6 +201,7 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
             call = wire.plain(entry)
         except ValueError as problem:
             raise ValueError(f"tool_calls[{place}] is not a call: {problem}") from problem
+        _require_call(call, place)
         function = call.get("function") or call.get("custom") or {}
         if not isinstance(function, Mapping):
             function = {}
@@ -209,6 +220,18 @@ def _read_calls(data: Mapping[str, Any]) -> list[Part]:
         name = wire.text_at(legacy, "name")
         found.append(ToolCall("", name, legacy.get("arguments"), by_position=True, origin=legacy))
     return found
+
+
+def _require_call(call: Mapping[str, Any], place: int) -> None:
+    """Check that a call has an id and a function, whatever is in them; without these it is another format's call."""
+    if "id" not in call or not call.keys() & {"function", "custom"}:
+        keys = ", ".join(sorted(map(str, call)))
+        raise ValueError(f"tool_calls[{place}] is not a call: it lacks 'id' or 'function' (keys: {keys})")
+
+
+def _require_call_id(data: Mapping[str, Any]) -> None:
+    if "tool_name" in data and "tool_call_id" not in data:
+        raise ValueError("the result names its tool but not its call: it has no 'tool_call_id'")
 
 
 def _write_result(data: dict[str, Any], message: Message) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compact.messages.dialects.foreign import LANGCHAIN_TYPES
 from compact.messages.dialects.forms import Flaw
 from compact.messages.dialects.wire import join_text, marks, plain, write_entry
 from compact.messages.message import Message, Piece, Text
@@ -25,8 +26,9 @@ def claim(item: Mapping[str, Any]) -> int:
     if isinstance(item.get("kind"), str):
         return 2
     kind = item.get("type")
-    if "role" in item or not isinstance(kind, str):
+    if "role" in item or not isinstance(kind, str) or kind in LANGCHAIN_TYPES or "additional_kwargs" in item:
         return 0
+    # Another type is an artifact only beside artifacts.
     return 2 if kind in _KINDS else 1
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compact.messages.dialects import wire
+from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form
 from compact.messages.message import (
     Image,
@@ -54,6 +55,8 @@ def claim(item: Mapping[str, Any]) -> int:
         role = item.get("role")
         if not isinstance(role, str) or role == "tool" or "tool_calls" in item or "kind" in item:
             return 0
+        if find_hidden_text(item):
+            return 0
         by_blocks = wire.claim_by_blocks(content, NAME)
         if by_blocks == 1 and isinstance(content, list | tuple) and any(_is_foreign_text(b) for b in content):
             return 0
@@ -63,7 +66,7 @@ def claim(item: Mapping[str, Any]) -> int:
     if kind in ("reasoning", "item_reference", "compaction") or kind.endswith(_ENDINGS):
         return 2
     # An unknown type is carried along if the entries around it are items.
-    return 0 if "role" in item or "kind" in item or isinstance(content, str) else 1
+    return 0 if item.keys() & {"role", "kind", "content", "lc"} else 1
 
 
 def _is_foreign_text(block: Any) -> bool:
@@ -76,7 +79,11 @@ def read(item: Any) -> Message:
     kind = data.get("type")
     if kind is None or kind == "message":
         parts = wire.read_content(data.get("content"), _read_block)
+        if not parts:
+            wire.require_own_text(data)
         return Message(wire.role_of(data), parts, origin=item, **_marks(data))
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         return Message("assistant", (_read_call(kind, data),), origin=item, **_marks(data))
     if kind in _OUTPUTS:
@@ -90,8 +97,6 @@ def read(item: Any) -> Message:
             origin=item,
             **wire.marks(data),
         )
-    if not isinstance(kind, str):
-        raise ValueError(f"its 'type' is {kind!r}")
     role = "user" if kind in _USER_TYPES else "assistant"
     return Message(role, (Opaque(kind, origin=data),), origin=item, **wire.marks(data))
 
@@ -168,7 +173,11 @@ def pieces(item: Any) -> Iterable[Piece]:
         else:
             for part in wire.read_content(content, _read_block):
                 found.extend(wire.part_pieces(part))
+        if not content:
+            wire.require_own_text(data)
         return found
+    if not isinstance(kind, str):
+        raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         call = _read_call(kind, data)
         return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
@@ -217,7 +226,8 @@ def _write_call(data: dict[str, Any], call: ToolCall) -> None:
 def _summary(data: Mapping[str, Any]) -> str:
     found = []
     for key in ("summary", "content"):
-        for block in data.get(key) or ():
+        blocks = data.get(key)
+        for block in blocks if isinstance(blocks, list | tuple) else ():
             if isinstance(block, Mapping) and isinstance(block.get("text"), str):
                 found.append(block["text"])
     return "\n".join(found)

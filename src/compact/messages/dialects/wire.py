@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.message import Image, Message, Part, Piece, Reasoning, Refusal, Sealed, Text, to_json
 
-_PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer"})
+_PLAIN_ROLES = ("user", "assistant", "system", "developer")  # a tuple: a role may be of any type
 _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
 """A string from this length on may be inline binary data."""
@@ -176,10 +177,27 @@ def blocks_of(content: Any) -> list[Mapping[str, Any] | str]:
     found: list[Mapping[str, Any] | str] = []
     for place, block in enumerate(content):
         try:
-            found.append(block if isinstance(block, str) else plain(block))
+            found.append(block if isinstance(block, str) else _typed(plain(block)))
         except ValueError as problem:
             raise ValueError(f"content[{place}] is not a block: {problem}") from problem
     return found
+
+
+def _typed(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(block.get("type"), str):
+        raise ValueError(f"it has no 'type' (keys: {', '.join(sorted(map(str, block))[:8]) or 'none'})")
+    return block
+
+
+def require_own_text(data: Mapping[str, Any]) -> None:
+    """Check that an entry without content keeps what it says nowhere else.
+
+    Raises:
+        ValueError: it is a message of another format.
+    """
+    key = find_hidden_text(data)
+    if key is not None:
+        raise ValueError(f"it has no 'content'; what it says seems to be in {key!r}")
 
 
 def owner(block: Any) -> str | None:
@@ -198,9 +216,10 @@ def claim_by_blocks(content: Any, name: str) -> int:
     """Judge from the blocks alone whether an entry belongs to a dialect (see `Dialect.claim`)."""
     if not isinstance(content, list | tuple):
         return 1 if content is None or isinstance(content, str) else 0
-    owners = {
-        owner(block if isinstance(block, Mapping) else getattr(block, "__dict__", None)) for block in content
-    }
+    blocks = [block if isinstance(block, Mapping) else getattr(block, "__dict__", None) for block in content]
+    if any(isinstance(block, Mapping) and not isinstance(block.get("type"), str) for block in blocks):
+        return 0
+    owners = set(map(owner, blocks))
     owners.discard(None)
     if not owners:
         return 1

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from compact.messages import dialects
+from compact.messages.cache_marks import MAX_MARKS, limit_marks
 from compact.messages.dialects.wire import is_plain
 from compact.messages.hygiene.repair import Repair, repair_neutral, repair_tool_pairs
 from compact.messages.hygiene.sanitizing import sanitize, sanitize_neutral
@@ -55,7 +56,8 @@ def clean_report(
     kept, too_old = limit_neutral(kept, known, max_turns)
     repair = repair_neutral(kept, known)
     removed = (*unsendable, *too_old, *repair.removed)
-    return Cleaned(write_back(messages, neutral, repair.messages, known), removed)
+    cleaned = write_back(messages, neutral, repair.messages, known)
+    return Cleaned(limit_marks(cleaned, MAX_MARKS) if known.NAME == "anthropic" else cleaned, removed)
 
 
 def sendable(messages: Sequence[Any], dialect: str | None = None) -> Any:

@@ -16,12 +16,15 @@ from compact.messages.legality import (
     bad_text,
     id_problem,
     is_misplaced,
+    item_id,
     lacks_content,
     name_problem,
 )
-from compact.messages.message import Message, Part, Text, ToolCall, ToolResult
+from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _REPLACEMENT = "\ufffd"
+_MODEL_ROLES = frozenset({"model", "ai", "bot", "chatbot"})
+"""What other formats call the assistant."""
 
 
 def sanitize(
@@ -37,8 +40,10 @@ def sanitize(
     - Content that is null, bare strings between blocks, text blocks of another role and similar faults of form are written
       as the provider takes them (see `Dialect.mend`).
     - Calls in a message that is not the assistant's, and results in one that is, are dropped.
+    - An item's own id that was used before is removed, and a repeated reasoning item is dropped (Responses).
     - Empty messages are dropped.
-    - A role that the dialect does not have becomes `user`, or `assistant` if the message calls tools.
+    - A role that the dialect does not have becomes `user`, or `assistant` if it is another name for the model or if the
+      message calls tools.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
@@ -53,8 +58,10 @@ def sanitize_neutral(
     """`sanitize` on neutral messages, with what was removed or changed."""
     kept: list[Message] = []
     removed: list[Removed] = []
+    seen: set[str] = set()
     for before in messages:
         after = _sanitize_message(before, dialect, allowed_tools)
+        after = None if after is None else _with_own_id(after, seen, dialect)
         if after is None:
             removed.append(Removed(before.origin, "empty, or nothing in it could be sent"))
             continue
@@ -65,6 +72,18 @@ def sanitize_neutral(
         # The sort is stable: only the system prompt moves, to the front.
         kept.sort(key=lambda message: message.role != "system")
     return kept, removed
+
+
+def _with_own_id(message: Message, seen: set[str], dialect: Dialect) -> Message | None:
+    """The item without its id if that was used before; a provider needs none. Reasoning is nothing without it."""
+    own = item_id(message, dialect)
+    if own is None or own not in seen:
+        seen |= {own} if own else set()
+        return message
+    if any(isinstance(part, Reasoning) for part in message.parts):
+        return None
+    data = {key: value for key, value in plain(dialect.write(message)).items() if key != "id"}
+    return replace(dialect.read(rebuild(message.origin, data)), edited=False)
 
 
 def safe_id(call_id: str, occurrence: int = 1) -> str:
@@ -79,7 +98,8 @@ def _sanitize_message(
     message = _well_formed(_with_valid_text(before, dialect), dialect)
     if message.role not in ROLES.get(dialect.NAME, {message.role}):
         # What calls tools is a reply, whatever the host named its role.
-        message = replace(message, role="assistant" if message.calls else "user", edited=True)
+        is_reply = bool(message.calls) or message.role.lower() in _MODEL_ROLES
+        message = replace(message, role="assistant" if is_reply else "user", edited=True)
     mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
     kept = tuple(
         part for part in mended if part is not None and not is_misplaced(part, message.role, dialect)

@@ -106,6 +106,13 @@ def _too_long(tokens: int, window: int) -> Problem:
     return Problem(f"prompt is too long: {tokens} tokens > {window} maximum")
 
 
+def _no_room(tokens: int, output: int, window: int) -> Problem:
+    return Problem(
+        f"input length and `max_tokens` exceed context limit: {tokens} + {output} > {window}, decrease input length or "
+        "`max_tokens` and try again"
+    )
+
+
 ANTHROPIC = Endpoint(
     name="anthropic",
     path="/v1/messages",
@@ -116,5 +123,6 @@ ANTHROPIC = Endpoint(
     error=_error,
     late_error=_late_error,
     too_long=_too_long,
+    no_room=_no_room,
     unauthorized=Problem("x-api-key header is required", status=401, kind="authentication_error"),
 )

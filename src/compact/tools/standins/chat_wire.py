@@ -108,6 +108,14 @@ def _too_long(tokens: int, window: int) -> Problem:
     return Problem(message, "messages", "context_length_exceeded")
 
 
+def _no_room(tokens: int, output: int, window: int) -> Problem:
+    message = (
+        f"This model's maximum context length is {window} tokens. However, you requested {tokens + output} tokens "
+        f"({tokens} in the messages, {output} in the completion). Please reduce the length of the messages or completion."
+    )
+    return Problem(message, "messages", "context_length_exceeded")
+
+
 CHAT = Endpoint(
     name="chat",
     path="/v1/chat/completions",
@@ -118,5 +126,6 @@ CHAT = Endpoint(
     error=openai_error,
     late_error=_late_error,
     too_long=_too_long,
+    no_room=_no_room,
     unauthorized=UNAUTHORIZED,
 )

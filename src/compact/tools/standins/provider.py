@@ -39,6 +39,8 @@ class Provider:
     rules: Rules = field(default_factory=lambda: Rules(signing_key=b"stand-in"))
     late_refusals: bool = False
     """Whether a streamed request that is too long is refused inside its stream."""
+    counts_output: bool = False
+    """Whether the output that a request asks for must fit the window too. Older models refuse what does not."""
     too_long: Callable[[int, int], Problem] | None = None
     """Other words for a request that is too long: a function of its size and the window."""
     count: Callable[[str, Item], int] | None = None
@@ -76,8 +78,11 @@ class Provider:
         if not problems:
             tokens = (self.count or count_request)(endpoint.name, found)
             window = self._window_of(str(found["model"]))
+            output = _output_of(found) if self.counts_output else 0
             if tokens > window and not counting:
                 problems = [(self.too_long or endpoint.too_long)(tokens, window)]
+            elif tokens + output > window and not counting:
+                problems = [endpoint.no_room(tokens, output, window)]
         messages = endpoint.list_messages(found)
         with self._lock:
             request = Received(
@@ -109,6 +114,11 @@ class Provider:
         return self.window if isinstance(self.window, int) else self.window.get(model, 200_000)
 
 
+def _output_of(body: Item) -> int:
+    keys = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    return next((body[key] for key in keys if isinstance(body.get(key), int)), 0)
+
+
 def find_counting(body: Any, rules: Rules) -> list[Problem]:
     """What `count_tokens` refuses: the same as a message, but it needs no `max_tokens`."""
     return find_counting_problems(body, rules, counting=True)
@@ -130,18 +140,22 @@ def count_request(endpoint: str, body: Item) -> int:
 def prefix_breaks(requests: Sequence[Received]) -> int:
     """How many requests do not begin with the whole request before them, so that the provider's cache is lost.
 
-    Cache marks do not count: hosts move them. Pass the requests of one conversation.
+    Cache marks do not count: hosts move them, and turn a text into a block for them. Pass the requests of one
+    conversation.
     """
-    lists = [[_without_marks(message) for message in request.messages] for request in requests]
+    lists = [[_plain(message) for message in request.messages] for request in requests]
     return sum(not begins_with(after, before) for before, after in pairwise(lists))
 
 
-def _without_marks(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """A message without cache marks, and with its text as one block."""
     if isinstance(value, dict):
-        return {key: _without_marks(entry) for key, entry in value.items() if key != "cache_control"}
-    if isinstance(value, list):
-        return [_without_marks(entry) for entry in value]
-    return value
+        found = {key: _plain(entry) for key, entry in value.items() if key != "cache_control"}
+        content = found.get("content")
+        return (
+            {**found, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else found
+        )
+    return [_plain(entry) for entry in value] if isinstance(value, list) else value
 
 
 @contextmanager

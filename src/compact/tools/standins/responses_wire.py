@@ -141,6 +141,10 @@ def _too_long(_: int, __: int) -> Problem:
     return Problem(message, "input", "context_length_exceeded")
 
 
+def _no_room(tokens: int, _: int, window: int) -> Problem:
+    return _too_long(tokens, window)
+
+
 RESPONSES = Endpoint(
     name="responses",
     path="/v1/responses",
@@ -151,5 +155,6 @@ RESPONSES = Endpoint(
     error=openai_error,
     late_error=_late_error,
     too_long=_too_long,
+    no_room=_no_room,
     unauthorized=UNAUTHORIZED,
 )
