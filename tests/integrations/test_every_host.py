@@ -41,6 +41,7 @@ FIRST_OF_THEIR_KIND = {
     "langchain-chat-async",
     "deepagents-chat",
     "pydantic-chat",
+    "pydantic-responses-streamed",
     "pydantic-anthropic-streamed",
     "litellm-chat",
     "litellm-chat-async",

@@ -28,3 +28,16 @@ def test_a_missing_framework_names_its_extra(module: str, package: str, extra: s
     found, _, text = done.stdout.partition(" | ")
     assert found == extra
     assert f"pip install 'compact-context[{extra}]'" in text
+
+
+def test_a_release_of_pydantic_ai_that_asks_no_capability_is_refused() -> None:
+    """Its agents would run, and their requests would pass compact by."""
+    code = (
+        "from pydantic_ai.capabilities import AbstractCapability\n"
+        "del AbstractCapability.get_wrapper_model\n"
+        "from compact import MissingExtra\n"
+        "try: import compact.integrations.pydantic_ai\n"
+        "except MissingExtra as problem: print(problem.extra)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "pydantic-ai"

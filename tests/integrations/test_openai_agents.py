@@ -154,8 +154,8 @@ def breaks(provider: Provider) -> int:
 
 
 @cache
-def many_runs(parts: frozenset[str], *, stream: bool, runs: int = 12) -> tuple[Provider, Any, int, int]:
-    """One conversation of many runs. Returns its requests, its events, and the tokens saved and said in all."""
+def many_runs(parts: frozenset[str], *, stream: bool, runs: int = 12) -> tuple[Provider, Any, Any, int]:
+    """One conversation of many runs. Returns its requests, its events, the statistics, and the tokens said in all."""
     manager, seen = agent_manager()
     stored = SQLiteSession("chat-7")
 
@@ -170,10 +170,10 @@ def many_runs(parts: frozenset[str], *, stream: bool, runs: int = 12) -> tuple[P
 
     with serving(three_reports_a_run) as provider, manager:
         said = asyncio.run(talk())
-        saved = manager.get_compaction_stats()["total_tokens_saved"]
+        counted = manager.get_compaction_stats()
     assert provider.refused == []
     assert len(provider.requests) == 4 * runs
-    return provider, seen, saved, said
+    return provider, seen, counted, said
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def many_runs(parts: frozenset[str], *, stream: bool, runs: int = 12) -> tuple[P
 def test_parts_that_work_together_compact_no_more_often_than_one_alone(parts: str, stream: bool) -> None:
     """They share one session and one state: nothing is compacted again because another part sees the list."""
     alone = many_runs(frozenset({"model"}), stream=stream)
-    provider, seen, saved, said = many_runs(frozenset(parts.split()), stream=stream)
+    provider, seen, counted, said = many_runs(frozenset(parts.split()), stream=stream)
     steps = [event["step"] for event in seen.named("pruned_messages")]
     assert len(steps) == len(set(steps)), "one pass for each step"
     assert len({event["session_id"] for event in seen.events}) == 1
@@ -198,7 +198,8 @@ def test_parts_that_work_together_compact_no_more_often_than_one_alone(parts: st
     assert breaks(provider) <= breaks(alone[0]) + 1
     # What was said can leave the context once; a summary can, too, when the next one takes it in.
     summaries = sum(event["properties"]["summary_tokens"] for event in seen.named("summary_created"))
-    assert 0 < saved <= said + summaries
+    assert 0 < counted["total_tokens_saved"] <= said + summaries
+    assert counted["compaction_events"] == len(steps)
 
 
 @pytest.mark.parametrize("group", [None, "thread-9"])

@@ -272,13 +272,14 @@ def langchain_model(provider: Provider, kind: str, streaming: bool = False) -> A
 
 def langchain(kind: str, asynchronous: bool = False, deep: bool = False, streaming: bool = False) -> Host:
     def host(provider: Provider, manager: CompactManager) -> str:
-        from deepagents import create_deep_agent
-        from langchain.agents import create_agent
+        if deep:
+            from deepagents import create_deep_agent as make
+        else:
+            from langchain.agents import create_agent as make  # type: ignore[assignment]
 
         from compact.integrations.langchain import CompactMiddleware
 
-        make: Any = create_deep_agent if deep else create_agent
-        agent = make(
+        agent: Any = make(
             langchain_model(provider, kind, streaming),
             [get_report],
             system_prompt=SYSTEM,

@@ -11,6 +11,7 @@ from typing import Any
 
 from compact.config import CompactConfig
 from compact.errors import ConfigError
+from compact.integrations.offering import name_tools
 from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
 from compact.runtime.overflow.evidence import input_tokens
@@ -119,7 +120,9 @@ class HostCall:
 
     def _fit(self, kept: Sequence[Any]) -> Any:
         self.manager.resolver.note_sent(self.session_id, self.items, kept)
-        return self.original if kept is self.items else self.restore(kept)
+        if kept is self.items:
+            return self.original
+        return self.restore(name_tools(kept, self.items, self.tools))
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from compact.archive.recall import RecallTool, no_session
+from compact.archive.recall import RecallTool, no_session, offered_prefix
 from compact.errors import ConfigError
 from compact.messages import to_json
 from compact.messages.message import POINTER_OPENS, SUMMARY_OPENS
@@ -70,20 +70,17 @@ class Offering:
                 return name
         return None
 
-    def write(self, session_id: str, kept: Sequence[Any], given: Sequence[Any], prefix: str) -> list[Any]:
-        """Return what is sent: `kept`, with the tools called as they are offered. `given` is the host's list.
+    def check(self, session_id: str, kept: Sequence[Any], given: Sequence[Any]) -> None:
+        """Check that a request which sends `kept` carries the tools if it should. `given` is the host's list.
 
         Raises:
-            RecallDue: the request does not carry the tools yet, and it should.
+            RecallDue: something left the context, and the tools are not offered yet.
         """
-        if self.choice is False:
-            return list(kept)
-        if not self.is_due(session_id) and has_pointers(kept, given):
+        if self.choice == "auto" and session_id not in self._due and has_pointers(kept, given):
             while len(self._due) >= _REMEMBERED**2:
                 del self._due[next(iter(self._due))]
             self._due[session_id] = None
             raise RecallDue
-        return name_tools(kept, given, prefix)
 
     def answer(self, session_id: str | None, name: str, arguments: Mapping[str, Any]) -> str:
         """Answer a call of a tool, by its plain name. Without a session nothing is read."""
@@ -97,10 +94,14 @@ def has_pointers(kept: Sequence[Any], given: Sequence[Any]) -> bool:
     return any(POINTER_OPENS in text or SUMMARY_OPENS in text for text in written)
 
 
-def name_tools(kept: Sequence[Any], given: Sequence[Any], prefix: str) -> list[Any]:
-    """Return `kept` with the recall tools' names as they are offered, in everything that compact wrote."""
+def name_tools(kept: Sequence[Any], given: Sequence[Any], schemas: Any) -> Sequence[Any]:
+    """Return `kept` with the recall tools called as the request's tools call them, in everything that compact wrote.
+
+    `given` is the host's list: what is its own stays as it is.
+    """
+    prefix = offered_prefix(schemas) if isinstance(schemas, list | tuple) else None
     if not prefix:
-        return list(kept)
+        return kept
     own = set(map(id, given))
     return [item if id(item) in own else _rename(item, prefix) for item in kept]
 

@@ -16,6 +16,7 @@ from compact.integrations.calls import check_manager
 from compact.messages import ToolCall
 from compact.messages.dialects import get
 from compact.messages.dialects.wire import plain
+from compact.runtime.guidance import prompt_segment
 from compact.runtime.manager import CompactManager
 
 __all__ = ["RecallTools", "RecoveryTools"]
@@ -24,12 +25,17 @@ __all__ = ["RecallTools", "RecoveryTools"]
 class RecallTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
-    Without a `session_id` they read the session of the newest call that a wrapped client made in this thread or task.
-    `prefix` is put before their names, for an agent with a `read_file` of its own.
+    `prefix` is put before their names, for an agent with a `read_file` of its own. Pointers and summaries in the requests
+    of a wrapped client call them by these names. Without `session_id`, they read the session of the running call.
+
+    Raises:
+        ConfigError: `manager` is not a manager, or the id is not a non-empty string.
     """
 
     def __init__(self, manager: CompactManager, session_id: str | None = None, *, prefix: str = "") -> None:
         check_manager(manager, "RecallTools")
+        self.prompt = prompt_segment(prefix)
+        """Text for the agent's system prompt: what happens to its context, and how these tools get things back."""
         self._tools = {f"{prefix}{name}": tool for name, tool in manager.recall_tools(session_id).items()}
         self._described = [replace(tool, name=name) for name, tool in self._tools.items()]
 

@@ -261,7 +261,8 @@ class Conductor:
             self._sessions.note_sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome
-                self._services.statistics.credit_pass(outcome.saved)
+                if committed:
+                    self._services.statistics.credit_pass(outcome.saved)
 
         session.lane.leave(run, settle)
 

@@ -21,7 +21,3 @@ of their words. Secrets are masked as `<REDACTED>` in what is stored: never writ
 def prompt_segment(tool_prefix: str = "") -> str:
     """Return text for the agent's system prompt that names the recall tools as they are offered."""
     return _SEGMENT.replace("{p}", tool_prefix)
-
-
-SYSTEM_PROMPT_SEGMENT = prompt_segment()
-"""The text for an agent whose recall tools have no prefix."""

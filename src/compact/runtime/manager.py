@@ -21,7 +21,7 @@ from compact.engine.stages.offload import Offloaded
 from compact.events import Warned, WarningCode
 from compact.messages.dialects.objects import in_form_of
 from compact.runtime.conductor import Conductor, Lines, make_call
-from compact.runtime.guidance import SYSTEM_PROMPT_SEGMENT
+from compact.runtime.guidance import prompt_segment
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
@@ -366,14 +366,19 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     def get_compaction_stats(self) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
 
-        Also how many tokens were sent in all, and how many of them repeated the beginning of the request before, so
-        that a provider's prompt cache could serve them.
+        An operation is a pass that shortened a session, however many stages took part, or a tool result that was moved to
+        the archive. What a pass saved is counted once, not again in each call that repeats its result. Also how many
+        tokens were sent in all, and how many of them repeated the beginning of the request before, so that a provider's
+        prompt cache could serve them.
         """
         return self.services.describe(self.sessions)
 
-    def get_system_prompt_segment(self) -> str:
-        """Return text for the agent's system prompt: what compact does to its context, and how to get things back."""
-        return SYSTEM_PROMPT_SEGMENT
+    def get_system_prompt_segment(self, tool_prefix: str = "") -> str:
+        """Return text for the agent's system prompt: what compact does to its context, and how to get things back.
+
+        `tool_prefix` is what stands before the recall tools' names.
+        """
+        return prompt_segment(tool_prefix)
 
     def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
         """Return read_file, grep, ls and search over what left this session's context, by name.

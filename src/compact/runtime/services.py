@@ -64,17 +64,22 @@ class Statistics:
         self.operations = 0
         self.saved: dict[str, int] = {}
 
-    def credit(self, stage: str, tokens: int) -> None:
-        """Count an operation and what it saved."""
+    def credit_offload(self, tokens: int) -> None:
+        """Count a tool result that was moved to the archive, in a pass or when it arrived, and what that saved."""
         with self._lock:
+            self._add("offload", tokens)
             self.operations += 1
-            self.saved[stage] = self.saved.get(stage, 0) + tokens
 
     def credit_pass(self, saved: Mapping[str, int]) -> None:
-        """Count the stages of a pass. Offloads are counted one by one, as they happen."""
-        for stage, tokens in saved.items():
-            if stage != "offload":
-                self.credit(stage, tokens)
+        """Count a pass once, however many stages took part. Its offloads are counted one by one, as they happen."""
+        stages = {stage: tokens for stage, tokens in saved.items() if stage != "offload"}
+        with self._lock:
+            for stage, tokens in stages.items():
+                self._add(stage, tokens)
+            self.operations += bool(stages)
+
+    def _add(self, stage: str, tokens: int) -> None:
+        self.saved[stage] = self.saved.get(stage, 0) + tokens
 
 
 class Services:
@@ -309,7 +314,7 @@ class Services:
     ) -> None:
         """Record an event of a session."""
         if isinstance(properties, Offload):
-            self.statistics.credit("offload", properties.tokens_before - properties.tokens_after)
+            self.statistics.credit_offload(properties.tokens_before - properties.tokens_after)
         step = session.state.step if step is None else step
         self.journal.emit(session.id, step, Emit(properties, payload or {}, span))
 

@@ -74,7 +74,36 @@ def test_without_a_trace_of_the_hosts_each_session_has_one(recorded: Recorded) -
         f"trace_{events(made, session)[0]['trace_id']}" for session in "st"
     }
     written = [*events(made, "s"), *events(made, "t")]
-    assert sorted(span.span_data.name for span in recorded.ours()) == sorted(e["name"] for e in written)
+    kinds = {(e["trace_id"], e["parent_id"], e["name"]) for e in written}
+    assert sorted(span.span_data.name for span in recorded.ours()) == sorted(name for _, _, name in kinds)
+    assert sum(span.span_data.data.get("count", 1) for span in recorded.ours()) == len(written), (
+        "none is lost"
+    )
+
+
+def test_a_pass_is_a_handful_of_spans_however_much_it_moves(recorded: Recorded) -> None:
+    made = traced(8_000)
+    long: list[Any] = [{"role": "user", "content": "Go."}]
+    for n in range(40):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        long += [{"role": "assistant", "content": None, "tool_calls": [call]}]
+        long += [{"role": "tool", "tool_call_id": f"c{n}", "content": f"row {n} " * 150}]
+    made.preflight("s", long)
+    made.close()
+    written = events(made)
+    assert len(written) > 12
+    spans = recorded.ours()
+    assert len(spans) == len({span.span_data.name for span in spans}) < 10
+    (finished,) = [span for span in spans if span.span_data.name == "compact.finished"]
+    assert {span.parent_id for span in spans if span is not finished} == {finished.span_id}
+    for span in spans:
+        same = [event for event in written if event["name"] == span.span_data.name]
+        assert span.span_data.data.get("count", 1) == len(same)
+        saved = [
+            e["properties"].get("tokens_before", 0) - e["properties"].get("tokens_after", 0) for e in same
+        ]
+        data = span.span_data.data
+        assert data.get("tokens_before", 0) - data.get("tokens_after", 0) == sum(saved)
 
 
 def test_below_the_agents_span_when_there_is_one(recorded: Recorded) -> None:

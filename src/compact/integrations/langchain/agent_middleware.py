@@ -122,8 +122,8 @@ class CompactMiddleware(AgentMiddleware):
         sent = self._with_mask(sent, session_id)
 
         def restore(kept: Sequence[Any]) -> ModelRequest[Any]:
-            shown = offering.write(session_id, kept, view.items, prefix)
-            return sent.override(messages=view.back(separate_roles(shown)))
+            offering.check(session_id, kept, view.items)
+            return sent.override(messages=view.back(separate_roles(kept)))
 
         return HostCall(
             manager=self.manager,

@@ -20,6 +20,7 @@ from agents.tool import Tool
 from agents.tool_context import ToolContext
 
 from compact.archive.recall import RecallTool, run
+from compact.integrations.calls import check_manager
 from compact.runtime.manager import CompactManager
 
 _REMEMBERED_AGENTS = 64
@@ -100,9 +101,9 @@ def recall_tools(
     names, for an agent with a `read_file` of its own. The filter and the model explain them in the instructions.
 
     Raises:
-        ConfigError: the id is not a non-empty string.
+        ConfigError: `manager` is not a manager, or the id is not a non-empty string.
     """
-    tools = manager.recall_tools(session_id)
+    tools = check_manager(manager, "recall_tools").recall_tools(session_id)
 
     def make(tool: RecallTool) -> FunctionTool:
         async def invoke(_context: ToolContext[Any], arguments: str) -> str:

@@ -19,7 +19,7 @@ from agents.run import CallModelData, ModelInputData
 
 from compact.archive.recall import offered_prefix
 from compact.config import CompactConfig
-from compact.integrations.calls import observe, separate_roles, warn_server_managed
+from compact.integrations.calls import check_manager, observe, separate_roles, warn_server_managed
 from compact.integrations.managers import take_manager
 from compact.integrations.offering import describe_recall, name_tools
 from compact.integrations.openai_agents.agent_tools import AgentTools
@@ -80,7 +80,9 @@ def compact_filter(
         )
         chosen.resolver.note_sent(name, items, kept)
         chosen.resolver.enter(name)
-        sent = list(kept if kept is items else adapt_to_model(data.agent.model, kept, items, prefix))
+        sent = list(
+            kept if kept is items else adapt_to_model(data.agent.model, name_tools(kept, items, schemas))
+        )
         from_filter.add(Handed(None, list(sent), items))
         return ModelInputData(input=sent, instructions=instructions)
 
@@ -94,7 +96,7 @@ class CompactHooks(RunHooks[Any]):
     """
 
     def __init__(self, manager: CompactManager) -> None:
-        self._manager = manager
+        self._manager = check_manager(manager, "CompactHooks")
 
     async def on_llm_end(
         self, _context: RunContextWrapper[Any], _agent: Agent[Any], response: ModelResponse
@@ -121,14 +123,8 @@ def model_name(model: Any) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def adapt_to_model(
-    model: Any, kept: Sequence[Any], given: Sequence[Any], prefix: str | None
-) -> Sequence[Any]:
-    """Call the recall tools as they are offered, and separate equal roles unless the model is OpenAI's own.
-
-    OpenAI's models take any order of roles.
-    """
-    kept = name_tools(kept, given, prefix or "")
+def adapt_to_model(model: Any, kept: Sequence[Any]) -> Sequence[Any]:
+    """Separate equal roles unless the model is OpenAI's own, which takes any order of roles."""
     if getattr(model, "makes_requests_fit", False):
         return kept  # a CompactModel does it
     is_foreign_name = isinstance(model, str) and "/" in model and not model.startswith("openai/")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents import Model, ModelResponse, ModelRetryAdvice, ModelRetryAdviceRequest
+from agents import Model, ModelResponse
 from agents.items import TResponseStreamEvent
 
 from compact.archive.recall import offered_prefix
@@ -26,6 +26,9 @@ from compact.integrations.openai_agents.input_filter import (
 )
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
+
+if TYPE_CHECKING:
+    from agents import ModelRetryAdvice, ModelRetryAdviceRequest
 
 _PARAMETERS = inspect.signature(Model.get_response)
 """`stream_response` has the same ones."""
@@ -110,7 +113,7 @@ class CompactModel(Model):
 
     def _prepare(self, request: dict[str, Any]) -> HostCall | None:
         """Return the call of a request. None: the provider keeps the conversation."""
-        if request["previous_response_id"] is not None or request["conversation_id"] is not None:
+        if any(request.get(field) is not None for field in ("previous_response_id", "conversation_id")):
             name = warn_kept_elsewhere(self._manager, self._session_id, request)
             for field in ("input", "system_instructions"):
                 request[field] = self._manager.mask(name, request[field])
@@ -129,12 +132,14 @@ class CompactModel(Model):
             session_id=name,
             items=items,
             original=items,
-            restore=lambda kept: adapt_to_model(self.wrapped, kept, items, prefix),
+            restore=lambda kept: adapt_to_model(self.wrapped, kept),
             dialect=DIALECT,
             tools=offered,
             system=system,
             model=model_name(self.wrapped),
         )
+
+    # Older releases of the SDK have models without the following methods, and do not ask for them.
 
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
         """See `Model.get_retry_advice`."""
@@ -142,7 +147,8 @@ class CompactModel(Model):
 
     async def close(self) -> None:
         """Close the wrapped model."""
-        await self.wrapped.close()
+        if hasattr(self.wrapped, "close"):
+            await self.wrapped.close()
 
     async def _cleanup_on_run_end(self, owner: object) -> None:
         await self.wrapped._cleanup_on_run_end(owner)

@@ -8,10 +8,10 @@ from typing import Any
 
 from agents import Agent, OpenAIConversationsSession, Session, SessionABC, TResponseInputItem
 
-from compact.archive.recall import offered_prefix
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.integrations.managers import take_manager
+from compact.integrations.offering import name_tools
 from compact.integrations.openai_agents.agent_tools import AgentTools
 from compact.integrations.openai_agents.handed_out import Handed, from_session
 from compact.integrations.openai_agents.input_filter import DIALECT, adapt_to_model, model_name
@@ -52,7 +52,7 @@ class CompactSession(SessionABC):
                 path="session",
             )
         self.session_id = session.session_id
-        self.session_settings = session.session_settings
+        self.session_settings = getattr(session, "session_settings", None)  # not in older releases
         self._session = session
         self._manager = take_manager(manager, "CompactSession")
         self._agent = agent
@@ -73,7 +73,7 @@ class CompactSession(SessionABC):
         )
         resolver.note_sent(name, full, kept)
         if kept is not full:
-            kept = list(adapt_to_model(model, kept, full, offered_prefix(tools or ())))
+            kept = list(adapt_to_model(model, name_tools(kept, full, tools)))
         returned = kept if limit is None else kept[max(0, len(kept) - limit) :]
         # A host that asks for the newest items alone gets no more than these.
         stands_for = full if limit is None else returned

@@ -203,8 +203,9 @@ class _CompactModel(WrapperModel):
         parameters = self._with_mask(parameters, session_id)
 
         def restore(kept: Any) -> list[ModelMessage]:
-            shown = kept if prefix is None else offering.write(session_id, kept, view.items, prefix)
-            return view.back(separate_roles(shown))
+            if prefix is not None:
+                offering.check(session_id, kept, view.items)
+            return view.back(separate_roles(kept))
 
         host = HostCall(
             manager=self._manager,

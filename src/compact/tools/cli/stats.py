@@ -67,11 +67,10 @@ def stats_of(session_id: str, events: Iterable[Event]) -> SessionStats:
                 found.calls += 1
                 found.peak_tokens = max(found.peak_tokens, tokens)
             case Offload() as fact:  # counted as they happen: a step may never follow
-                _credit(found, "offload", fact.tokens_before - fact.tokens_after)
+                _credit(found, {"offload": fact.tokens_before - fact.tokens_after})
             case PrunedMessages():
-                for stage, tokens in (event.payload or {}).get("saved", {}).items():
-                    if stage != "offload":
-                        _credit(found, stage, tokens)
+                saved = (event.payload or {}).get("saved", {})
+                _credit(found, {stage: tokens for stage, tokens in saved.items() if stage != "offload"})
             case Finished() as fact:
                 found.seconds += fact.duration_ms / 1000
                 found.steps += fact.outcome == "compacted"
@@ -84,9 +83,11 @@ def stats_of(session_id: str, events: Iterable[Event]) -> SessionStats:
     return found
 
 
-def _credit(found: SessionStats, stage: str, tokens: int) -> None:
-    found.by_strategy[stage] = found.by_strategy.get(stage, 0) + tokens
-    found.compaction_events += 1
+def _credit(found: SessionStats, saved: dict[str, int]) -> None:
+    """Count one pass or one offload."""
+    for stage, tokens in saved.items():
+        found.by_strategy[stage] = found.by_strategy.get(stage, 0) + tokens
+    found.compaction_events += bool(saved)
 
 
 def _print(out: Console, rows: Sequence[SessionStats]) -> None:

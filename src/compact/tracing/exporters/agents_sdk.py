@@ -1,4 +1,4 @@
-"""Tracing of the OpenAI Agents SDK: every event becomes a `custom_span` below the agent's own span.
+"""Tracing of the OpenAI Agents SDK: a `custom_span` below the agent's own span for each kind of event in a call or pass.
 
 Events arrive on a worker, where no span is current. `notice` therefore records the caller's current span when an event
 happens, keyed by the run that the event belongs to. A run is handed to the SDK when it has ended, outermost span first,
@@ -83,7 +83,7 @@ class AgentsSdkExporter(Exporter):
     def _hand_over(self, run: str) -> None:
         """Send the events of a run whose last event never came."""
         above = self._host_spans.pop(run, None)
-        for event in self._children.pop(run):
+        for event in _one_of_each(self._children.pop(run)):
             self._send(event, above or self._own_trace(event))
 
     def _send(self, event: EventDict, above: Any) -> None:
@@ -101,11 +101,37 @@ class AgentsSdkExporter(Exporter):
         if event["status"] == "error":
             properties = event["properties"]
             span.set_error({"message": str(properties.get("message", event["name"])), "data": None})
-        for child in self._children.pop(str(event["span_id"]), ()):
+        for child in _one_of_each(self._children.pop(str(event["span_id"]), [])):
             self._send(child, span)
         _backdate(span, "_started_at", event["started_at"])
         span.finish()
         _backdate(span, "_ended_at", event["ended_at"])
+
+
+def _one_of_each(events: Sequence[EventDict]) -> list[EventDict]:
+    """Return one event for each name, in the order of their first ones. `count` says how many events it stands for.
+
+    A pass archives and shortens dozens of results, one event each: events.jsonl has them, a reader of traces wants the sum.
+    """
+    found: dict[Any, list[EventDict]] = {}
+    for event in events:
+        found.setdefault((event["name"], event["status"]), []).append(event)
+    return [same[0] if len(same) == 1 else _sum_up(same) for same in found.values()]
+
+
+def _sum_up(events: Sequence[EventDict]) -> EventDict:
+    first, properties = events[0], [event["properties"] for event in events]
+    totals = {
+        key: sum(each[key] for each in properties)
+        for key in ("tokens_before", "tokens_after")
+        if all(isinstance(each.get(key), int) for each in properties)
+    }
+    return {
+        **first,
+        "properties": {"count": len(events), **properties[0], **totals},
+        "started_at": min(event["started_at"] for event in events),
+        "ended_at": max(event["ended_at"] for event in events),
+    }
 
 
 def _backdate(span: Any, attribute: str, when: Any) -> None:
