@@ -17,7 +17,7 @@ from support.strategies import SESSIONS, examples
 
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.checks import violations
-from compact.messages import Message
+from compact.messages import Message, Text
 from compact.messages.dialects import read
 from compact.messages.units import units
 from compact.tokens import Meter
@@ -57,9 +57,13 @@ _LARGEST_MARKERS = 24
 
 
 def newest_of_user(items: list[Any], dialect: str) -> Any:
-    """The newest message that a person wrote."""
+    """The newest message that a person wrote; None if there is none, or if their words stand beside results."""
     _, messages = read(items, dialect)
-    return next((i for i, m in zip(items[::-1], messages[::-1], strict=True) if m.starts_turn), None)
+    for item, message in zip(items[::-1], messages[::-1], strict=True):
+        words = any(isinstance(part, Text) for part in message.parts)
+        if message.role == "user" and not message.injected and (message.starts_turn or words):
+            return item if message.starts_turn else None
+    return None
 
 
 def least_tokens(items: list[Any], dialect: str) -> int:
