@@ -11,6 +11,7 @@ from langchain_core.messages import (
     ChatMessage,
     FunctionMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
 )
@@ -31,6 +32,7 @@ from pydantic_ai.messages import (
 from support.integrations import agent_manager, report
 
 from compact.checks import violations
+from compact.errors import MessageError
 from compact.integrations.calls import separate_roles
 from compact.integrations.langchain.langchain_view import LangChainView
 from compact.integrations.pydantic_ai.pydantic_view import PydanticView
@@ -379,3 +381,10 @@ def test_an_old_style_function_result_and_a_long_history_survive_a_pass() -> Non
     assert LangChainView([]).back([{"role": "function", "name": "old", "content": "x"}]) == [
         FunctionMessage(content="x", name="old")
     ]
+
+
+def test_an_entry_that_is_no_message_is_refused_by_its_index() -> None:
+    """A `RemoveMessage` is an order to LangGraph. Shown to a model, it would be an empty message of nobody."""
+    with pytest.raises(MessageError, match="message 1 is a RemoveMessage") as refused:
+        LangChainView([HumanMessage("Hi"), RemoveMessage(id="m1"), HumanMessage("Again")])
+    assert refused.value.index == 1

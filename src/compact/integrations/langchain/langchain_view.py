@@ -16,10 +16,12 @@ from langchain_core.messages import (
     ChatMessage,
     FunctionMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolMessage,
 )
 
+from compact.errors import MessageError
 from compact.integrations.chat_view import ChatView
 
 _REASONING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
@@ -34,11 +36,21 @@ _ROLES: dict[type[BaseMessage], str] = {
 
 
 class LangChainView(ChatView[BaseMessage]):
-    """A list of LangChain messages as chat messages."""
+    """A list of LangChain messages as chat messages.
+
+    Raises:
+        MessageError: an entry is an order to LangGraph, not a message; names its index.
+    """
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
         super().__init__(messages)
-        for message in messages:
+        for index, message in enumerate(messages):
+            if isinstance(message, RemoveMessage):
+                raise MessageError(
+                    f"message {index} is a RemoveMessage, which no model can be sent",
+                    hint="Return it as an update of the agent's state, so that LangGraph removes what it names",
+                    index=index,
+                )
             self.add(_to_chat(message), message)
 
     def back(self, kept: Sequence[Any]) -> list[Any]:
