@@ -11,6 +11,7 @@ from typing import Any
 import anthropic
 import openai
 import pytest
+from support.waiting import until
 
 from compact import CompactManager
 from compact.integrations.recall import RecallTools
@@ -188,5 +189,6 @@ def test_sub_agents_edits_and_branches_inside_a_named_session_stay_in_it(host: s
             changed = [*longer[:-1], {"role": "user", "content": "edited"}]
             for items in (main, [{"role": "user", "content": "Sub"}], longer, changed, longer[:1]):
                 send(items, metadata={"session_id": "given"})
+            until(lambda: len(seen.named("token_estimate")) == 8)
             names = [event["session_id"] for event in seen.named("token_estimate")][3:]
             assert names == ["given", "given.2", "given", "given", "given"]

@@ -151,6 +151,21 @@ def test_whatever_the_way_the_request_fits(kind: str) -> None:
     assert provider.refused == []
 
 
+@pytest.mark.parametrize("kind", [kind for kind in CLIENTS if not kind.endswith("async")])
+def test_the_mark_of_a_protected_message_is_not_sent(kind: str) -> None:
+    """Only compact reads it. A provider may refuse a field that it does not know."""
+    made, _ = manager()
+    with serving(["ok"], window=WINDOW) as provider, made:
+        wrapped = made.wrap(client(kind, provider))
+        path = "messages.create" if kind == "anthropic" else "chat.completions.create"
+        for items in (long_list()[:3], long_list()):
+            rule = {"role": "user", "content": "Never touch the database.", "meta": {"protected": True}}
+            reach(wrapped, path)(**request_for(path, [rule, {"role": "assistant", "content": "Ok."}, *items]))
+            assert "Never touch the database." in str(provider.requests[-1])
+            assert "meta" not in provider.requests[-1].body["messages"][0]
+    assert provider.refused == []
+
+
 @pytest.mark.parametrize("kind", [kind for kind in CLIENTS if kind.endswith("async")])
 def test_whatever_the_way_the_request_fits_on_an_event_loop(kind: str) -> None:
     made, _ = manager()

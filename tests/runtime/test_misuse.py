@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, Any] = {
     "code": "ineffective",
     "message": "text",
     "text": "text",
+    "value": "text",
     "entry_id": "e",
 }
 MAY_BE_LEFT_OUT = {

@@ -347,7 +347,9 @@ def test_a_summarizer_cannot_change_the_list_that_it_is_given() -> None:
 
 @pytest.mark.parametrize("given", ["gpt-4o", {"model": "gpt-4o"}, 7])
 def test_a_summarizer_that_cannot_be_called_is_refused_at_once(given: Any) -> None:
-    with pytest.raises(ConfigError, match=f"summarizer must be callable, got a {type(given).__name__}"):
+    with pytest.raises(
+        ConfigError, match=f"summarizer must be a function of a SummaryRequest, got a {type(given).__name__}"
+    ):
         manager(summarizer=given)
 
 

@@ -212,7 +212,11 @@ def test_an_agents_answer_stands_in_any_form(answer: Any) -> None:
         assert FACTS[0] in summary_of(after)
 
 
-@pytest.mark.parametrize("answer", [7_654_321, {"usage": 3}, SimpleNamespace(id="r1"), object()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "answer",
+    [7_654_321, {"usage": 3}, SimpleNamespace(id="r1"), object()],
+    ids=lambda each: type(each).__name__,
+)
 def test_an_agents_answer_without_text_is_an_error_and_never_printed(answer: Any) -> None:
     with manager(8000, summarizer=agent_summarizer(Agent(answer)), policy=KEEP_LITTLE) as made:
         after = made.manual_compact("s", work())

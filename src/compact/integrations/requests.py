@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.integrations.calls import HostCall, aread_ahead, read_ahead, warn_server_managed
+from compact.messages.protecting import unmarked
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
 
@@ -65,8 +66,8 @@ class RequestShape:
             manager=manager,
             session_id=name,
             items=items,
-            original=messages if is_text else items,
-            restore=restore,
+            original=messages if is_text else _sendable(items),
+            restore=lambda kept: restore(_sendable(kept)),
             dialect=self.dialect,
             tools=values.get("tools"),
             system=None if self.system is None else values.get(self.system),
@@ -110,6 +111,11 @@ def begin(reply: Any) -> Any:
 async def abegin(reply: Any) -> Any:
     """`begin` for async functions."""
     return await aread_ahead(reply) if hasattr(reply, "__anext__") else reply
+
+
+def _sendable(items: Sequence[Any]) -> Sequence[Any]:
+    """Return the messages without the marks that only compact reads, such as `protected`. Some providers refuse them."""
+    return unmarked(items) if any(type(item) is dict and "meta" in item for item in items) else items
 
 
 def _is_omitted(value: Any) -> bool:

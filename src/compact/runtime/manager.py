@@ -331,16 +331,16 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             MaskingError: it could not be masked.
         """
-        if self.live is None:
-            return value
-        return self.live.mask_beside(self.sessions.get(session_id), value, is_schema=schemas)
+        session = self.sessions.get(session_id)
+        return value if self.live is None else self.live.mask_beside(session, value, is_schema=schemas)
 
     def unmask(self, session_id: str, text: R) -> R:
         """Turn the placeholders of live masking back, in a text, or in data such as the arguments of a tool call.
 
         A placeholder stays if its value is not known: in a new process, until the host has passed a list with it.
         """
-        return text if self.live is None else self.live.unmask(self.sessions.get(session_id), text)
+        session = self.sessions.get(session_id)
+        return text if self.live is None else self.live.unmask(session, text)
 
     def reset(self, session_id: str) -> None:
         """Forget a session's state: the next call starts from the host's list as it is given. The archive keeps it all.

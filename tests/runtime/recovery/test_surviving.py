@@ -130,7 +130,7 @@ def test_a_cut_reply_is_returned_when_nothing_smaller_is_left_or_the_reply_itsel
 
     asked: list[Any] = []
     made = manager(32_000)
-    assert made.call("s", tool_session(60), lambda messages: model(messages, 40))["content"] == "so far"
+    assert made.call("s", tool_session(60), lambda messages: model(messages, 3))["content"] == "so far"
     assert len(asked) > 1
     assert actions(made)[-1] == "give_up"
     asked.clear()

@@ -475,7 +475,7 @@ def test_what_cannot_fit_is_exit_code_1_with_what_takes_the_room(called: Any, tm
     code, printed, err = called(written(tmp_path, messages), "-o", out, "--window", "8k")
     assert (code, printed) == (1, "")
     assert err.startswith("compact: session talk: what must stay takes 9,0")
-    assert "protected system" in err
+    assert "system prompt" in err
     assert err.count("\n") == 1
     assert not out.exists()
 

@@ -371,7 +371,9 @@ def test_deep_input_is_worked_on_or_refused_in_one_line(
         '{"role": "assistant", "content": "done"}]'
     )
     code, _, err = called(command[0], file, *command[1:])
-    assert code == 0 or (code, err.count("\n"), "nested too deeply" in err) == (2, 1, True)
+    # Arguments of a call are text for a provider, so these may be called illegal.
+    done = code == 0 or (command[0] in ("check", "replay") and (code, err) == (1, ""))
+    assert done or (code, err.count("\n"), "nested too deeply" in err) == (2, 1, True)
     assert code == 2 or depth < 5_000
 
 

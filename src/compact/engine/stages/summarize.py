@@ -64,50 +64,57 @@ def _fold_oldest(context: Context) -> Asking[Context]:
 def _fold_runs(context: Context) -> Asking[Context]:
     """Run after run between user messages becomes one message, the earliest first, while it is still too much.
 
-    User messages stay, unless what is left between them could not be made small enough: then the oldest turns go.
+    Summaries that earlier passes left are folded again only if that is not enough. User messages stay, unless what is
+    left between them could not be made small enough: then the oldest turns go.
     """
     rules, rows = context.rules, context.rows
-    runs = _find_runs(context)
-    costs = [total(rows[run.start : run.stop]) for run in runs]
-    beside = context.tokens - sum(costs)
-    if beside + sum(min(cost, _RUN_TOKENS) for cost in costs) > rules.keep_up_to and not rules.fold_all:
+    runs, earlier = _find_runs(context)
+    costs = {run: total(rows[run.start : run.stop]) for run in (*runs, *earlier)}
+    beside = context.tokens - sum(costs.values())
+    if (
+        beside + sum(min(cost, _RUN_TOKENS) for cost in costs.values()) > rules.keep_up_to
+        and not rules.fold_all
+    ):
         return (yield from _fold_oldest(context))
-    share = min(0.5, max(0.0, (rules.target - beside) / max(1, sum(costs))))
-    size, made_for, asked = context.tokens, dict[int, Fold](), 0
-    for place, run in enumerate(runs):
-        if size <= rules.target and not rules.fold_all:
-            break
-        cost = costs[place]
-        room = min(rules.summary_tokens, max(int(cost * share), min(cost // 2, _RUN_TOKENS)))
+    # A pass that ends close to the limit is soon followed by the next one.
+    enough = rules.target + (rules.keep_up_to - rules.target) // 5
+    room_for_runs = enough - beside - sum(costs[run] for run in earlier)
+    share = min(0.5, room_for_runs / max(1, sum(costs[run] for run in runs)))
+    size, made_for, asked = context.tokens, dict[range, Fold](), 0
+    for run, limit in [*((run, rules.target) for run in runs), *((run, enough) for run in earlier)]:
+        if size <= limit and not rules.fold_all:
+            continue
+        cost = costs[run]
+        wanted = int(cost * share) if run in runs else cost // 4
+        room = min(rules.summary_tokens, max(wanted, min(cost // 2, _RUN_TOKENS)))
         made = yield from _fold_rows(context, run, room, words=False, by_code=asked >= _MOST_ASKED)
         asked += room > _RUN_TOKENS
         if made is not None and made.row.tokens < cost and not made.is_empty:
-            made_for[place] = made
+            made_for[run] = made
             size -= cost - made.row.tokens
     after = list(rows)
-    for place, made in reversed(made_for.items()):
-        after[runs[place].start : runs[place].stop] = [made.row]
-    return context.with_rows(after, folds=tuple(made_for.values()))
+    in_order = sorted(made_for, key=lambda run: run.start)
+    for run in reversed(in_order):
+        after[run.start : run.stop] = [made_for[run].row]
+    return context.with_rows(after, folds=tuple(made_for[run] for run in in_order))
 
 
-def _find_runs(context: Context) -> list[range]:
-    """The runs between user messages. A summary that an earlier pass left of one is a run again if it is long."""
+def _find_runs(context: Context) -> tuple[list[range], list[range]]:
+    """The runs between user messages, and long summaries that earlier passes left of such runs."""
     rows, rules = context.rows, context.rules
-    found = runs_between_users(
-        [row.message for row in rows],
-        context.desk.dialect,
-        rules.retention_window,
-        context.is_pinned,
-        shortest=1,
+    messages = [row.message for row in rows]
+    found = list(
+        runs_between_users(
+            messages, context.desk.dialect, rules.retention_window, context.is_pinned, shortest=1
+        )
     )
-
-    def is_worth_it(run: range) -> bool:
-        if len(run) > 1:
-            return True
-        (row,) = rows[run.start : run.stop]
-        return context.is_summary(row.message) and row.tokens > 2 * _RUN_TOKENS
-
-    return [run for run in found if is_worth_it(run)]
+    alone = [rows[run.start] for run in found]
+    earlier = [
+        run
+        for run, row in zip(found, alone, strict=True)
+        if len(run) == 1 and context.is_summary(row.message) and row.tokens > 2 * _RUN_TOKENS
+    ]
+    return [run for run in found if len(run) > 1], earlier
 
 
 def _fold_rows(
