@@ -117,7 +117,7 @@ def test_moving_marks_are_never_too_many(keeps_result: bool, moves: str) -> None
     assert prefix_breaks(requests) <= steps, "between two steps only marks move"
 
 
-@pytest.mark.sweep
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", ["on a copy", "by scanning", "by reference"])
 @pytest.mark.parametrize("keeps_result", [False, True], ids=["full history", "keeps the result"])
 @pytest.mark.parametrize("marks", [1, 2, 3, 4])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,6 +12,9 @@ from support.engine import Clock, Item, events, pair, says, user
 
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
+
+# Long, and covered by short tests: tracing would double its time.
+pytestmark = pytest.mark.no_cover
 
 WORDS = [
     f"{word}{n}" for word in ("file", "path", "error", "build", "cache", "node", "graph") for n in range(90)
@@ -31,7 +33,7 @@ class Life:
     _: KW_ONLY
     calls: int = 0
     edits: int = 0
-    lengths: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         settings: dict[str, Any] = {
@@ -68,7 +70,8 @@ class Life:
         self.calls += 1
         is_edited = found[: len(self.sent)] != self.sent
         assert not is_edited or violations(found) == []
-        assert self.made.estimate(found).total <= self.config.budget(self.window)
+        size = self.made.estimate(found).total
+        assert size <= self.config.budget(self.window)
         for item in new:
             assert any(item is sent for sent in found), "what is new is sent whole"
         newest = next(item for item in reversed(self.history) if item["role"] == "user")
@@ -77,7 +80,7 @@ class Life:
             self.edits += 1
             self.look_at_pairs(found)
         self.sent = list(found)
-        self.lengths.append(len(found))
+        self.sizes.append(size)
 
     def reply(self, item: Item) -> None:
         self.history.append(item)
@@ -91,10 +94,10 @@ class Life:
             assert any(item is result for item in found)
 
     @property
-    def folds_again(self) -> bool:
-        """Whether a late pass halved the number of messages."""
-        late = self.lengths[len(self.lengths) // 3 :]
-        return any(after < before * 0.6 for before, after in pairwise(late))
+    def leaves_room(self) -> bool:
+        """Whether a late pass still leaves room to grow: what earlier passes left does not pile up."""
+        late = self.sizes[len(self.sizes) * 2 // 3 :]
+        return min(late) <= 0.85 * self.config.trigger_tokens(self.window)
 
     @property
     def passes(self) -> int:
@@ -126,29 +129,33 @@ def explore(life: Life, turn: int) -> None:
     life.call(result)
 
 
-@pytest.mark.parametrize("take_turn", [work, talk_in_text, explore])
-@pytest.mark.parametrize("host", ["keeps", pytest.param("full", marks=pytest.mark.sweep)])
-@pytest.mark.parametrize(
-    "window",
-    [16_000, pytest.param(32_000, marks=pytest.mark.sweep), pytest.param(128_000, marks=pytest.mark.sweep)],
-)
-@pytest.mark.parametrize("preset", ["default", "layered", "selective", "progressive"])
+def _cases() -> Iterator[Any]:
+    """Every preset, host and window; other kinds of agents at the smallest window."""
+    for preset in ("default", "layered", "selective", "progressive"):
+        for window in (16_000, 32_000, 128_000):
+            for host in ("keeps", "full"):
+                is_quick = (window, host) == (16_000, "keeps")
+                yield pytest.param(preset, window, host, work, marks=() if is_quick else pytest.mark.sweep)
+        for kind in (talk_in_text, explore):
+            yield pytest.param(preset, 16_000, "keeps", kind, marks=pytest.mark.sweep)
+
+
+@pytest.mark.parametrize(("preset", "window", "host", "take_turn"), [*_cases()])
 def test_a_session_at_its_limit_is_compacted_rarely_and_sees_its_newest_results(
     preset: str, window: int, host: str, take_turn: Callable[[Life, int], None]
 ) -> None:
     life = Life(preset, window, host).live(300, take_turn)
-    assert life.passes >= 5, "the session lived at its limit"
+    assert life.passes >= 3, "the session lived at its limit"
     assert life.edits <= life.passes
     assert life.passes * 3 <= 300
-    summaries = sum("<COMPACT-SUMMARY" in str(item.get("content")) for item in life.sent)
-    assert life.folds_again if preset == "selective" else summaries <= 1, "what was folded is folded again"
+    assert life.leaves_room, "what was folded is folded again"
 
 
 def test_a_threshold_far_below_the_window_is_kept_too() -> None:
     policy = {"token_threshold": 7_000}
     life = Life("selective", 16_000, "keeps", policy).live(300, work)
     assert life.passes * 3 <= 300
-    assert life.folds_again
+    assert life.leaves_room
 
 
 @pytest.mark.parametrize("tokens", [15_000, 40_000, 61_000, 100_000])

@@ -108,7 +108,13 @@ def test_the_commands_take_every_format(
     assert counted["tokens"] > 60
     assert run(["harness", file, "--budget", "8k", "--json"]) == 0
     stable = json.loads(capsys.readouterr().out)
-    assert not {entry["kind"] for entry in stable["kept"]} - {"system", "message", "tool_call", "tool_output"}
+    assert not {entry["kind"] for entry in stable["kept"]} - {
+        "system",
+        "message",
+        "reasoning",
+        "tool_call",
+        "tool_output",
+    }
     out = tmp_path / "out.json"
     assert run(["apply", file, "-o", str(out), "--json"]) == 0
     assert json.loads(out.read_text()) == only(Path(file)).messages
