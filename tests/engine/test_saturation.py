@@ -97,7 +97,7 @@ class Life:
     def leaves_room(self) -> bool:
         """Whether a late pass still leaves room to grow: what earlier passes left does not pile up."""
         late = self.sizes[len(self.sizes) * 2 // 3 :]
-        return min(late) <= 0.85 * self.config.trigger_tokens(self.window)
+        return min(late) <= 0.85 * self.config.policy.trigger_pct * self.window
 
     @property
     def passes(self) -> int:
