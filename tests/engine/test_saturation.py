@@ -114,6 +114,12 @@ def work(life: Life, turn: int) -> None:
     life.reply(says(f"Done {turn}: {life.text(share / 10)}"))
 
 
+def talk(life: Life, turn: int) -> None:
+    """A conversation without tools: short questions, long answers."""
+    life.call(user(f"Question {turn}: {life.text(life.window / 600)}"))
+    life.reply(says(f"Answer {turn}: {life.text(life.window / 50)}"))
+
+
 def talk_in_text(life: Life, turn: int) -> None:
     """An agent without tool calls: observations are user messages."""
     life.call(user(f"Observation {turn}: {life.text(life.window / 40)}"))
@@ -136,7 +142,7 @@ def _cases() -> Iterator[Any]:
             for host in ("keeps", "full"):
                 is_quick = (window, host) == (16_000, "keeps")
                 yield pytest.param(preset, window, host, work, marks=() if is_quick else pytest.mark.sweep)
-        for kind in (talk_in_text, explore):
+        for kind in (talk, talk_in_text, explore):
             yield pytest.param(preset, 16_000, "keeps", kind, marks=pytest.mark.sweep)
 
 
@@ -172,6 +178,16 @@ def test_the_newest_pairs_stay_whole_in_an_automatic_pass_as_long_as_they_fit(to
     life.look_at_pairs(found)
     (done,) = events(life.made, name="pruned_messages")
     assert done["properties"]["kept"]["tool_pairs"] == 4
+
+
+@pytest.mark.parametrize("window", [16_000, 32_000])
+def test_user_messages_stay_in_the_selective_layout_as_long_as_they_fit(window: int) -> None:
+    """Also where only single answers stand between them."""
+    life = Life("selective", window, "keeps").live(60, talk)
+    people = [item for item in life.history if item["role"] == "user"]
+    assert life.passes >= 1
+    assert life.made.estimate(people).total < life.config.budget(window) / 3
+    assert all(any(item is sent for sent in life.sent) for item in people)
 
 
 def test_what_was_really_kept_is_reported_when_less_fits() -> None:

@@ -161,7 +161,7 @@ class PolicyConfig(ConfigSection):
     target_pct: Share = 0.5
     """How far down a pass goes, as a share of the window. A low target keeps the next turns from compacting again."""
     calls_between_passes: Amount = 6
-    """Recent turns and pairs are kept whole above the target. After a pass that fewer replies follow, they are not."""
+    """A pass that the budget forces after fewer replies than this may fold more: below summarize_pct, and user messages."""
     retention_window: Amount = 6
     """Layout selective: the newest messages that are never touched."""
     recent_share: Share | None = None

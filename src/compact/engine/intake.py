@@ -13,7 +13,7 @@ from typing import Any
 from compact.engine.context import Desk, Row
 from compact.engine.effects import Asking, Emit, KeepRemoved
 from compact.engine.stages.offload import is_large, offload_row
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, MessageError
 from compact.events import Failure
 from compact.messages import Message, dialects, hygiene
 from compact.messages.cache_marks import (
@@ -87,7 +87,7 @@ class Intake:
         if seen and tools.max_turns is None and self._is_plain_since_reply(items, seen, named):
             assert self._dialect is not None
             return working, self._dialect
-        seen, dialect = self._recognise(items, seen, named)
+        seen, dialect = self._recognise(items, seen, named, tools)
         working = yield from self._clean(working, dialect, seen, tools)
         working = yield from self._offload(working, dialect, seen, tools)
         return self._limit_marks(working, tools), dialect
@@ -142,14 +142,17 @@ class Intake:
         self._items[seen:] = items[seen:]
         return True
 
-    def _recognise(self, items: Sequence[Any], seen: int, named: str | None) -> tuple[int, Dialect]:
+    def _recognise(
+        self, items: Sequence[Any], seen: int, named: str | None, tools: Tools
+    ) -> tuple[int, Dialect]:
         """How many of the messages were looked at before, and the dialect of all."""
         known = self._dialect if seen else None
         if named is not None:
             wanted = dialects.get(named)
             return seen if wanted is known else 0, wanted
         if known is None or not all(_may_be(item, known) for item in items[seen:]):
-            return 0, dialects.detect(items)
+            found = dialects.detect(items)
+            return 0, dialects.get("anthropic") if _could_be_anthropics(items, found, tools) else found
         return seen, known
 
     # --- legal
@@ -161,6 +164,11 @@ class Intake:
         report = hygiene.clean_report(working.items, tools.max_turns, dialect.NAME)
         if report.messages is working.items:
             return working
+        if not report.messages:
+            raise MessageError(
+                "no message says anything, so there is nothing to send",
+                hint="Pass at least one message with content",
+            )
         try:
             yield KeepRemoved(
                 [removed.message for removed in report.removed],
@@ -254,6 +262,23 @@ def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]
     for place, each in enumerate(known):
         found[id(each)].append(place)
     return [places.pop(0) if (places := found[id(each)]) else None for each in wanted]
+
+
+def _could_be_anthropics(items: Sequence[Any], found: Dialect, tools: Tools) -> bool:
+    """Whether a list that could be several dialects goes to Anthropic: by the shape of its tools, or by the model's name.
+
+    What is legal there is legal as chat, too.
+    """
+    schemas = next(iter(tools.beside[1:]), None)
+    is_theirs = "claude" in tools.meter.model or (
+        isinstance(schemas, list | tuple)
+        and any(isinstance(each, Mapping) and "input_schema" in each for each in schemas)
+    )
+    return (
+        is_theirs
+        and found.NAME == "chat"
+        and all(is_plain(item) and item["role"] in ("user", "assistant") for item in items)
+    )
 
 
 def _newest_reply(messages: Sequence[Message]) -> int:

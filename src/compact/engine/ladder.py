@@ -24,7 +24,7 @@ from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
-from compact.messages.message import SUMMARY_OPENS, text_hash
+from compact.messages.message import POINTER_OPENS, SUMMARY_OPENS, Message, text_hash
 from compact.messages.units import removable
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
@@ -217,7 +217,10 @@ def _count_whole(before: Context, after: Context) -> tuple[int, int]:
     """How many of the newest turns and pairs that were to be kept stand as they were."""
     rules, standing = before.rules, {id(row.message) for row in after.rows}
     is_whole = {
-        unit.start: all(id(row.message) in standing for row in before.rows[unit.start : unit.stop])
+        unit.start: all(
+            id(row.message) in standing and not _is_reduced(row.message)
+            for row in before.rows[unit.start : unit.stop]
+        )
         for unit in before.units
     }
     pairs = [is_whole[unit.start] for unit in before.units if unit.kind == "pair"]
@@ -231,6 +234,11 @@ def _count_whole(before: Context, after: Context) -> tuple[int, int]:
         return newest.index(False) if False in newest else len(newest)
 
     return count(list(turns.values()), rules.keep_turns), count(pairs, rules.keep_pairs)
+
+
+def _is_reduced(message: Message) -> bool:
+    """Whether an earlier pass left only a pointer of one of its results."""
+    return any(POINTER_OPENS in result.text for result in message.results)
 
 
 def _record_folds(context: Context) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Rules:
     keep_up_to: int
     """Turns and pairs are kept whole up to this size, then fewer of them."""
     calls_between: int
-    """A pass that comes sooner after the last one keeps fewer turns and pairs, so that the next one comes later."""
+    """A pass that the budget forces after fewer replies than this may fold more, so that the next one comes later."""
     never_prune: frozenset[str]
     layout: Layout
     retention_window: int
@@ -99,8 +99,9 @@ class Rules:
         return replace(self, budget=_UNBOUNDED, keep_up_to=_UNBOUNDED, summarize_above=_UNBOUNDED)
 
     def hurry(self) -> Rules:
-        """The rules of a pass that comes soon after the last one: all that matters is to reach the target."""
-        return replace(self, keep_up_to=self.target, summarize_above=None)
+        """The rules of a pass that comes soon after the last one: more may be folded. Recent turns and pairs still hold."""
+        up_to = self.target if self.layout == "selective" else self.keep_up_to
+        return replace(self, keep_up_to=up_to, summarize_above=None)
 
     def for_messages(self, fixed: int, factor: float, *, fold_all: bool) -> Rules:
         """The rules of a pass, in raw tokens of messages.

@@ -214,18 +214,18 @@ class Line:
             return Decision(True, "overflow")
         if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
             return decision
-        # A pass that left the session above its threshold would be tried again on every call.
-        waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= min(
-            rules.trigger, rules.token_threshold or rules.trigger
-        )
+        # A pass that left the session above its threshold would be tried again on every call; one that left it just
+        # below, in every other call.
+        limit = min(rules.trigger, rules.token_threshold or rules.trigger)
+        waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= limit
+        least = 1 if _is_by_count(decision) else min(rules.regrow, limit // 10)
         if _is_by_count(decision):
             # What must be kept may alone exceed a count. Then the size has to grow.
             waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
         above = rules.summarize_above
         if above is not None and state.tokens_after < above <= tokens:
             return decision  # what was out of reach below this size may help now
-        grown = tokens - state.tokens_after
-        if grown <= 0 or (waiting and grown < rules.regrow):
+        if tokens - state.tokens_after < (rules.regrow if waiting else least):
             return Decision(False, "ineffective")
         return decision
 

@@ -55,9 +55,24 @@ def doomed(context: Context, may_go: Sequence[bool], least: Sequence[int]) -> se
 
 
 def choose_folded(context: Context, reserve: int) -> set[int]:
-    """Indices of the rows to fold into a summary of `reserve` tokens: the oldest that may go, as many as it takes."""
-    rules = context.rules
+    """Indices of the rows to fold into a summary of `reserve` tokens: the oldest that may go, as many as it takes.
+
+    In the selective layout user messages go only if everything between them is not enough.
+    """
     may_go = _foldable(context)
+    if context.rules.layout == "selective":
+        without_users = [
+            free and unit.kind != "opener" for unit, free in zip(context.units, may_go, strict=True)
+        ]
+        gone, size = _take_oldest(context, without_users, reserve)
+        if size <= context.rules.keep_up_to:
+            return gone
+    return _take_oldest(context, may_go, reserve)[0]
+
+
+def _take_oldest(context: Context, may_go: Sequence[bool], reserve: int) -> tuple[set[int], int]:
+    """The oldest rows that may go, as many as it takes, and the size of what then stands."""
+    rules = context.rules
     gone: set[int] = set()
     size = context.tokens
     folded = 0
@@ -72,7 +87,7 @@ def choose_folded(context: Context, reserve: int) -> set[int]:
         gone.update(range(unit.start, unit.stop))
         size -= cost
         folded += cost
-    return gone
+    return gone, size + min(reserve, folded)
 
 
 def _foldable(context: Context) -> list[bool]:

@@ -115,6 +115,8 @@ def _write_body(request: SummaryRequest, desk: Desk, input_tokens: int, by_code:
     """Return the summary's text: the configured summarizer's, or else the fallback's."""
     if request.max_tokens < _LEAST_BODY:
         return Body("", "none", request.strategy)
+    if by_code and desk.fallback != "extractive":
+        return Body("", "none", request.strategy)
     if not by_code:
         body = yield from _ask(request, desk, input_tokens)
         if body is not None:

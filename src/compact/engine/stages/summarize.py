@@ -64,7 +64,7 @@ def _fold_oldest(context: Context) -> Asking[Context]:
 def _fold_runs(context: Context) -> Asking[Context]:
     """Run after run between user messages becomes one message, the earliest first, while it is still too much.
 
-    Summaries that earlier passes left are folded again only if that is not enough. User messages stay, unless what is
+    Single messages, and with them summaries that earlier passes left, are folded only if that is not enough. User messages stay, unless what is
     left between them could not be made small enough: then the oldest turns go.
     """
     rules, rows = context.rules, context.rows
@@ -100,7 +100,7 @@ def _fold_runs(context: Context) -> Asking[Context]:
 
 
 def _find_runs(context: Context) -> tuple[list[range], list[range]]:
-    """The runs between user messages, and long summaries that earlier passes left of such runs."""
+    """The runs between user messages; and long single messages, most of which earlier passes left of such runs."""
     rows, rules = context.rows, context.rules
     messages = [row.message for row in rows]
     found = list(
@@ -110,9 +110,7 @@ def _find_runs(context: Context) -> tuple[list[range], list[range]]:
     )
     alone = [rows[run.start] for run in found]
     earlier = [
-        run
-        for run, row in zip(found, alone, strict=True)
-        if len(run) == 1 and context.is_summary(row.message) and row.tokens > 2 * _RUN_TOKENS
+        run for run, row in zip(found, alone, strict=True) if len(run) == 1 and row.tokens > 2 * _RUN_TOKENS
     ]
     return [run for run in found if len(run) > 1], earlier
 
@@ -122,15 +120,17 @@ def _fold_rows(
 ) -> Asking[Fold | None]:
     """One summary of the rows at these places. Earlier summaries among them are taken in.
 
-    With `words`, it carries what the user said in them. Then earlier summaries alone are not worth another one: None.
+    With `words`, it carries what the user said in them. None: one earlier summary alone is not worth another.
     """
     rows = context.rows
     earlier = [rows[n] for n in places if context.is_summary(rows[n].message)]
     inputs = [n for n in places if not context.is_summary(rows[n].message)]
     if not inputs:
-        if words:
+        # The first of several earlier summaries is the one that carries the user's words.
+        carrying = 1 if words else 0
+        earlier, inputs = [rows[n] for n in places[:carrying]], list(places[carrying:])
+        if not inputs:
             return None
-        earlier, inputs = [], list(places)
     return (
         yield from fold(
             [rows[n] for n in inputs],
