@@ -214,6 +214,58 @@ def test_a_conversation_is_not_posted_by_its_address() -> None:
             wrapped.post("/other", cast_to=object, body={})
 
 
+CONVERSATION = ("messages", "input", "system", "instructions", "tools", "functions", "previous_response_id")
+
+
+@pytest.mark.parametrize("name", CONVERSATION)
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_part_of_the_conversation_is_not_hidden_in_extra_body(kind: str, name: str) -> None:
+    made, _ = manager()
+
+    async def send(way: Any, request: dict[str, Any]) -> None:
+        found = way(**request)
+        if inspect.isawaitable(found):
+            await found
+
+    with serving(["ok"]) as provider, made:
+        wrapped = made.wrap(client(kind, provider))
+        for path in sent_ways(kind):
+            request = request_for(path, long_list(1)) | {"extra_body": {name: long_list()}}
+            with pytest.raises(ConfigError, match=f"`{name}` inside extra_body") as raised:
+                asyncio.run(send(reach(wrapped, path), request))
+            assert f"{name}=" in raised.value.hint
+    assert provider.requests == []
+
+
+def test_other_fields_of_extra_body_are_sent_and_its_model_decides_the_window() -> None:
+    config = CompactConfig(model="gpt-4o", windows={"claude": WINDOW}, archive={"adapter": "memory"})
+    with serving(["ok"]) as provider, CompactManager(config) as made:
+        create = made.wrap(client("openai", provider)).chat.completions.create
+        request = request_for("chat.completions.create", long_list())
+        body = {"top_k": 5, "note": "ann@example.org", "model": "claude-sonnet-5"}
+        create(**request, extra_body={"top_k": 5}, session_id="large")
+        create(**request, extra_body=body, session_id="small")
+    large, small = provider.requests
+    assert len(large.messages) == 41
+    assert {name: small.body[name] for name in body} == body
+    assert_short(small, "extra_body")
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_part_of_a_client_is_not_wrapped(kind: str) -> None:
+    """What is reached from a part is not seen, so nothing would be made to fit."""
+    made, _ = manager()
+    plain = client(kind)
+    parts = {path.rpartition(".")[0] for path in ways(kind)}
+    parts |= {path.partition(".")[0] for path in parts} | {"with_raw_response", "with_streaming_response"}
+    assert {"chat", "responses"} <= parts or {"messages", "beta.messages"} <= parts
+    with made:
+        for path in sorted(parts):
+            with pytest.raises(ConfigError, match="takes a client itself") as raised:
+                made.wrap(reach(plain, path))
+            assert "Wrap the client" in raised.value.hint
+
+
 def test_counting_passes_through() -> None:
     made, seen = manager()
     with serving(["ok"]) as provider, made:

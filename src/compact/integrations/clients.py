@@ -39,6 +39,16 @@ SENT = {
     for method in ("create", "parse", "stream")
 }
 """Methods that send a conversation, without raw and streaming variants."""
+_MASKED = {
+    "messages.count_tokens": ANTHROPIC,
+    "beta.messages.count_tokens": ANTHROPIC,
+    **{
+        f"{path}.{method}": RESPONSES
+        for path in ("responses", "beta.responses")
+        for method in ("input_tokens.count", "compact")
+    },
+}
+"""Methods that send a conversation as it is. Live masking holds for them too."""
 _RUNNERS = frozenset({"beta.messages.tool_runner", "beta.messages.thread"})
 """Methods that send nothing, but return an object which sends through its client. It gets the wrapped one."""
 _INSTEAD = "Make the requests fit with manager.preflight, and send them through the client that you wrapped"
@@ -78,7 +88,7 @@ def canonical(path: str) -> str:
 
 _LEADING = frozenset(
     ".".join(names[:length])
-    for names in (path.split(".") for path in (*SENT, *REFUSED, *_RUNNERS))
+    for names in (path.split(".") for path in (*SENT, *_MASKED, *REFUSED, *_RUNNERS))
     for length in range(len(names))
 )
 """Paths on the way to a method that is intercepted."""
@@ -86,6 +96,12 @@ _LEADING = frozenset(
 
 def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
     """See `CompactManager.wrap`."""
+    if not hasattr(client, "with_options"):
+        raise ConfigError(
+            f"wrap takes a client itself, got a part of one ({type(client).__name__})",
+            hint="Wrap the client, and use its parts as before: manager.wrap(client).chat.completions.create",
+            path="client",
+        )
     return _Part(client, "", _Sender(manager, session_id, is_async=hasattr(type(client), "__aenter__")))
 
 
@@ -113,6 +129,8 @@ class _Part(Proxy):
         plain = canonical(path)
         if plain in SENT:
             return self._sender.intercept(found, SENT[plain], way=_way(path))
+        if plain in _MASKED:
+            return self._sender.mask_only(found, _MASKED[plain])
         if plain in _RUNNERS:
             return self._run_by_us(name)
         if plain in REFUSED:
@@ -130,7 +148,7 @@ class _Part(Proxy):
     def __setattr__(self, name: str, value: Any) -> None:
         path = self._join(name)
         plain = canonical(path)
-        if plain in SENT or plain in _RUNNERS or plain in _LEADING:
+        if plain in SENT or plain in _MASKED or plain in _RUNNERS or plain in _LEADING:
             self._sender.replaced[path] = value
         else:
             setattr(self._target, name, value)
@@ -231,6 +249,15 @@ class _Sender:
         if way in ("helper", "streaming"):
             return open_later
         return asend if self.is_async or inspect.iscoroutinefunction(original) else send
+
+    def mask_only(self, original: Callable[..., Any], shape: RequestShape) -> Callable[..., Any]:
+        """Return a client's method that sends what it is given, masked if live masking is on."""
+
+        def send(**request: Any) -> Any:
+            shape.mask_only(self.manager, request, self.session_id)
+            return original(**request)
+
+        return send
 
     def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
         return shape.prepare(self.manager, request, self.session_id, kind=shape.dialect)
