@@ -61,6 +61,10 @@ def test_no_provider_receives_a_planted_value(name: str, monkeypatch: pytest.Mon
     assert len({event["session_id"] for event in seen.events}) == 1
 
 
+def plain_client(provider: Any, *, is_claude: bool = False) -> Any:
+    return anthropic_client(provider) if is_claude else openai_client(provider)
+
+
 def _send_all(provider: Any, manager: Any) -> None:
     """A conversation in three requests, sent by a wrapped client of each kind."""
     said = [
@@ -143,7 +147,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 BESIDE["beta.messages.create"] = {**BESIDE["messages.create"], "system": SECRETLY}
 BESIDE["beta.messages.count_tokens"] = BESIDE["messages.count_tokens"]
 BESIDE["messages.with_raw_response.count_tokens"] = BESIDE["messages.count_tokens"]
-HI = {"messages": [{"role": "user", "content": "Hi"}], "input": "Hi"}
+HI: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}], "input": "Hi"}
 
 
 @pytest.mark.parametrize(("path", "field"), [(path, field) for path in BESIDE for field in BESIDE[path]])
@@ -151,7 +155,7 @@ def test_no_field_of_a_request_holds_a_planted_value(path: str, field: str) -> N
     manager, _ = agent_manager(32_000, redaction={"live": "pii"})
     is_claude = "messages" in path
     listed = "messages" if is_claude or "chat" in path else "input"
-    request = {"model": running.GATEWAY_MODEL if is_claude else "gpt-4o", listed: HI[listed]}
+    request: dict[str, Any] = {"model": running.GATEWAY_MODEL if is_claude else "gpt-4o", listed: HI[listed]}
     if is_claude and "count" not in path:
         request["max_tokens"] = 100
     bodies: list[Any] = []
@@ -159,8 +163,8 @@ def test_no_field_of_a_request_holds_a_planted_value(path: str, field: str) -> N
         event_hooks={"request": [lambda sent: bodies.append(json.loads(sent.read().decode()))]}
     )
     with standins.serving(["Fine."]) as provider, manager, recording:
-        gpt = openai_client(provider).with_options(http_client=recording)
-        found = manager.wrap(anthropic_client(provider) if is_claude else gpt)
+        plain = plain_client(provider, is_claude=is_claude)
+        found = manager.wrap(plain if is_claude else plain.with_options(http_client=recording))
         for name in path.split("."):
             found = getattr(found, name)
         with suppress(openai.NotFoundError):  # the stand-in has no answer for some of the methods
@@ -183,7 +187,7 @@ def test_what_names_and_configures_stays_as_it_is() -> None:
         "seed": 4111111111111111,
     }
     with standins.serving(["Fine."]) as provider, manager:
-        client = manager.wrap(openai_client(provider))
+        client = manager.wrap(plain_client(provider))
         client.chat.completions.create(model="gpt-4o", messages=HI["messages"], **kept)
     assert {name: provider.requests[0].body[name] for name in kept} == kept
 
@@ -197,7 +201,7 @@ def test_a_class_that_describes_the_answer_is_refused_if_its_schema_holds_someth
 
     manager, _ = agent_manager(32_000, redaction={"live": "pii"})
     with standins.serving(['{"password": "x"}']) as provider, manager:
-        parse = manager.wrap(openai_client(provider)).chat.completions.parse
+        parse = manager.wrap(plain_client(provider)).chat.completions.parse
         parse(model="gpt-4o", messages=HI["messages"], response_format=Fine)
         with pytest.raises(MaskingError, match="`response_format` is a class"):
             parse(model="gpt-4o", messages=HI["messages"], response_format=Telling)

@@ -18,6 +18,7 @@ from typing import Any
 
 from compact.errors import ConfigError
 from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.raw_replies import abegin_raw, begin_raw
 from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
 from compact.runtime.manager import CompactManager
 from compact.runtime.wrapping import register
@@ -210,6 +211,14 @@ def _guard_post(post: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def _begin(reply: Any) -> Any:
+    return begin(begin_raw(reply))
+
+
+async def _abegin(reply: Any) -> Any:
+    return await abegin(await abegin_raw(reply))
+
+
 @dataclass(frozen=True, slots=True)
 class _Sender:
     """Sends the conversations of one wrapped client."""
@@ -230,11 +239,11 @@ class _Sender:
             call = self._prepare(shape, request)
             if call is None:
                 return original(**request)
-            return _OpenedLater(call, partial(post, request), reads_ahead=way == "helper")
+            return _OpenedLater(call, partial(post, request))
 
         def send(**request: Any) -> Any:
             call = self._prepare(shape, request)
-            return original(**request) if call is None else call.run(lambda sent: begin(post(request, sent)))
+            return original(**request) if call is None else call.run(lambda sent: _begin(post(request, sent)))
 
         async def asend(**request: Any) -> Any:
             call = self._prepare(shape, request)
@@ -242,7 +251,7 @@ class _Sender:
                 return await original(**request)
 
             async def post_and_begin(messages: Any) -> Any:
-                return await abegin(await post(request, messages))
+                return await _abegin(await post(request, messages))
 
             return await call.arun(post_and_begin)
 
@@ -266,10 +275,9 @@ class _Sender:
 class _OpenedLater:
     """What `stream()` and streaming responses return. The request is sent on entering, so that is where it is made to fit."""
 
-    def __init__(self, call: HostCall, open_reply: Callable[[Any], Any], *, reads_ahead: bool) -> None:
+    def __init__(self, call: HostCall, open_reply: Callable[[Any], Any]) -> None:
         self._call = call
         self._open = open_reply
-        self._reads_ahead = reads_ahead
         self._inner: Any = None
         self._reply: Any = None
 
@@ -280,7 +288,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = inner.__enter__()
             self._inner = inner
-            return begin(reply) if self._reads_ahead else reply
+            return _begin(reply)
 
         self._reply = self._call.run(send)
         return self._reply
@@ -296,7 +304,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = await inner.__aenter__()
             self._inner = inner
-            return await abegin(reply) if self._reads_ahead else reply
+            return await _abegin(reply)
 
         self._reply = await self._call.arun(send)
         return self._reply
