@@ -9,11 +9,13 @@ from functools import cache, cached_property
 from typing import Any
 
 import anthropic
+import litellm
 import openai
 import pytest
 
 from compact import CompactConfig, CompactManager, ConfigError
 from compact.integrations.clients import PASSED, REFUSED, SENT, canonical
+from compact.integrations.litellm import CompactHook
 from compact.testing import CapturingExporter
 from compact.tools.standins import Call, Provider, Received, Reply, serving
 
@@ -214,6 +216,58 @@ def test_a_conversation_is_not_posted_by_its_address() -> None:
             wrapped.post("/other", cast_to=object, body={})
 
 
+CONVERSATION = ("messages", "input", "system", "instructions", "tools", "functions", "previous_response_id")
+
+
+@pytest.mark.parametrize("name", CONVERSATION)
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_part_of_the_conversation_is_not_hidden_in_extra_body(kind: str, name: str) -> None:
+    made, _ = manager()
+
+    async def send(way: Any, request: dict[str, Any]) -> None:
+        found = way(**request)
+        if inspect.isawaitable(found):
+            await found
+
+    with serving(["ok"]) as provider, made:
+        wrapped = made.wrap(client(kind, provider))
+        for path in sent_ways(kind):
+            request = request_for(path, long_list(1)) | {"extra_body": {name: long_list()}}
+            with pytest.raises(ConfigError, match=f"`{name}` inside extra_body") as raised:
+                asyncio.run(send(reach(wrapped, path), request))
+            assert f"{name}=" in raised.value.hint
+    assert provider.requests == []
+
+
+def test_other_fields_of_extra_body_are_sent_and_its_model_decides_the_window() -> None:
+    config = CompactConfig(model="gpt-4o", windows={"claude": WINDOW}, archive={"adapter": "memory"})
+    with serving(["ok"]) as provider, CompactManager(config) as made:
+        create = made.wrap(client("openai", provider)).chat.completions.create
+        request = request_for("chat.completions.create", long_list())
+        body = {"top_k": 5, "note": "ann@example.org", "model": "claude-sonnet-5"}
+        create(**request, extra_body={"top_k": 5}, session_id="large")
+        create(**request, extra_body=body, session_id="small")
+    large, small = provider.requests
+    assert len(large.messages) == 41
+    assert {name: small.body[name] for name in body} == body
+    assert_short(small, "extra_body")
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_part_of_a_client_is_not_wrapped(kind: str) -> None:
+    """What is reached from a part is not seen, so nothing would be made to fit."""
+    made, _ = manager()
+    plain = client(kind)
+    parts = {path.rpartition(".")[0] for path in ways(kind)}
+    parts |= {path.partition(".")[0] for path in parts} | {"with_raw_response", "with_streaming_response"}
+    assert {"chat", "responses"} <= parts or {"messages", "beta.messages"} <= parts
+    with made:
+        for path in sorted(parts):
+            with pytest.raises(ConfigError, match="takes a client itself") as raised:
+                made.wrap(reach(plain, path))
+            assert "Wrap the client" in raised.value.hint
+
+
 def test_counting_passes_through() -> None:
     made, seen = manager()
     with serving(["ok"]) as provider, made:
@@ -299,6 +353,86 @@ def test_a_refusal_inside_a_stream_is_survived_where_nothing_was_said(path: str,
         assert "read." in str(found)
 
 
+READERS = ("parse", "iter_lines", "iter_bytes")
+
+
+@pytest.mark.parametrize("variant", ["with_raw_response", "with_streaming_response"])
+@pytest.mark.parametrize("path", ["chat.completions", "responses", "messages", "beta.messages"])
+def test_a_refusal_inside_a_raw_stream_is_survived_and_nothing_of_the_stream_is_lost(
+    path: str, variant: str
+) -> None:
+    kind = "anthropic" if "messages" in path else "openai"
+    request = request_for(f"{path}.create", long_list()) | {"session_id": "s", "stream": True}
+
+    def read(reply: Any, reader: str) -> Any:
+        return getattr(reply if reader == "parse" else getattr(reply, "http_response", reply), reader)()
+
+    def sync(reader: str) -> list[Any]:
+        reply = reach(made.wrap(client(kind, provider)), f"{path}.{variant}").create(**request)
+        if variant == "with_raw_response":
+            return list(read(reply, reader))
+        with reply as opened:
+            return list(read(opened, reader))
+
+    async def on_a_loop(reader: str) -> list[Any]:
+        async def collect(reply: Any) -> list[Any]:
+            found = read(reply, reader if reader == "parse" else f"a{reader}")
+            return [each async for each in (await found if inspect.isawaitable(found) else found)]
+
+        wrapped = made.wrap(client(f"{kind}-async", provider))
+        reply = reach(wrapped, f"{path}.{variant}").create(**request)
+        if variant == "with_raw_response":
+            found = await collect(await reply)
+        else:
+            async with reply as opened:
+                found = await collect(opened)
+        await wrapped.close()
+        return found
+
+    for reader in READERS:
+        for run in (sync, on_a_loop):
+            made, seen = manager(3 * WINDOW)
+            with serving(["All read."], window=WINDOW, late_refusals=True) as provider, made:
+                found = run(reader)
+                text = str(asyncio.run(found) if inspect.iscoroutine(found) else found)
+            assert (len(provider.refused), len(provider.accepted)) == (1, 1)
+            assert len(seen.named("recovery")) == 1
+            assert "read." in text
+            assert "maximum" not in text
+            begins = {"chat.completions": "assistant", "responses": "response.created"}
+            assert text.count(begins.get(path, "message_start")) >= 1
+
+
+@pytest.mark.parametrize("run", ["sync", "async"])
+@pytest.mark.parametrize("listed", ["messages", "input"])
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_refusal_inside_a_stream_of_litellm_is_survived(listed: str, run: str) -> None:
+    made, seen = manager(3 * WINDOW)
+    hook = CompactHook(made, session_id="s")
+    whole, later = (
+        (litellm.completion, litellm.acompletion)
+        if listed == "messages"
+        else (litellm.responses, litellm.aresponses)
+    )
+
+    async def iterated(request: dict[str, Any]) -> list[Any]:
+        return [event async for event in await hook(later)(**request)]
+
+    with serving(["All read."], window=WINDOW, late_refusals=True) as provider, made:
+        request = {
+            "model": "openai/gpt-4o",
+            listed: long_list(),
+            "stream": True,
+            "api_base": provider.openai_url,
+            "api_key": "none",
+        }
+        found = list(hook(whole)(**request)) if run == "sync" else asyncio.run(iterated(request))
+    assert (len(provider.refused), len(provider.accepted)) == (1, 1)
+    assert len(seen.named("recovery")) == 1
+    assert "read." in str(found)
+
+
 @pytest.mark.parametrize("run", ["sync", "async"])
 def test_no_text_of_a_stream_is_lost_to_reading_ahead(run: str) -> None:
     made, _ = manager()
@@ -323,8 +457,9 @@ def test_no_text_of_a_stream_is_lost_to_reading_ahead(run: str) -> None:
     assert found == "One two three."
 
 
+@pytest.mark.parametrize("variant", ["", "with_raw_response."])
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
-def test_another_error_inside_a_stream_comes_where_it_came(kind: str) -> None:
+def test_another_error_inside_a_stream_comes_where_it_came(kind: str, variant: str) -> None:
     from compact.tools.standins import Refusal
 
     made, _ = manager()
@@ -332,9 +467,9 @@ def test_another_error_inside_a_stream_comes_where_it_came(kind: str) -> None:
     package: Any = openai if kind == "openai" else anthropic
     with serving([Refusal(529, "The server is tired.", "overloaded_error", late=True)]) as provider, made:
         request = request_for(f"{path}.create", [{"role": "user", "content": "Hi"}])
-        stream = reach(made.wrap(client(kind, provider)), path).create(**request, stream=True)
+        stream = reach(made.wrap(client(kind, provider)), f"{path}.{variant}create")(**request, stream=True)
         with pytest.raises(package.APIError, match="tired"):
-            list(stream)
+            list(stream.parse() if variant else stream)
     assert len(provider.requests) == 1
 
 

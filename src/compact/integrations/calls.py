@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
@@ -237,19 +237,25 @@ _DELTAS = frozenset({"content.delta", "refusal.delta"})
 _SILENT_BLOCKS = frozenset({"text", "thinking"})
 """Anthropic's blocks that say nothing by their beginning."""
 _SAID = ("content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "audio")
-_REFUSALS = frozenset({"error", "response.error", "response.failed"})
+REFUSALS = frozenset({"error", "response.error", "response.failed"})
+"""Events by which a provider refuses a request inside a stream."""
 
 
 class StreamRefused(Exception):
     """A stream that started well and then refused the request. `stream` repeats everything from the beginning."""
 
-    def __init__(self, events: Sequence[Any], stream: HostStream) -> None:
+    def __init__(self, events: Sequence[Any], stream: Any) -> None:
         newest = events[-1] if events else None
-        problem = getattr(getattr(newest, "response", None), "error", None) or newest
-        self.code = getattr(problem, "code", None)
-        self.message = getattr(problem, "message", None) or ""
+        problem = _field(_field(newest, "response"), "error") or _field(newest, "error") or newest
+        self.code = _field(problem, "code")
+        self.message = _field(problem, "message") or ""
         self.stream = stream
         super().__init__(f"{self.code}: {self.message}" if self.code else self.message)
+
+
+def _field(value: Any, name: str) -> Any:
+    """A field of an event or of its parts. Some packages leave those parts as they came, as dicts."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 def read_ahead(stream: Any) -> HostStream:
@@ -264,7 +270,7 @@ def read_ahead(stream: Any) -> HostStream:
     try:
         for event in stream:
             head.append(event)
-            if not _is_preamble(event):
+            if not is_preamble(event):
                 break
     except Exception as problem:
         raise StreamRefused((), HostStream(stream, head, problem=problem)) from problem
@@ -277,14 +283,15 @@ async def aread_ahead(stream: Any) -> HostStream:
     try:
         async for event in stream:
             head.append(event)
-            if not _is_preamble(event):
+            if not is_preamble(event):
                 break
     except Exception as problem:
         raise StreamRefused((), HostStream(stream, head, problem=problem)) from problem
     return _replay(head, stream)
 
 
-def _is_preamble(event: Any) -> bool:
+def is_preamble(event: Any) -> bool:
+    """Return whether a stream's event comes before the model says anything."""
     kind = getattr(event, "type", None)
     if kind == "content_block_start":
         return getattr(getattr(event, "content_block", None), "type", None) in _SILENT_BLOCKS
@@ -308,6 +315,6 @@ def _text_of(event: Any) -> Iterator[str]:
 
 def _replay(head: list[Any], stream: Any) -> HostStream:
     replayed = HostStream(stream, head)
-    if head and getattr(head[-1], "type", None) in _REFUSALS:
+    if head and getattr(head[-1], "type", None) in REFUSALS:
         raise StreamRefused(head, replayed)
     return replayed

@@ -18,6 +18,7 @@ from typing import Any
 
 from compact.errors import ConfigError
 from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.raw_replies import abegin_raw, begin_raw
 from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
 from compact.runtime.manager import CompactManager
 from compact.runtime.wrapping import register
@@ -39,6 +40,16 @@ SENT = {
     for method in ("create", "parse", "stream")
 }
 """Methods that send a conversation, without raw and streaming variants."""
+_MASKED = {
+    "messages.count_tokens": ANTHROPIC,
+    "beta.messages.count_tokens": ANTHROPIC,
+    **{
+        f"{path}.{method}": RESPONSES
+        for path in ("responses", "beta.responses")
+        for method in ("input_tokens.count", "compact")
+    },
+}
+"""Methods that send a conversation as it is. Live masking holds for them too."""
 _RUNNERS = frozenset({"beta.messages.tool_runner", "beta.messages.thread"})
 """Methods that send nothing, but return an object which sends through its client. It gets the wrapped one."""
 _INSTEAD = "Make the requests fit with manager.preflight, and send them through the client that you wrapped"
@@ -78,7 +89,7 @@ def canonical(path: str) -> str:
 
 _LEADING = frozenset(
     ".".join(names[:length])
-    for names in (path.split(".") for path in (*SENT, *REFUSED, *_RUNNERS))
+    for names in (path.split(".") for path in (*SENT, *_MASKED, *REFUSED, *_RUNNERS))
     for length in range(len(names))
 )
 """Paths on the way to a method that is intercepted."""
@@ -86,6 +97,12 @@ _LEADING = frozenset(
 
 def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
     """See `CompactManager.wrap`."""
+    if not hasattr(client, "with_options"):
+        raise ConfigError(
+            f"wrap takes a client itself, got a part of one ({type(client).__name__})",
+            hint="Wrap the client, and use its parts as before: manager.wrap(client).chat.completions.create",
+            path="client",
+        )
     return _Part(client, "", _Sender(manager, session_id, is_async=hasattr(type(client), "__aenter__")))
 
 
@@ -113,6 +130,8 @@ class _Part(Proxy):
         plain = canonical(path)
         if plain in SENT:
             return self._sender.intercept(found, SENT[plain], way=_way(path))
+        if plain in _MASKED:
+            return self._sender.mask_only(found, _MASKED[plain])
         if plain in _RUNNERS:
             return self._run_by_us(name)
         if plain in REFUSED:
@@ -130,7 +149,7 @@ class _Part(Proxy):
     def __setattr__(self, name: str, value: Any) -> None:
         path = self._join(name)
         plain = canonical(path)
-        if plain in SENT or plain in _RUNNERS or plain in _LEADING:
+        if plain in SENT or plain in _MASKED or plain in _RUNNERS or plain in _LEADING:
             self._sender.replaced[path] = value
         else:
             setattr(self._target, name, value)
@@ -192,6 +211,14 @@ def _guard_post(post: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+def _begin(reply: Any) -> Any:
+    return begin(begin_raw(reply))
+
+
+async def _abegin(reply: Any) -> Any:
+    return await abegin(await abegin_raw(reply))
+
+
 @dataclass(frozen=True, slots=True)
 class _Sender:
     """Sends the conversations of one wrapped client."""
@@ -212,11 +239,11 @@ class _Sender:
             call = self._prepare(shape, request)
             if call is None:
                 return original(**request)
-            return _OpenedLater(call, partial(post, request), reads_ahead=way == "helper")
+            return _OpenedLater(call, partial(post, request))
 
         def send(**request: Any) -> Any:
             call = self._prepare(shape, request)
-            return original(**request) if call is None else call.run(lambda sent: begin(post(request, sent)))
+            return original(**request) if call is None else call.run(lambda sent: _begin(post(request, sent)))
 
         async def asend(**request: Any) -> Any:
             call = self._prepare(shape, request)
@@ -224,13 +251,22 @@ class _Sender:
                 return await original(**request)
 
             async def post_and_begin(messages: Any) -> Any:
-                return await abegin(await post(request, messages))
+                return await _abegin(await post(request, messages))
 
             return await call.arun(post_and_begin)
 
         if way in ("helper", "streaming"):
             return open_later
         return asend if self.is_async or inspect.iscoroutinefunction(original) else send
+
+    def mask_only(self, original: Callable[..., Any], shape: RequestShape) -> Callable[..., Any]:
+        """Return a client's method that sends what it is given, masked if live masking is on."""
+
+        def send(**request: Any) -> Any:
+            shape.mask_only(self.manager, request, self.session_id)
+            return original(**request)
+
+        return send
 
     def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
         return shape.prepare(self.manager, request, self.session_id, kind=shape.dialect)
@@ -239,10 +275,9 @@ class _Sender:
 class _OpenedLater:
     """What `stream()` and streaming responses return. The request is sent on entering, so that is where it is made to fit."""
 
-    def __init__(self, call: HostCall, open_reply: Callable[[Any], Any], *, reads_ahead: bool) -> None:
+    def __init__(self, call: HostCall, open_reply: Callable[[Any], Any]) -> None:
         self._call = call
         self._open = open_reply
-        self._reads_ahead = reads_ahead
         self._inner: Any = None
         self._reply: Any = None
 
@@ -253,7 +288,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = inner.__enter__()
             self._inner = inner
-            return begin(reply) if self._reads_ahead else reply
+            return _begin(reply)
 
         self._reply = self._call.run(send)
         return self._reply
@@ -269,7 +304,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = await inner.__aenter__()
             self._inner = inner
-            return await abegin(reply) if self._reads_ahead else reply
+            return await _abegin(reply)
 
         self._reply = await self._call.arun(send)
         return self._reply

@@ -20,6 +20,24 @@ except ImportError as problem:
 
 __all__ = ["CompactHook"]
 
+_MASKED = frozenset(
+    [
+        "prediction",
+        "response_format",
+        "stop",
+        "web_search_options",
+        "prompt",
+        "text",
+        "text_format",
+        "stop_sequences",
+        "output_config",
+        "output_format",
+        "context_management",
+        "extra_body",
+    ]
+)
+"""What live masking masks beside the conversation. Other arguments configure LiteLLM, and some hold credentials."""
+
 
 class CompactHook:
     """Wraps `litellm.completion`, `litellm.acompletion` or a router's methods: requests fit and survive overflow.
@@ -81,4 +99,5 @@ class CompactHook:
         restore: dict[str, Any] = {"restore": separate_roles} if shape is CHAT else {}
         metadata = request.get("metadata")
         given = metadata.get("session_id") if isinstance(metadata, Mapping) else None
-        return shape.prepare(self._manager, request, self._session_id, given=given, kind="litellm", **restore)
+        more = {"given": given, "kind": "litellm", "beside": _MASKED, **restore}
+        return shape.prepare(self._manager, request, self._session_id, **more)

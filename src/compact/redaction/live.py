@@ -79,6 +79,8 @@ _BLOCKS = frozenset(
         "functionResponse",
     ]
 )
+_SPEAKERS = frozenset({"user", "system", "developer", "assistant"})
+"""Roles whose `name` is that of a speaker, not of a tool."""
 _SEALED_FIELDS = ("signature", "encrypted_content", "thought_signature", "thoughtSignature")
 _SEALED_TYPES = frozenset({"redacted_thinking", "compaction", "compaction_summary", "encrypted_reasoning"})
 _BASE64_FIELDS = frozenset({"data", "file_data", "url", "image_url", "b64_json"})
@@ -149,7 +151,7 @@ class LiveMasks:
             return mask_value(item, self._masking(place, is_reply=False))
         masking = self._masking(place, is_reply=data.get("role") in ("assistant", "model"))
         masking.in_result = data.get("role") == "tool" or str(data.get("type", "")).endswith("_output")
-        masked = _mask_entry(data, masking)
+        masked = _mask_speaker(_mask_entry(data, masking), masking)
         return item if masked is data else rebuild(item, masked)
 
     def _masking(self, place: int, *, is_reply: bool) -> LiveMasking:
@@ -302,6 +304,15 @@ def _mask_entry(data: Mapping[str, Any], masking: LiveMasking) -> Any:
     return {**data, **changed} if changed else data
 
 
+def _mask_speaker(data: Any, masking: LiveMasking) -> Any:
+    """Mask the name of a message's speaker. Providers refuse angle brackets in it, so its placeholder has none."""
+    name = data.get("name")
+    if not isinstance(name, str) or data.get("role") not in _SPEAKERS:
+        return data
+    masked, count = masking.mask_text(name)
+    return {**data, "name": masked.replace("<", "").replace(">", "")} if count else data
+
+
 def _mask_field(name: str, value: Any, masking: LiveMasking) -> Any:
     if name in _STRUCTURE or value is None or isinstance(value, bool):
         return value
@@ -334,7 +345,7 @@ def _mask_block(block: Any, masking: LiveMasking) -> Any:
         data = plain(block)
     except ValueError:
         return mask_value(block, masking)
-    masked = _mask_entry(data, masking)
+    masked = _mask_speaker(_mask_entry(data, masking), masking)
     return block if masked is data else rebuild(block, masked)
 
 
