@@ -152,7 +152,7 @@ class Intake:
             return seen if wanted is known else 0, wanted
         if known is None or not all(_may_be(item, known) for item in items[seen:]):
             found = dialects.detect(items)
-            return 0, dialects.get("anthropic") if _could_be_anthropics(items, found, tools) else found
+            return 0, dialects.get("anthropic") if _goes_to_anthropic(items, found, tools) else found
         return seen, known
 
     # --- legal
@@ -264,19 +264,13 @@ def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]
     return [places.pop(0) if (places := found[id(each)]) else None for each in wanted]
 
 
-def _could_be_anthropics(items: Sequence[Any], found: Dialect, tools: Tools) -> bool:
-    """Whether a list that could be several dialects goes to Anthropic: by the shape of its tools, or by the model's name.
-
-    What is legal there is legal as chat, too.
-    """
+def _goes_to_anthropic(items: Sequence[Any], found: Dialect, tools: Tools) -> bool:
+    """Whether a list that could be several dialects goes to Anthropic, by the shape of its tools."""
     schemas = next(iter(tools.beside[1:]), None)
-    is_theirs = "claude" in tools.meter.model or (
-        isinstance(schemas, list | tuple)
-        and any(isinstance(each, Mapping) and "input_schema" in each for each in schemas)
-    )
     return (
-        is_theirs
-        and found.NAME == "chat"
+        found.NAME == "chat"
+        and isinstance(schemas, list | tuple)
+        and any(isinstance(each, Mapping) and "input_schema" in each for each in schemas)
         and all(is_plain(item) and item["role"] in ("user", "assistant") for item in items)
     )
 
