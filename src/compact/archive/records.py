@@ -33,7 +33,7 @@ from compact.messages import (
 )
 from compact.messages.dialects.objects import fields_of
 from compact.messages.dialects.wire import dump_plain
-from compact.messages.numbers import number_text, with_known_numbers
+from compact.messages.message import number_text, with_known_numbers
 
 FORMAT = 1
 """The version of the session and state records."""

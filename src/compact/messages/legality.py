@@ -11,8 +11,7 @@ from compact.messages import dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
-from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from compact.messages.numbers import unknown_number
+from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult, unknown_number
 from compact.messages.pairs import (
     Batch,
     Found,

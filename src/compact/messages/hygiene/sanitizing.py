@@ -20,8 +20,16 @@ from compact.messages.legality import (
     lacks_content,
     name_problem,
 )
-from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from compact.messages.numbers import unknown_number, with_known_numbers
+from compact.messages.message import (
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_number,
+    with_known_numbers,
+)
 
 _REPLACEMENT = "\ufffd"
 _MODEL_ROLES = frozenset({"model", "ai", "bot", "chatbot"})
