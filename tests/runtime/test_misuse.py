@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError
 from compact.archive import Archive
+from compact.checks import violations
 from compact.integrations.calls import check_manager
 from compact.integrations.hooks import abefore_model_call, before_model_call
 from compact.integrations.recall import RecallTools
@@ -368,3 +369,20 @@ def test_a_wrong_keyword_is_a_wrong_setting() -> None:
         CompactManager(policy={"trigger_pct": 1.7})
     with pytest.raises(ConfigError, match=r"archive\.adapter"):
         CompactManager(archive={"adapter": "cloud"})
+
+
+def test_a_number_that_json_does_not_know_does_not_stop_a_compaction() -> None:
+    history: list[Any] = [{"role": "user", "content": "go"}]
+    for n in range(30):
+        asked = {"type": "tool_use", "id": f"c{n}", "name": "f", "input": {"n": n, "x": float("nan")}}
+        told = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "alpha beta " * 300}
+        history += [{"role": "assistant", "content": [asked]}, {"role": "user", "content": [told]}]
+    with CompactManager(
+        model="claude-sonnet-4-5", max_context_tokens=9_000, archive={"adapter": "memory"}
+    ) as manager:
+        sent = manager.preflight("s", history)
+        assert len(sent) < len(history)
+        assert violations(sent) == []
+        kept = manager.archive.restore("s").messages
+    inputs = [block["input"] for message in kept[1::2] for block in message["content"]]
+    assert inputs == [{"n": n, "x": "NaN"} for n in range(30)]
