@@ -23,7 +23,11 @@ def test_plain_text_with_tools_of_anthropic_is_legal_there() -> None:
     assert len(made.archive.steps("s")) > 1
 
 
-@pytest.mark.parametrize("empty", [[{"role": "user", "content": ""}], [{"role": "user", "content": None}] * 2])
-def test_a_list_that_says_nothing_is_an_error_and_never_an_empty_request(empty: list[dict[str, object]]) -> None:
+@pytest.mark.parametrize(
+    "empty", [[{"role": "user", "content": ""}], [{"role": "user", "content": None}] * 2]
+)
+def test_a_list_that_says_nothing_is_an_error_and_never_an_empty_request(
+    empty: list[dict[str, object]],
+) -> None:
     with pytest.raises(MessageError, match="nothing to send"):
         manager().preflight("s", empty)

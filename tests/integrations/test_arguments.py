@@ -89,6 +89,19 @@ def test_other_arguments_of_the_wrong_kind_are_refused_by_name(
         make(manager)
 
 
+@pytest.mark.parametrize("wrong", ["", " \n", 7, [], {"id": 1}, True], ids=repr)
+@pytest.mark.parametrize("make", [CompactMiddleware, CompactHistory, CompactHook])
+def test_a_session_that_nothing_can_name_is_refused_when_the_part_is_made(
+    make: Callable[..., Any], wrong: Any
+) -> None:
+    manager, _ = agent_manager()
+    with manager:
+        with pytest.raises(ConfigError, match="session_id must"):
+            make(manager, session_id=wrong)
+        for right in (None, "s", lambda call: "s"):
+            make(manager, session_id=right)
+
+
 # --- the request's own model
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from compact import CompactConfig, CompactManager, ConfigError
 from compact.archive import Archive
+from compact.checks import violations
 from compact.integrations.calls import check_manager
 from compact.integrations.hooks import abefore_model_call, before_model_call
 from compact.integrations.recall import RecallTools
@@ -20,7 +21,21 @@ from compact.redaction import Redactor
 from compact.testing import CapturingExporter
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
-WRONG_IDS = [42, "", b"id", "\ud800", "ok\udfff", 1.5, True, ["id"], {"id": 1}, object()]
+WRONG_IDS = [
+    42,
+    "",
+    " ",
+    "\n",
+    "\u3000\t",
+    b"id",
+    "\ud800",
+    "ok\udfff",
+    1.5,
+    True,
+    ["id"],
+    {"id": 1},
+    object(),
+]
 ARGUMENTS: dict[str, Any] = {
     "messages": HELLO,
     "model_call": lambda messages: "reply",
@@ -64,6 +79,10 @@ def call(manager: CompactManager, name: str, session_id: Any) -> Any:
     ]
     method: Callable[..., Any] = getattr(manager, name)
     found = method(session_id=session_id, **{each: ARGUMENTS[each] for each in needed})
+    return finish(found)
+
+
+def finish(found: Any) -> Any:
     return asyncio.run(awaited(found)) if inspect.isawaitable(found) else found
 
 
@@ -120,7 +139,9 @@ def test_a_good_session_id_is_taken(name: str) -> None:
 def test_any_value_is_a_session_or_an_error_that_names_it(value: Any) -> None:
     manager, _ = a_manager()
     is_good = (
-        isinstance(value, str) and bool(value) and not any(0xD800 <= ord(sign) <= 0xDFFF for sign in value)
+        isinstance(value, str)
+        and bool(value.strip())
+        and not any(0xD800 <= ord(sign) <= 0xDFFF for sign in value)
     )
     with manager:
         if is_good:
@@ -160,6 +181,58 @@ def test_a_model_is_a_name(name: str) -> None:
 
     with manager, pytest.raises(ConfigError, match="model must be a string, got int"):
         asyncio.run(run())
+
+
+@pytest.mark.parametrize("wrong", ["5", -5, 5.0, None, True, [5]], ids=repr)
+def test_observe_takes_a_number_of_tokens(wrong: Any) -> None:
+    manager, _ = a_manager()
+    with manager, pytest.raises(ConfigError, match="input_tokens must be a whole number") as caught:
+        manager.observe("s", input_tokens=wrong)
+    assert caught.value.path == "input_tokens"
+
+
+@pytest.mark.parametrize("wrong", [None, "gpt-4o", 42, HELLO], ids=repr)
+def test_a_model_call_is_a_function(wrong: Any) -> None:
+    manager, _ = a_manager()
+    with manager:
+        for name in ("call", "acall"):
+            with pytest.raises(ConfigError, match="model_call must be a function") as caught:
+                finish(getattr(manager, name)("s", HELLO, wrong))
+            assert caught.value.path == "model_call"
+
+
+class SchemaOfAFramework:
+    """Has no `model_dump`, as the tools of some frameworks."""
+
+
+@pytest.mark.parametrize("name", ["preflight", "apreflight", "manual_compact", "call", "acall", "estimate"])
+@pytest.mark.parametrize(
+    ("argument", "wrong"),
+    [
+        *(
+            ("tools", wrong)
+            for wrong in ("x", 5, [3], [print], print, [None], ["x"], [SchemaOfAFramework], [len, {}])
+        ),
+        *(("system", wrong) for wrong in (3, 2.5, [3], object())),
+    ],
+    ids=lambda value: value if isinstance(value, str) else repr(value)[:30],
+)
+def test_what_goes_beside_the_messages_is_refused_by_its_own_name(
+    name: str, argument: str, wrong: Any
+) -> None:
+    manager, _ = a_manager()
+    more = [ARGUMENTS["model_call"]] if name in ("call", "acall") else []
+    given = [HELLO] if name == "estimate" else ["s", HELLO, *more]
+    with manager:
+        with pytest.raises(ConfigError, match=f"^{argument} must be") as caught:
+            finish(getattr(manager, name)(*given, **{argument: wrong}))
+        assert caught.value.path == argument
+        assert caught.value.hint
+        good: dict[str, Any] = {
+            "tools": [{"name": "f"}, SchemaOfAFramework()],
+            "system": [{"type": "text", "text": "Be brief."}],
+        }
+        assert manager.preflight("s", HELLO, **good) is HELLO
 
 
 @pytest.mark.parametrize(
@@ -220,8 +293,12 @@ def test_litellms_hook_takes_a_manager_and_a_function_that_sends_a_conversation(
     def embedding(model: str, texts: list[str]) -> None:
         """Sends no conversation."""
 
-    with manager, pytest.raises(ConfigError, match="send a conversation, got 'embedding'"):
-        CompactHook(manager)(embedding)
+    with manager:
+        with pytest.raises(ConfigError, match="send a conversation, got 'embedding'"):
+            CompactHook(manager)(embedding)
+        for wrong in ("x", 42, None, manager):
+            with pytest.raises(ConfigError, match="CompactHook wraps functions"):
+                CompactHook(manager)(wrong)  # type: ignore[arg-type]
 
 
 def test_what_is_a_manager_is_returned() -> None:
@@ -283,9 +360,29 @@ def test_an_archive_object_is_the_part_and_a_mapping_is_settings() -> None:
 
 
 def test_a_wrong_keyword_is_a_wrong_setting() -> None:
+    for other in ("window", "context_window", "max_tokens"):
+        with pytest.raises(ConfigError, match="did you mean max_context_tokens"):
+            CompactManager(**{other: 32_000})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="modle"):
         CompactManager(modle="gpt-4o")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match=r"policy\.trigger_pct must be"):
         CompactManager(policy={"trigger_pct": 1.7})
     with pytest.raises(ConfigError, match=r"archive\.adapter"):
         CompactManager(archive={"adapter": "cloud"})
+
+
+def test_a_number_that_json_does_not_know_does_not_stop_a_compaction() -> None:
+    history: list[Any] = [{"role": "user", "content": "go"}]
+    for n in range(30):
+        asked = {"type": "tool_use", "id": f"c{n}", "name": "f", "input": {"n": n, "x": float("nan")}}
+        told = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "alpha beta " * 300}
+        history += [{"role": "assistant", "content": [asked]}, {"role": "user", "content": [told]}]
+    with CompactManager(
+        model="claude-sonnet-4-5", max_context_tokens=9_000, archive={"adapter": "memory"}
+    ) as manager:
+        sent = manager.preflight("s", history)
+        assert len(sent) < len(history)
+        assert violations(sent) == []
+        kept = manager.archive.restore("s").messages
+    inputs = [block["input"] for message in kept[1::2] for block in message["content"]]
+    assert inputs == [{"n": n, "x": "NaN"} for n in range(30)]

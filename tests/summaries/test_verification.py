@@ -292,6 +292,42 @@ def test_the_previous_summary_word_for_word_is_no_new_one() -> None:
     assert judged(entry["text"], entry, previous=entry["text"]).defect == "unchanged"
 
 
+@pytest.mark.parametrize("by_model", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<summary></summary>",
+        "<SUMMARY>\n</SUMMARY>",
+        "<summary>\n## Session Intent\n</summary>",
+        "<state_snapshot><overall_goal></overall_goal><key_knowledge /></state_snapshot>",
+        "<summary>...</summary>",
+    ],
+)
+def test_markup_without_words_is_empty(text: str, by_model: bool) -> None:
+    expected = Expected(source=SourceText(["a b"]), limit=600, count=COUNT, by_model=by_model)
+    assert verify(text, expected).defect == "empty"
+    words = text.replace("</", "The parser of dates was fixed and tested.</", 1)
+    assert verify(words, expected).defect is None
+
+
+@pytest.mark.parametrize(
+    ("text", "input_tokens", "defect"),
+    [
+        ("The agent fixed the parser of dates.", 3_900, None),
+        ("The agent fixed the parser of dates.", 40_000, "empty"),
+        ("Done.", 700, "empty"),
+        ("Here it is.", 3_900, "empty"),
+        ("Sure, here is the summary:", 3_900, "empty"),
+        ("I cannot help you with that.", 3_900, "refusal"),
+        ("<think>The agent fixed the parser of dates.</think>", 3_900, "reasoning_only"),
+    ],
+)
+def test_a_sentence_is_a_summary_of_a_short_input(text: str, input_tokens: int, defect: str | None) -> None:
+    source = SourceText(["Fix the parser of dates."])
+    expected = Expected(source=source, limit=600, count=COUNT, by_model=True, input_tokens=input_tokens)
+    assert verify(text, expected).defect == defect
+
+
 def test_a_summary_may_repeat_the_one_before_it() -> None:
     """Bringing a summary up to date keeps most of its words; that is no echo."""
     entry = good_summaries()[8]

@@ -93,6 +93,10 @@ def gemini_list(talk: Talk, folder: Path) -> Path:
     return _json(folder, contents(talk, ids=False))
 
 
+def gemini_lines(talk: Talk, folder: Path) -> Path:
+    return _lines(folder, contents(talk, ids=False))
+
+
 def gemini_request(talk: Talk, folder: Path) -> Path:
     prompt = {"parts": [{"text": "Be brief."}]}
     return _json(
@@ -376,6 +380,7 @@ WRITERS: dict[str, Writer] = {
     "codex oldest": codex_oldest,
     "codex new": codex_new,
     "gemini list": gemini_list,
+    "gemini lines": gemini_lines,
     "gemini request": gemini_request,
     "gemini checkpoint": gemini_checkpoint,
     "gemini restore": gemini_restore,

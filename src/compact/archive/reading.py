@@ -38,7 +38,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A session as its host had it before a step, redacted, in its own dialect."""
+    """The messages that went into a step, as `restore` returns them, redacted, in the host's own dialect."""
 
     session_id: str
     step: int
@@ -151,7 +151,10 @@ class Reader:
         return found
 
     def restore(self, session_id: str, step: int | None = None) -> Restored:
-        """Return the transcript as the host had it before a step (default: the newest), redacted, in its own dialect.
+        """Return the messages that went into a step (default: the newest), redacted, in the host's own dialect.
+
+        They are the host's, before anything was repaired or offloaded. If the host passes its full history every time,
+        a later step's begin with what the step before left; the transcripts of the earlier steps hold the rest.
 
         Raises:
             ArchiveError: there is no such step, it was pruned, or its transcript is not the one that was written.

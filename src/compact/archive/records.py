@@ -33,6 +33,7 @@ from compact.messages import (
 )
 from compact.messages.dialects.objects import fields_of
 from compact.messages.dialects.wire import dump_plain
+from compact.messages.message import number_text, with_known_numbers
 
 FORMAT = 1
 """The version of the session and state records."""
@@ -377,8 +378,15 @@ def digest(data: bytes) -> str:
 
 
 def to_line(value: Any) -> bytes:
-    """Write a JSON value as one line: UTF-8, or escaped ASCII if it contains a lone surrogate."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """Write a JSON value as one line: UTF-8, or escaped ASCII if it contains a lone surrogate.
+
+    NaN and the infinities, which JSON does not know, are written as text.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        value = with_known_numbers(value)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
@@ -387,7 +395,7 @@ def to_line(value: Any) -> bytes:
 
 def to_wire(value: Any, where: str) -> Any:
     """Turn a value into JSON values as they go over the wire: SDK objects by `model_dump`, messages that are plain objects by their attributes,
-    tuples as lists.
+    tuples as lists, NaN and the infinities as text.
 
     Raises:
         ArchiveError: it contains something that JSON cannot give back unchanged. Says where.
@@ -406,9 +414,7 @@ def _wire(value: Any, where: str) -> Any:
             return value
         raise _refusal(where, "is an integer of more than 4,000 digits")
     if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        raise _refusal(where, f"is {value}, which JSON does not know")
+        return value if math.isfinite(value) else number_text(value)
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):

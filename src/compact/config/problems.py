@@ -18,6 +18,21 @@ from compact.messages import to_json
 _SHOWN_CHARS = 60
 """A rejected value is echoed up to this length."""
 
+_OTHER_NAMES = dict.fromkeys(
+    (
+        "window",
+        "window_tokens",
+        "context_window",
+        "context_length",
+        "context_size",
+        "max_context",
+        "max_tokens",
+        "max_input_tokens",
+    ),
+    "max_context_tokens",
+)
+"""What other programs call a setting, where the nearest name would be another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class WrongSetting:
@@ -113,6 +128,8 @@ def unknown_setting(path: str, known: Iterable[str]) -> str:
     A name of the same section is preferred. A right name in the wrong section is found too.
     """
     known = list(known)
+    if _OTHER_NAMES.get(path) in known:
+        return f"{path} is not a setting; did you mean {_OTHER_NAMES[path]}?"
     section, _, leaf = path.rpartition(".")
     same = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == section}
     other = {name.rpartition(".")[2]: name for name in reversed(known)}

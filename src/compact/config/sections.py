@@ -319,7 +319,8 @@ class AllSettings(ConfigSection):
     model: Words = "gpt-4o"
     """The agent's model. It decides the tokenizer and the window."""
     max_context_tokens: Count | None = None
-    """The window. null: from the window table. An unknown model gets 128000 and a warning."""
+    """The window of the configured model and of its aliases. Another known model that a call names brings its own; an
+    unknown one uses this. null: from the window table; there an unknown model gets 128000 and a warning."""
     windows: Windows = Field(default_factory=dict)
     """Windows by model. They override the built-in table."""
     policy: PolicyConfig = PolicyConfig()

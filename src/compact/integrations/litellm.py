@@ -11,7 +11,7 @@ from compact.errors import ConfigError, MissingExtra
 from compact.integrations.calls import HostCall, check_manager, separate_roles
 from compact.integrations.requests import CHAT, RequestShape, abegin, begin, shape_of
 from compact.runtime.manager import CompactManager
-from compact.runtime.resolver import SessionId
+from compact.runtime.resolver import SessionId, check_session_choice
 
 try:
     import litellm as _litellm  # noqa: F401
@@ -50,16 +50,16 @@ class CompactHook:
     A wrapped function raises as `CompactManager.call` does.
 
     Raises:
-        ConfigError: what is wrapped takes no conversation.
+        ConfigError: what is wrapped takes no conversation, or `session_id` is of the wrong kind.
     """
 
     def __init__(self, manager: CompactManager, session_id: SessionId = None) -> None:
         self._manager = check_manager(manager, "CompactHook")
-        self._session_id = session_id
+        self._session_id = check_session_choice(session_id)
 
     def __call__(self, completion: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with everything that it sends made to fit."""
-        parameters = inspect.signature(completion).parameters
+        parameters = _parameters(completion)
         shape = shape_of(parameters)
         if shape is None:
             raise ConfigError(
@@ -101,3 +101,11 @@ class CompactHook:
         given = metadata.get("session_id") if isinstance(metadata, Mapping) else None
         more = {"given": given, "kind": "litellm", "beside": _MASKED, **restore}
         return shape.prepare(self._manager, request, self._session_id, **more)
+
+
+def _parameters(completion: Any) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function; none of what is not one, or does not say."""
+    try:
+        return inspect.signature(completion).parameters
+    except (TypeError, ValueError):
+        return {}

@@ -11,7 +11,7 @@ from compact.messages import dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
-from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult, unknown_number
 from compact.messages.pairs import (
     Batch,
     Found,
@@ -236,8 +236,7 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
     if lacks_content(message, dialect):
         yield Violation(index, "empty_content", f"the {message.role} message has no content")
     if message.origin is not None and not is_plain(message.origin):
-        for flaw in dialect.mend(plain(message.origin))[1]:
-            yield Violation(index, flaw.rule, flaw.why)
+        yield from _form_rules(index, plain(message.origin), dialect)
     for part in message.parts:
         if is_misplaced(part, message.role, dialect):
             why = f"a {part.kind.replace('_', ' ')} stands in a message of the role {message.role!r}"
@@ -259,6 +258,13 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
     for result in message.results:
         if result.name is not None and not result.name.strip():
             yield Violation(index, "bad_name", "the tool result has a blank name")
+
+
+def _form_rules(index: int, data: Mapping[str, Any], dialect: Dialect) -> Iterator[Violation]:
+    for flaw in dialect.mend(data)[1]:
+        yield Violation(index, flaw.rule, flaw.why)
+    if number := unknown_number(data):
+        yield Violation(index, "invalid_number", f"the message contains {number}, which JSON does not know")
 
 
 def _call_rules(index: int, call: ToolCall, dialect: Dialect) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -30,6 +31,8 @@ GAP = "[earlier messages are not shown]"
 """The text between two messages of the same role, in dialects where roles must alternate."""
 RECALL_CHARS = 100_000
 """The maximum length of a recall tool's answer, whatever its limits."""
+_DEEPEST_NUMBER = 200
+"""A list or object nested deeper than this is not searched for numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,42 @@ def _leaves(value: Any) -> list[str]:
         else:
             found.append(str(item))
     return found
+
+
+def number_text(value: float) -> str:
+    """Return the text that stands for a number that JSON does not know: "NaN", "Infinity" or "-Infinity"."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def unknown_number(value: Any, depth: int = 0) -> str:
+    """Return the text of the first number in a value that JSON does not know; empty if there is none."""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else number_text(value)
+    if isinstance(value, str) or depth > _DEEPEST_NUMBER:
+        return ""
+    if isinstance(value, dict | Mapping):
+        entries: Any = value.values()
+    elif isinstance(value, list | tuple):
+        entries = value
+    else:
+        return ""
+    for entry in entries:
+        if type(entry) is not str and (found := unknown_number(entry, depth + 1)):
+            return found
+    return ""
+
+
+def with_known_numbers(value: Any, depth: int = 0) -> Any:
+    """Return a value with `number_text` in the place of every number that JSON does not know."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return number_text(value)
+    if depth > _DEEPEST_NUMBER:
+        return value
+    if isinstance(value, Mapping):
+        return {key: with_known_numbers(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_known_numbers(entry, depth + 1) for entry in value]
+    return value
 
 
 def is_pointer(text: str) -> bool:

@@ -26,7 +26,7 @@ from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalls
-from compact.runtime.parts import check_parts, join_settings
+from compact.runtime.parts import check_count, check_parts, join_settings
 from compact.runtime.recalling import follow_running
 from compact.runtime.resolver import SessionResolver
 from compact.runtime.run import Run, is_light
@@ -214,7 +214,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> R:
         """Return the model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
 
-        `modelmake_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
+        `model_call(messages)` sends the messages that it is given, once, and returns the provider's reply. Calls at the
         end of the list that still wait for results are answered first. If the provider refuses the request as too long,
         its limit is learned, and the session is compacted and sent again (`recovery.max_compactions` times), then cut as
         far as it goes. The usage in the reply is learned as by `observe`. `last_request` gives the messages that were
@@ -321,9 +321,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
         without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
         request. Do not pass the counts of aborted calls.
+
+        Raises:
+            ConfigError: it is not a number of tokens.
         """
         session = self.sessions.get(session_id)
-        session.correct(session.last_model, input_tokens, session.last_total, session.last_factor)
+        counted = check_count("input_tokens", input_tokens)
+        session.correct(session.last_model, counted, session.last_total, session.last_factor)
 
     def mask(self, session_id: str, value: R, *, schemas: bool = False) -> R:
         """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.

@@ -59,6 +59,22 @@ def check_parts(*, summarizer: Any, archive: Any, exporters: Any, redactor: Any,
         _refuse("clock", "a function that returns the time as a datetime", clock)
 
 
+def check_count(name: str, given: Any) -> int:
+    """Return an argument that is a number of tokens.
+
+    Raises:
+        ConfigError: it is something else, or negative.
+    """
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    shown = str(given) if type(given) is int else _kind(given)
+    raise ConfigError(
+        f"{name} must be a whole number of tokens, 0 or more, got {shown}",
+        hint="Pass the number in the provider's usage, such as reply.usage.prompt_tokens",
+        path=name,
+    )
+
+
 def _refuse(name: str, wanted: str, given: Any, hint: str = "") -> None:
     raise ConfigError(f"{name} must be {wanted}, got {_kind(given)}", hint=hint, path=name)
 
@@ -73,4 +89,6 @@ def _not_a_config(given: Any) -> ConfigError:
 
 
 def _kind(given: Any) -> str:
+    if given is None:
+        return "None"
     return f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"

@@ -404,6 +404,15 @@ def _is_prompt(item: Any) -> bool:
     return _role(item) in ("system", "developer")
 
 
+def check_session_choice(session_id: Any) -> SessionId:
+    """Return what names the sessions of an integration: a name, a function, or None.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    return session_id if session_id is None or callable(session_id) else check_session_id(session_id)
+
+
 def _ask(session_id: Callable[[Any], str], call: Any) -> str:
     found = session_id(call)
     try:

@@ -140,12 +140,12 @@ def check_session_id(session_id: Any) -> str:
     """Return a session's id.
 
     Raises:
-        ConfigError: it is not a non-empty string of valid Unicode.
+        ConfigError: it is not a string of valid Unicode with more than blanks in it.
     """
     if not isinstance(session_id, str):
         problem = f"must be a string, got {type(session_id).__name__}"
-    elif not session_id:
-        problem = "must not be empty"
+    elif not session_id.strip():
+        problem = "must not be only blanks" if session_id else "must not be empty"
     elif not _is_valid(session_id):
         problem = "must be valid Unicode, got a lone surrogate"
     else:

@@ -8,6 +8,7 @@ For a plain message that is OpenAI's published 3 + role + content, and 1 more fo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -144,7 +145,11 @@ class Meter:
         return entry.raw
 
     def count_tools(self, tools: Any) -> int:
-        """Raw tokens of a request's tools: dicts, SDK objects with `model_dump`, or any JSON value."""
+        """Raw tokens of a request's tools: dicts, objects of an SDK or a framework, or the JSON text of them.
+
+        Raises:
+            ConfigError: an entry is nothing of that kind, such as a function or a number.
+        """
         if not tools:
             return 0
         if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
@@ -167,7 +172,7 @@ class Meter:
 
         Raises:
             MessageError: an entry is not a message of the dialect; names its index.
-            ConfigError: `max_tokens` is not positive.
+            ConfigError: `max_tokens` is not positive; `tools` or `system` are of the wrong kind.
         """
         limit = window_of(self.model).tokens if max_tokens is None else max_tokens
         if limit <= 0:
@@ -179,7 +184,10 @@ class Meter:
         if items:
             shares[_OTHER] += REPLY_TOKENS
         if system:
-            shares[_SYSTEM] += self.count_item({"role": "system", "content": system}, "anthropic")
+            try:
+                shares[_SYSTEM] += self.count_item({"role": "system", "content": system}, "anthropic")
+            except MessageError as problem:
+                raise _not_a_prompt(system) from problem
         other, first, developer = map(self.scale, shares)
         schema = self.scale(self.count_tools(tools)) if tools else 0
         total = first + developer + schema + other
@@ -248,6 +256,8 @@ class Meter:
     def _count_tool(self, tool: Any) -> int:
         entry = self._known.find(tool, _TOOL)
         if entry is None:
+            if not _may_be_tool(tool):
+                raise _not_a_tool(tool)
             dump = getattr(tool, "model_dump", None)
             data = dump(mode="json", by_alias=True, exclude_none=True) if callable(dump) else tool
             text = data if isinstance(data, str) else to_json(data)
@@ -285,6 +295,35 @@ def _as_list(messages: Any) -> list[Any]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise not_a_list(messages)
     return messages if isinstance(messages, list) else list(messages)
+
+
+def _may_be_tool(tool: Any) -> bool:
+    """Whether a value can describe a tool. Frameworks have objects of their own; text must be JSON."""
+    if isinstance(tool, str):
+        return tool.lstrip().startswith(("{", "["))
+    return not (
+        tool is None or isinstance(tool, bytes | int | float | complex | type) or inspect.isroutine(tool)
+    )
+
+
+def _not_a_tool(tool: Any) -> ConfigError:
+    if isinstance(tool, type):
+        kind = f"the class {tool.__name__}"
+    else:
+        kind = f"the function {tool.__name__!r}" if inspect.isroutine(tool) else repr(tool)[:60]
+    return ConfigError(
+        f"tools must be the schemas of tools, as they go into the request; got {kind}",
+        hint="Pass the list that the provider gets: [{'type': 'function', 'function': {'name': ...}}], or an SDK's objects",
+        path="tools",
+    )
+
+
+def _not_a_prompt(system: Any) -> ConfigError:
+    return ConfigError(
+        f"system must be the system prompt, as text or a list of blocks, got {type(system).__name__}",
+        hint="Pass what the request gets as `system` or `instructions`",
+        path="system",
+    )
 
 
 def _could_be(dialect: Dialect, items: list[Any]) -> bool:

@@ -21,7 +21,7 @@ from compact.integrations.langchain.langchain_view import LangChainView
 from compact.integrations.managers import take_manager
 from compact.integrations.offering import Offering, RecallChoice, RecallDue, describe_recall
 from compact.runtime.manager import CompactManager
-from compact.runtime.resolver import SessionId
+from compact.runtime.resolver import SessionId, check_session_choice
 
 _KIND = "langchain"
 _REMEMBERED = 1024
@@ -65,7 +65,7 @@ class CompactMiddleware(AgentMiddleware):
     ) -> None:
         super().__init__()
         self.manager = take_manager(manager, type(self).__name__)
-        self._session_id = session_id
+        self._session_id = check_session_choice(session_id)
         choice = recall_tools if recovery_tools is None else recovery_tools
         self._offering = Offering(self.manager, choice, tool_prefix)
         self._asked: OrderedDict[tuple[str | None, str | None], str] = OrderedDict()

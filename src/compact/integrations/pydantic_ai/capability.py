@@ -22,7 +22,7 @@ from compact.integrations.managers import take_manager
 from compact.integrations.offering import Offering, RecallChoice, RecallDue, describe_recall
 from compact.integrations.pydantic_ai.pydantic_view import PydanticView
 from compact.runtime.manager import CompactManager
-from compact.runtime.resolver import SessionId
+from compact.runtime.resolver import SessionId, check_session_choice
 
 _KIND = "pydantic-ai"
 
@@ -59,6 +59,7 @@ class CompactHistory(AbstractCapability[Any]):
 
     def __post_init__(self) -> None:
         self.manager = take_manager(self.manager, type(self).__name__)
+        self.session_id = check_session_choice(self.session_id)
         choice = self.recall_tools if self.recovery_tools is None else self.recovery_tools
         self._offering = Offering(self.manager, choice, self.tool_prefix)
 

@@ -20,7 +20,16 @@ from compact.messages.legality import (
     lacks_content,
     name_problem,
 )
-from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.message import (
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_number,
+    with_known_numbers,
+)
 
 _REPLACEMENT = "\ufffd"
 _MODEL_ROLES = frozenset({"model", "ai", "bot", "chatbot"})
@@ -36,7 +45,7 @@ def sanitize(
       `allowed_tools`, so are calls of other tools.
     - Spaces around tool names are stripped.
     - Ids that are too long or contain forbidden characters are replaced by a hash, the same in call and result.
-    - Lone surrogates and NULs become U+FFFD.
+    - Lone surrogates and NULs become U+FFFD; NaN and the infinities become text.
     - Content that is null, bare strings between blocks, text blocks of another role and similar faults of form are written
       as the provider takes them (see `Dialect.mend`).
     - Calls in a message that is not the assistant's, and results in one that is, are dropped.
@@ -96,7 +105,8 @@ def _sanitize_message(
     before: Message, dialect: Dialect, allowed_tools: Collection[str] | None
 ) -> Message | None:
     # The role comes first: the form of a block depends on it.
-    message = _well_formed(_with_known_role(_with_valid_text(before, dialect), dialect), dialect)
+    message = _with_known_numbers(_with_valid_text(before, dialect), dialect)
+    message = _well_formed(_with_known_role(message, dialect), dialect)
     mended = [_sanitize_part(part, dialect, allowed_tools) for part in message.parts]
     kept = tuple(
         part for part in mended if part is not None and not is_misplaced(part, message.role, dialect)
@@ -168,6 +178,13 @@ def _with_valid_text(message: Message, dialect: Dialect) -> Message:
     if not any(isinstance(piece, str) and bad_text(piece) for piece in dialect.pieces(message.origin)):
         return message
     data = _valid(plain(message.origin))
+    return replace(dialect.read(rebuild(message.origin, data)), edited=False)
+
+
+def _with_known_numbers(message: Message, dialect: Dialect) -> Message:
+    if message.origin is None or is_plain(message.origin) or not unknown_number(plain(message.origin)):
+        return message
+    data = with_known_numbers(plain(message.origin))
     return replace(dialect.read(rebuild(message.origin, data)), edited=False)
 
 

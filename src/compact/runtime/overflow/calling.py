@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from compact.config.sections import RecoveryConfig
 from compact.engine.effects import adrive, drive
 from compact.engine.line import Call
+from compact.errors import ConfigError
 from compact.events import Recovery
 from compact.messages import hygiene
 from compact.runtime.model_rules import Models, rules_for
@@ -163,7 +164,17 @@ class ModelCalls:
     def begin(
         self, session: Session, call: Call, model: str | None, model_call: Callable[[Any], Any]
     ) -> ModelCalling:
-        """A model call of a session."""
+        """A model call of a session.
+
+        Raises:
+            ConfigError: what should call the model cannot be called.
+        """
+        if not callable(model_call):
+            raise ConfigError(
+                f"model_call must be a function of the messages, got {type(model_call).__name__}",
+                hint="Pass what sends them: lambda messages: client.chat.completions.create(messages=messages, ...)",
+                path="model_call",
+            )
         return ModelCalling(
             session=session,
             call=call,

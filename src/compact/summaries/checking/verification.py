@@ -48,8 +48,11 @@ _LOOP_DEFLATED = 0.12
 _SHORT_WORDS = 120
 """Refusals and error messages are short. A longer text that begins like one may be about one."""
 _LEAST_WORDS = 8
+_SENTENCE_WORDS = 6
+_SHORT_INPUT = 4_000
+"""Tokens. A single sentence may say what an input up to this size was about."""
 _INPUT_PER_WORD = 100
-"""Tokens. A model may answer a short input with fewer words than `_LEAST_WORDS`, down to one for this much input."""
+"""Tokens. A model may answer a short input with fewer words still, down to one for this much input."""
 _LEAST_LETTERS = 5
 _HEADING_WORDS = 8
 """A longer line is a sentence, however it is printed."""
@@ -126,7 +129,7 @@ _HEADING = re.compile(
     r"\s*(?:\d{1,2}[.)]\s*)?(?:#{1,6}\s+.+|\*\*.+?\*\*:?|__.+?__:?|[^\W\d_][\w /&,-]{1,60}[:：])\s*"
 )
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+(?=[A-Z0-9`\"'(\[*-])")
-_TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>")
+_TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>", re.IGNORECASE)
 _STEM = 5
 _PLAIN_WORD = re.compile(r"\w+")
 _SIGNS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -209,15 +212,24 @@ def _unusable(text: str, body: str, refused: bool, expected: Expected) -> tuple[
         return "loop", f"it repeats itself: {repeated[:80]!r}"
     if expected.previous and _flat(body) == _flat(expected.previous):
         return "unchanged", "it is the previous summary, word for word"
-    if not _content(body):
+    said = _TAG.sub("", body)
+    if not said.strip():
+        return "empty", "markup and nothing else"
+    if not _content(said):
         return "empty", "headings and nothing else"
-    if sum(map(str.isalnum, body)) < _LEAST_LETTERS:
+    if sum(map(str.isalnum, said)) < _LEAST_LETTERS:
         return "empty", "one or two characters are not a summary"
     if _TOOL_CALL.match(body):
         return "tool_call", f"it begins {body[:40]!r}"
-    if expected.by_model and words < min(_LEAST_WORDS, expected.input_tokens // _INPUT_PER_WORD):
+    if expected.by_model and words < _least_words(expected.input_tokens):
         return "empty", f"{words} words are not a summary"
     return _unrelated(body, expected) or _echo(body, expected)
+
+
+def _least_words(input_tokens: int) -> int:
+    """How many words a model's summary has at least: one sentence of a short input, and more of a long one."""
+    least = _LEAST_WORDS if input_tokens > _SHORT_INPUT else _SENTENCE_WORDS
+    return min(least, input_tokens // _INPUT_PER_WORD)
 
 
 def _loop(body: str) -> str:

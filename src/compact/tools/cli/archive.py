@@ -101,7 +101,10 @@ def restore(
     root: RootOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore the transcript as its host had it before a step, redacted: one message per line, or one object with --json."""
+    """Restore the messages that went into a step, redacted: one message per line, or one object with --json.
+
+    Of a host that passes its full history each time, later steps begin with what the step before left.
+    """
     if output is not None:
         check_outputs({"-o": [output]}, [], force)
     with open_at(root) as archive:

@@ -41,11 +41,12 @@ STAGES = {
 """What each stage of a compaction does."""
 FILES = {
     "transcript-": "the session as it was, message for message",
-    "conversation_history/": "the same as a page, for reading and grep",
-    "summary-": "what was folded, and into which words",
+    "conversation_history/removed_": "what repairs removed or changed, as it was",
+    "conversation_history/": "the session as a page, for reading and grep",
+    "summary-": "the summaries that the step wrote, if any, and what they cover",
     "state-": "what the next call needs",
 }
-"""What a step writes, by how the file names begin."""
+"""What a step writes, by how the file names begin. The first that fits counts."""
 MOVED_SHOWN = 5
 
 
@@ -270,7 +271,9 @@ def print_levels(out: Console, done: Compaction) -> None:
 
 def _print_places(out: Console, done: Compaction) -> None:
     where = "" if done.archive.startswith("memory:") else f", in {done.archive}"
-    rows = [(name, what) for start, what in FILES.items() for name in done.files if name.startswith(start)]
+    kinds = list(FILES)
+    known = {name: start for start in reversed(kinds) for name in done.files if name.startswith(start)}
+    rows = [(name, FILES[known[name]]) for name in sorted(known, key=lambda name: kinds.index(known[name]))]
     if done.moved:
         tokens = sum(moved.tokens_before for moved in done.moved)
         largest = "" if len(done.moved) <= MOVED_SHOWN else "; the largest:"

@@ -53,6 +53,7 @@ _FILE_READERS: tuple[tuple[Callable[[Any], bool], _FileReader], ...] = (
     (claude_code.recognises, claude_code.read),
     (pi.recognises, pi.read),
     (langchain_dumps.recognises, langchain_dumps.read),
+    (gemini_contents.recognises_line, gemini_contents.read_lines),
 )
 """Whether a file begins with this value, and what reads such a file. The first that recognises it counts."""
 _RECORD_READERS: tuple[tuple[Callable[[Any], bool], _RecordReader], ...] = (

@@ -17,10 +17,11 @@ from compact.tools.transcripts.chat_messages import (
 )
 from compact.tools.transcripts.conversation import text_or_empty
 from compact.tools.transcripts.recorded_session import RecordedSession
-from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
+from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile, in_words
 
 _HOST_TEXTS = ("<session_context>", "<hook_context>")
 _MODEL = "model"
+_ROLES = ("user", _MODEL, "function")
 
 
 def recognises(value: Any) -> bool:
@@ -36,6 +37,22 @@ def is_content(value: Any) -> bool:
     return (
         not any(isinstance(part, dict) and "type" in part for part in value["parts"]) and "info" not in value
     )
+
+
+def recognises_line(value: Any) -> bool:
+    """Whether a value is one content of a file that has one per line."""
+    return is_content(value) and bool(value["parts"]) and value.get("role") in _ROLES
+
+
+def read_lines(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSession]:
+    """Read a file with one content per line."""
+    contents = Contents(file, 1)
+    for line in lines:
+        if is_content(line.value):
+            contents.read([line.value], line.line)
+        else:
+            file.reject(line.line, f"it is not a Gemini content: it is {in_words(line.value)}")
+    yield RecordedSession(id=file.name, messages=contents.messages, format="gemini", dialect="chat")
 
 
 def read(line: JsonLine, name: str, file: TranscriptFile) -> Iterator[RecordedSession]:
@@ -67,8 +84,9 @@ class Contents:
         self._answered: set[str] = set()
         self._calls = 0
 
-    def read(self, contents: Iterable[Any]) -> list[dict[str, Any]]:
-        """Read contents in their order, and return all messages so far."""
+    def read(self, contents: Iterable[Any], line: int | None = None) -> list[dict[str, Any]]:
+        """Read contents in their order, those of another line by its number, and return all messages so far."""
+        self._line = self._line if line is None else line
         for content in contents:
             if not isinstance(content, dict):
                 self._file.note(self._line, f"a content is a {type(content).__name__}, not an object")
