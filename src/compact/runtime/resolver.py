@@ -13,10 +13,11 @@ Inside a given id, a list that shares its opening with a known conversation but 
 regenerated, and stays in the session. If the list that it replaced is continued too, these are two conversations, and the
 longer one keeps the session.
 
-Unnamed conversations may be those of different people, so nothing is merged on a guess. A list that does not continue a
-known one is a new conversation. Short lists that are merely equal ("Hi") are separate conversations as well, unless they
-hold the very same message objects. A list that begins with what compact wrote for a conversation belongs to it, because
-nobody else has seen that.
+Unnamed conversations may be those of different people, so nothing is merged on a guess. A list belongs to a known
+conversation if it goes on from the newest list of that one alone, with a reply. Every other list is a new conversation,
+even if it holds the very same message objects: many people may be sent one opening. A list is known to be sent again only
+by what was said after the conversation's first list. A list that begins with what compact wrote for a conversation belongs
+to it, because nobody else has seen that.
 """
 
 from __future__ import annotations
@@ -110,12 +111,14 @@ class _Conversation:
     """What was sent for the newest list."""
     own: int = 0
     """How many messages `sent` has up to the last one that compact wrote, and with it."""
+    begun: int = 0
+    """How many messages its first list had. Others may begin with the same ones, even with the same objects."""
     replaced: list[Sequence[Any]] = field(default_factory=list)
     """Lists that an edit replaced."""
 
     @classmethod
     def begin(cls, name: str, scope: str | None, seen: _Seen) -> _Conversation:
-        return cls(name, scope, [seen], seen.items)
+        return cls(name, scope, [seen], seen.items, begun=len(seen.items))
 
     def continued_by(self, seen: _Seen) -> int:
         """The length of what the list continues: a list of the host's, or what was sent for one. 0: neither."""
@@ -368,19 +371,36 @@ def _choose_given(known: Sequence[_Conversation], seen: _Seen) -> _Conversation 
 
 def _choose_unnamed(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
     """The unnamed conversation that a list certainly belongs to; None: it is a new one."""
-    best = _longest(known, seen)
-    if best is not None:
-        length = best.continued_by(seen)
-        if length >= _TELLING or best.is_known_by_objects(seen):
-            return best
-        is_only_one = all(each is best or each.continued_by(seen) < length for each in known)
-        if length < len(seen.items) and is_only_one and best.has_prompt(seen):
-            return best
-    for each in known:
-        # Either it begins with compact's own words, or its end was taken back, to be answered again.
-        if each.descends_to(seen) or each.is_known_by_objects(seen):
+    size = len(seen.items)
+    lengths = {each: each.continued_by(seen) for each in known}
+    again = [each for each, length in lengths.items() if length == size > each.begun]
+    for each in again:
+        if size - each.begun >= _TELLING:
             return each
-    return None
+    continued = {
+        each: length
+        for each, length in lengths.items()
+        if 0 < length < size and (length > each.begun or not _is_asked(seen.items[length]))
+    }
+    if continued:
+        return _only_one(continued, seen)
+    for each in known:
+        if each.descends_to(seen):
+            return each
+    return next((each for each in again if each.is_known_by_objects(seen)), None)
+
+
+def _only_one(continued: Mapping[_Conversation, int], seen: _Seen) -> _Conversation | None:
+    """The one conversation that a list goes on from; None: several could be meant."""
+    most = max(continued.values())
+    longest = [each for each, length in continued.items() if length == most]
+    by_objects = [each for each in continued if each.is_known_by_objects(seen)]
+    if len(longest) > 1 or (most < _TELLING and by_objects):
+        longest = [each for each in by_objects if continued[each] == most]
+    if len(longest) != 1:
+        return None
+    (best,) = longest
+    return best if most >= _TELLING or best in by_objects or best.has_prompt(seen) else None
 
 
 def _longest(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
@@ -398,6 +418,11 @@ def _longest(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | Non
 
 def _role(item: Any) -> Any:
     return item.get("role") if isinstance(item, Mapping) else getattr(item, "role", None)
+
+
+def _is_asked(item: Any) -> bool:
+    """Whether a message is one that is sent to a model, and no reply of it."""
+    return _role(item) in ("user", "system", "developer")
 
 
 def _is_prompt(item: Any) -> bool:
