@@ -22,10 +22,11 @@ to it, because nobody else has seen that.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count, takewhile
@@ -42,6 +43,8 @@ _REMEMBERED = 512
 """Conversations that a manager tells apart at the same time."""
 _TELLING = 8
 """Two people's lists may be equal by chance, but not for this many messages."""
+_ASKED = 4096
+"""Tool calls whose session is remembered."""
 _FORMS = 3
 _REPLACED = 4
 """Edited lists of a conversation that are remembered, in case they are continued after all."""
@@ -180,6 +183,8 @@ class SessionResolver:
         self._known: OrderedDict[str, _Conversation] = OrderedDict()
         """By name, the one that was used last at the end."""
         self._scopes: dict[str | None, list[_Conversation]] = {}
+        self._asked: OrderedDict[str, frozenset[str]] = OrderedDict()
+        """The sessions of tool calls, by the ids of these."""
         self._lock = threading.Lock()
         self._key = object()
         self._nobody = ""
@@ -290,13 +295,38 @@ class SessionResolver:
     # --- the running call
 
     def enter(self, name: str) -> None:
-        """Make a session that of the running call, in this thread or task and in those that copy its context."""
-        _NAMES_BY_RESOLVER.set({**_NAMES_BY_RESOLVER.get({}), self._key: name})
+        """Make a session that of the running call, in this task or main thread and in those that copy its context.
+
+        The next job of a worker thread may be somebody else's, so a call there is not known as the running one.
+        """
+        others = {key: each for key, each in _NAMES_BY_RESOLVER.get({}).items() if key is not self._key}
+        _NAMES_BY_RESOLVER.set({**others, self._key: name} if _ends_with_its_work() else others)
 
     @property
     def running(self) -> str | None:
-        """The session of the newest call in this thread or task."""
+        """The session of the newest call in this task or main thread."""
         return _NAMES_BY_RESOLVER.get({}).get(self._key)
+
+    # --- tool calls
+
+    def note_calls(self, name: str, call_ids: Iterable[str]) -> None:
+        """Remember in which session a model asked for tools."""
+        with self._lock:
+            for call_id in call_ids:
+                self._asked[call_id] = self._asked.pop(call_id, frozenset()) | {name}
+            while len(self._asked) > _ASKED:
+                self._asked.popitem(last=False)
+
+    def find_asked(self, call_id: str) -> str | None:
+        """Return the session in which a model asked for a tool, else that of the running call.
+
+        None: it is not known. Some models number their calls, so that an id means several sessions.
+        """
+        with self._lock:
+            names = self._asked.get(call_id, frozenset())
+        if not names:
+            return self.running
+        return next(iter(names)) if len(names) == 1 else None
 
     # --- choosing
 
@@ -427,6 +457,16 @@ def _is_asked(item: Any) -> bool:
 
 def _is_prompt(item: Any) -> bool:
     return _role(item) in ("system", "developer")
+
+
+def _ends_with_its_work() -> bool:
+    """Whether what is set in this context is gone when the work of its caller is done, or the caller is the program."""
+    try:
+        if asyncio.current_task() is not None:
+            return True
+    except RuntimeError:  # no loop runs here
+        pass
+    return threading.current_thread() is threading.main_thread()
 
 
 def _ask(session_id: Callable[[Any], str], call: Any) -> str:
