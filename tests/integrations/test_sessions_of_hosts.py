@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -148,6 +149,7 @@ def test_a_tool_call_is_answered_from_its_own_session_on_every_thread(host: str,
             assert "no session is known here" in thread.submit(answer, "of-nobody").result()
             plain = thread.submit(lambda: manager.recall_tools()["grep"](pattern="-")).result()
             assert "no session is known here" in plain
+    gc.collect()  # LiteLLM leaves an event loop open in each thread
 
 
 @every_host
@@ -200,6 +202,19 @@ def test_recall_tools_without_a_call_say_so_and_read_nobodys_archive() -> None:
         assert {name: tool.schema for name, tool in tools.items()} == {
             name: tool.schema for name, tool in manager.recall_tools("default").items()
         }
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_call_whose_history_the_provider_keeps_ends_the_session_before_it(named: bool) -> None:
+    with a_manager({"adapter": "memory"}, CapturingExporter()) as manager, serving(["ok"]) as provider:
+        send, tools = responses(manager, provider), RecallTools(manager)
+        first = send([{"role": "user", "content": "Hi"}], session_id="ann")
+        manager.process_tool_result("Ann-7919\n" * 30_000, "read", "c1")
+        assert "Ann-7919" in tools.answers(asks("grep", pattern="Ann"))[0]["content"]
+        send("And I am Bob", previous_response_id=first.id, **({"session_id": "bob"} if named else {}))
+        found = tools.answers(asks("grep", pattern=r"\w+-\d+"))[0]["content"]
+    assert "Ann" not in found
+    assert ("no session is known here" in found) != named
 
 
 @every_host

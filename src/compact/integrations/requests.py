@@ -49,6 +49,7 @@ class RequestShape:
         values = {name: value for name, value in request.items() if not _is_omitted(value)}
         if any(values.get(name) is not None for name in self.server_managed):
             name = manager.resolver.resolve((), session_id=explicit, call=request, given=given)
+            manager.resolver.enter(name)
             warn_server_managed(manager, name, self.server_managed)
             self._mask(manager, name, request, values, self.messages)
             return None

@@ -297,10 +297,14 @@ class SessionResolver:
     def enter(self, name: str) -> None:
         """Make a session that of the running call, in this task or main thread and in those that copy its context.
 
-        The next job of a worker thread may be somebody else's, so a call there is not known as the running one.
+        The next job of a worker thread may be somebody else's, so no call is known there. The session of calls without
+        an id is that of several people, so none is known after such a call either.
         """
-        others = {key: each for key, each in _NAMES_BY_RESOLVER.get({}).items() if key is not self._key}
-        _NAMES_BY_RESOLVER.set({**others, self._key: name} if _ends_with_its_work() else others)
+        known = dict(_NAMES_BY_RESOLVER.get({}))
+        known.pop(self._key, None)
+        if name != self._nobody and _ends_with_its_work():
+            known[self._key] = name
+        _NAMES_BY_RESOLVER.set(known)
 
     @property
     def running(self) -> str | None:
