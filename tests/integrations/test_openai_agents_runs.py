@@ -67,7 +67,10 @@ def test_a_run_without_a_session_is_not_of_the_session_before_it(
                 agent = an_agent(chosen, provider, part)
                 settings = config(chosen, "Ann" if named == "by its group" else None)
                 said = await Runner.run(agent, "Hi", run_config=settings)
-                asked = [*said.to_input_list(), {"role": "user", "content": "GREP please, I am Ann"}]
+                asked: list[Any] = [
+                    *said.to_input_list(),
+                    {"role": "user", "content": "GREP please, I am Ann"},
+                ]
                 return (await Runner.run(agent, asked, run_config=settings)).to_input_list()
 
         found = [item["output"] for item in asyncio.run(run()) if item.get("type") == "function_call_output"]
