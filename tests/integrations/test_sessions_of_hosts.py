@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from support.waiting import until
 from compact import CompactManager
 from compact.integrations.recall import RecallTools
 from compact.testing import CapturingExporter
-from compact.tools.standins import Provider, serving
+from compact.tools.standins import Call, Provider, Reply, serving
 
 # LiteLLM writes its log in a task of its own.
 pytestmark = [
@@ -99,11 +101,55 @@ def test_people_with_the_same_opening_never_share_a_session_nor_read_each_other(
     assert codes.count("new_conversation") == 1
 
 
-def asks(tool: str, **arguments: Any) -> dict[str, Any]:
+def asks(tool: str, *, id: str = "c", **arguments: Any) -> dict[str, Any]:
     import json
 
-    call = {"id": "c", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+    call = {"id": id, "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+@every_host
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_call_is_answered_from_its_own_session_on_every_thread(host: str, streamed: bool) -> None:
+    """A worker thread has served somebody else before, and knows a call by its id alone."""
+
+    def script(request: Any) -> Any:
+        said = str(request.messages[-1])
+        who = "Ann" if "Ann" in said else "Bob"
+        return Reply("", [Call("grep", {"pattern": r"\w+-\d+"}, id=f"of-{who}")]) if "GREP" in said else "ok"
+
+    with (
+        a_manager({"adapter": "memory"}, CapturingExporter()) as manager,
+        serving(script, window=WINDOW) as provider,
+        ThreadPoolExecutor(1) as one,
+        ThreadPoolExecutor(1) as two,
+    ):
+        send, tools = HOSTS[host](manager, provider), RecallTools(manager)
+        offered = {"responses": tools.responses, "anthropic": tools.anthropic}.get(host, tools.chat)
+        people = {one: Person("Ann"), two: Person("Bob")}
+
+        def talk(person: Person) -> None:
+            for n in range(16):
+                person.turn(lambda _: None, n)
+            person.items[-1] = {"role": "user", "content": f"GREP for {person.name}"}
+            reply = send(person.items, tools=offered, **({"stream": True} if streamed else {}))
+            if streamed:
+                list(reply)
+
+        def answer(call_id: str) -> str:
+            return str(tools.answers(asks("grep", id=call_id, pattern=r"\w+-\d+"))[0]["content"])
+
+        for thread, person in people.items():
+            thread.submit(talk, person).result()
+        for thread in people:
+            for own, other in (("Ann", "Bob"), ("Bob", "Ann")):
+                found = thread.submit(answer, f"of-{own}").result()
+                assert f"{own}-" in found
+                assert f"{other}-" not in found
+            assert "no session is known here" in thread.submit(answer, "of-nobody").result()
+            plain = thread.submit(lambda: manager.recall_tools()["grep"](pattern="-")).result()
+            assert "no session is known here" in plain
+    gc.collect()  # LiteLLM leaves an event loop open in each thread
 
 
 @every_host
@@ -156,6 +202,19 @@ def test_recall_tools_without_a_call_say_so_and_read_nobodys_archive() -> None:
         assert {name: tool.schema for name, tool in tools.items()} == {
             name: tool.schema for name, tool in manager.recall_tools("default").items()
         }
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_call_whose_history_the_provider_keeps_ends_the_session_before_it(named: bool) -> None:
+    with a_manager({"adapter": "memory"}, CapturingExporter()) as manager, serving(["ok"]) as provider:
+        send, tools = responses(manager, provider), RecallTools(manager)
+        first = send([{"role": "user", "content": "Hi"}], session_id="ann")
+        manager.process_tool_result("Ann-7919\n" * 30_000, "read", "c1")
+        assert "Ann-7919" in tools.answers(asks("grep", pattern="Ann"))[0]["content"]
+        send("And I am Bob", previous_response_id=first.id, **({"session_id": "bob"} if named else {}))
+        found = tools.answers(asks("grep", pattern=r"\w+-\d+"))[0]["content"]
+    assert "Ann" not in found
+    assert ("no session is known here" in found) != named
 
 
 @every_host

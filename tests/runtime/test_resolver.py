@@ -236,18 +236,61 @@ def test_two_people_who_open_with_the_same_words_never_share_a_session() -> None
             assert len(of_ann) <= 2
 
 
-def test_a_list_of_the_same_objects_may_be_sent_again() -> None:
+def test_a_list_of_the_same_objects_may_be_sent_again_once_it_has_more_than_its_opening() -> None:
     names = resolver()
     items = [user("Hi")]
-    assert names.resolve(items) == names.resolve(items) == names.resolve(list(items))
+    name = names.resolve(items)
     longer = [*items, says("Hello"), user("more")]
-    assert names.resolve(longer) == names.resolve(items) == names.resolve(longer)
+    assert names.resolve(longer) == names.resolve(list(longer)) == name
+    assert names.resolve(items) != name, "anybody may begin so"
+    assert names.resolve([*longer, says("Fine"), user("go on")]) == name
+
+
+OPENINGS = {
+    "one message": [user("Begin the interview.")],
+    "a prompt and a message": [system("You interview."), user("Begin the interview.")],
+    "examples": [
+        system("You help."),
+        *(each for n in range(6) for each in (user(f"example {n}"), says(f"answer {n}"))),
+        user("Hi"),
+    ],
+}
+
+
+@pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
+@pytest.mark.parametrize("kept", [list, rebuilt], ids=["kept", "rebuilt"])
+@pytest.mark.parametrize("order", ["one after the other", "in turns", "the second in between"])
+def test_an_opening_that_many_are_sent_joins_nobody(opening: list[Item], kept: Any, order: str) -> None:
+    """A constant of the program, with the same objects in everybody's list."""
+    names = resolver()
+    lists = {who: list(opening) for who in ("Ann", "Bob")}
+    found: dict[str, list[str]] = {"Ann": [], "Bob": []}
+    turns = {
+        "one after the other": ["Ann"] * 6 + ["Bob"] * 6,
+        "in turns": ["Ann", "Bob"] * 6,
+        "the second in between": ["Ann"] * 3 + ["Bob"] * 6 + ["Ann"] * 3,
+    }
+    for n, who in enumerate(turns[order]):
+        found[who].append(names.resolve(kept(lists[who])))
+        lists[who] += [says("Welcome."), user(f"{who} says {n}")]
+    assert not set(found["Ann"]) & set(found["Bob"])
+    for who in found:
+        assert len(set(found[who])) <= 2
+        assert len(set(found[who][1:])) == 1, "it goes on in one session once its first reply is known"
+
+
+def test_a_longer_opening_without_a_reply_joins_nobody() -> None:
+    names, start = resolver(), user("Begin the interview.")
+    ann = names.resolve([start])
+    assert names.resolve([start, user("I am Bob.")]) != ann
 
 
 def test_a_long_list_is_not_equal_by_chance() -> None:
     names = resolver()
-    items = [user("start"), *(m for n in range(6) for m in (says(f"a{n}"), user(f"q{n}")))]
-    assert names.resolve(items) == names.resolve(rebuilt(items))
+    items = [user("start")]
+    name = names.resolve(items)
+    items += [m for n in range(6) for m in (says(f"a{n}"), user(f"q{n}"))]
+    assert names.resolve(items) == names.resolve(rebuilt(items)) == name
 
 
 def test_a_list_that_parts_from_a_known_one_is_a_new_conversation() -> None:

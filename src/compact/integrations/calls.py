@@ -131,7 +131,8 @@ class HostCall:
         return reply
 
     def observe(self, event: Any) -> None:
-        """Pass on the usage in a reply or in an event of a stream, if there is any."""
+        """Pass on what a reply or an event of a stream says: the usage, and the tools that the model asks for."""
+        self.manager.resolver.note_calls(self.session_id, _call_ids(event))
         for path in ("usage", "response.usage", "message.usage"):
             usage = None
             with suppress(AttributeError):
@@ -139,6 +140,28 @@ class HostCall:
             if usage is not None:
                 observe(self.manager, self.session_id, usage)
                 return
+
+
+def _call_ids(event: Any) -> Iterator[str]:
+    """Find the ids of tool calls in a reply or in an event of a stream: of chat, of Responses or of Anthropic."""
+    for choice in _listed(event, "choices"):
+        said = getattr(choice, "message", None) or getattr(choice, "delta", None)
+        yield from _texts(getattr(call, "id", None) for call in _listed(said, "tool_calls"))
+    items = [*_listed(event, "output"), getattr(event, "item", None)]
+    yield from _texts(getattr(item, "call_id", None) for item in items)
+    blocks = [*_listed(event, "content"), getattr(event, "content_block", None)]
+    yield from _texts(
+        getattr(block, "id", None) for block in blocks if getattr(block, "type", None) == "tool_use"
+    )
+
+
+def _listed(value: Any, name: str) -> Sequence[Any]:
+    found = getattr(value, name, None)
+    return found if isinstance(found, list | tuple) else ()
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    return (value for value in values if isinstance(value, str) and value)
 
 
 class Proxy:

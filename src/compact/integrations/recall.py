@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from compact.archive.recall import run
+from compact.archive.recall import no_session, run
 from compact.integrations.calls import check_manager
 from compact.messages import ToolCall
 from compact.messages.dialects import get
@@ -21,12 +22,16 @@ from compact.runtime.manager import CompactManager
 
 __all__ = ["RecallTools", "RecoveryTools"]
 
+_REMEMBERED = 64
+"""Sessions whose search index is kept."""
+
 
 class RecallTools:
     """read_file, grep, ls and search over what left a session's context, in the shape of each provider.
 
     `prefix` is put before their names, for an agent with a `read_file` of its own. Pointers and summaries in the requests
-    of a wrapped client call them by these names. Without `session_id`, they read the session of the running call.
+    of a wrapped client call them by these names. Without `session_id`, they read the session in which the model asked for
+    them, known by the id of its call, else that of the running call. Where neither is certain, they read nothing.
 
     Raises:
         ConfigError: `manager` is not a manager, or the id is not a non-empty string.
@@ -36,6 +41,8 @@ class RecallTools:
         check_manager(manager, "RecallTools")
         self.prompt = prompt_segment(prefix)
         """Text for the agent's system prompt: what happens to its context, and how these tools get things back."""
+        self._manager, self._session_id, self._prefix = manager, session_id, prefix
+        self._tools_of = lru_cache(maxsize=_REMEMBERED)(manager.recall_tools)
         self._tools = {f"{prefix}{name}": tool for name, tool in manager.recall_tools(session_id).items()}
         self._described = [replace(tool, name=name) for name, tool in self._tools.items()]
 
@@ -62,11 +69,19 @@ class RecallTools:
         because of what the model wrote.
         """
         return [
-            _to_result(dialect, call, run(self._tools, call.name, call.arguments))
+            _to_result(dialect, call, self._answer(call))
             for dialect, item in _messages_of(reply)
             for call in get(dialect).read(item).calls
             if call.name in self._tools
         ]
+
+    def _answer(self, call: ToolCall) -> str:
+        name = call.name.removeprefix(self._prefix)
+        session_id = self._session_id or self._manager.resolver.find_asked(call.id)
+        if session_id is None:
+            return no_session(name)
+        named = {f"{self._prefix}{plain}": tool for plain, tool in self._tools_of(session_id).items()}
+        return run(named, call.name, call.arguments)
 
 
 RecoveryTools = RecallTools

@@ -281,7 +281,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is. Without an id it
         is stored for the session of the running call (see `recall_tools`), else for the manager's default session.
         """
-        asking = self._tool_results.process(self._session(session_id), result, tool_name, tool_call_id)
+        asking = self._tool_results.process(
+            self._session(session_id, tool_call_id), result, tool_name, tool_call_id
+        )
         shown: R | str = drive(asking, wait_here)
         return shown
 
@@ -289,7 +291,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None
     ) -> R | str:
         """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
-        session, here = self._session(session_id), is_light(result)
+        session, here = self._session(session_id, tool_call_id), is_light(result)
         asking = self._tool_results.process(session, result, tool_name, tool_call_id, here=here)
         return await adrive(asking, wait_on_loop)
 
@@ -301,7 +303,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             ArchiveError: the archive did not take it.
         """
-        session = self._session(session_id)
+        session = self._session(session_id, tool_call_id)
         return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
 
     def estimate(
@@ -388,7 +390,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """Return read_file, grep, ls and search over what left this session's context, by name.
 
         Without an id they read the session of the running call: the newest that an integration, a wrapped client or
-        `manage_context` made in this thread or task. If there is none, they say so and read nothing.
+        `manage_context` made in this task or in the main thread. If there is none, they say so and read nothing; so they
+        do in a worker thread, whose last call may be somebody else's.
 
         Raises:
             ConfigError: the id is not a non-empty string.
@@ -456,10 +459,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     # --- one call
 
-    def _session(self, session_id: str | None) -> Session:
-        """A tool result without an id belongs to the running call, else to the manager's default session."""
+    def _session(self, session_id: str | None, call_id: str) -> Session:
+        """A tool result without an id belongs where the model asked for it, else to the manager's default session."""
         if session_id is None:
-            session_id = self.resolver.running or DEFAULT_SESSION
+            session_id = self.resolver.find_asked(call_id) or DEFAULT_SESSION
         return self.sessions.get(session_id)
 
     def _run(

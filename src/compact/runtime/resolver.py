@@ -13,18 +13,20 @@ Inside a given id, a list that shares its opening with a known conversation but 
 regenerated, and stays in the session. If the list that it replaced is continued too, these are two conversations, and the
 longer one keeps the session.
 
-Unnamed conversations may be those of different people, so nothing is merged on a guess. A list that does not continue a
-known one is a new conversation. Short lists that are merely equal ("Hi") are separate conversations as well, unless they
-hold the very same message objects. A list that begins with what compact wrote for a conversation belongs to it, because
-nobody else has seen that.
+Unnamed conversations may be those of different people, so nothing is merged on a guess. A list belongs to a known
+conversation if it goes on from the newest list of that one alone, with a reply. Every other list is a new conversation,
+even if it holds the very same message objects: many people may be sent one opening. A list is known to be sent again only
+by what was said after the conversation's first list. A list that begins with what compact wrote for a conversation belongs
+to it, because nobody else has seen that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count, takewhile
@@ -41,6 +43,8 @@ _REMEMBERED = 512
 """Conversations that a manager tells apart at the same time."""
 _TELLING = 8
 """Two people's lists may be equal by chance, but not for this many messages."""
+_ASKED = 4096
+"""Tool calls whose session is remembered."""
 _FORMS = 3
 _REPLACED = 4
 """Edited lists of a conversation that are remembered, in case they are continued after all."""
@@ -110,12 +114,14 @@ class _Conversation:
     """What was sent for the newest list."""
     own: int = 0
     """How many messages `sent` has up to the last one that compact wrote, and with it."""
+    begun: int = 0
+    """How many messages its first list had. Others may begin with the same ones, even with the same objects."""
     replaced: list[Sequence[Any]] = field(default_factory=list)
     """Lists that an edit replaced."""
 
     @classmethod
     def begin(cls, name: str, scope: str | None, seen: _Seen) -> _Conversation:
-        return cls(name, scope, [seen], seen.items)
+        return cls(name, scope, [seen], seen.items, begun=len(seen.items))
 
     def continued_by(self, seen: _Seen) -> int:
         """The length of what the list continues: a list of the host's, or what was sent for one. 0: neither."""
@@ -177,6 +183,8 @@ class SessionResolver:
         self._known: OrderedDict[str, _Conversation] = OrderedDict()
         """By name, the one that was used last at the end."""
         self._scopes: dict[str | None, list[_Conversation]] = {}
+        self._asked: OrderedDict[str, frozenset[str]] = OrderedDict()
+        """The sessions of tool calls, by the ids of these."""
         self._lock = threading.Lock()
         self._key = object()
         self._nobody = ""
@@ -287,13 +295,42 @@ class SessionResolver:
     # --- the running call
 
     def enter(self, name: str) -> None:
-        """Make a session that of the running call, in this thread or task and in those that copy its context."""
-        _NAMES_BY_RESOLVER.set({**_NAMES_BY_RESOLVER.get({}), self._key: name})
+        """Make a session that of the running call, in this task or main thread and in those that copy its context.
+
+        The next job of a worker thread may be somebody else's, so no call is known there. The session of calls without
+        an id is that of several people, so none is known after such a call either.
+        """
+        known = dict(_NAMES_BY_RESOLVER.get({}))
+        known.pop(self._key, None)
+        if name != self._nobody and _ends_with_its_work():
+            known[self._key] = name
+        _NAMES_BY_RESOLVER.set(known)
 
     @property
     def running(self) -> str | None:
-        """The session of the newest call in this thread or task."""
+        """The session of the newest call in this task or main thread."""
         return _NAMES_BY_RESOLVER.get({}).get(self._key)
+
+    # --- tool calls
+
+    def note_calls(self, name: str, call_ids: Iterable[str]) -> None:
+        """Remember in which session a model asked for tools."""
+        with self._lock:
+            for call_id in call_ids:
+                self._asked[call_id] = self._asked.pop(call_id, frozenset()) | {name}
+            while len(self._asked) > _ASKED:
+                self._asked.popitem(last=False)
+
+    def find_asked(self, call_id: str) -> str | None:
+        """Return the session in which a model asked for a tool, else that of the running call.
+
+        None: it is not known. Some models number their calls, so that an id means several sessions.
+        """
+        with self._lock:
+            names = self._asked.get(call_id, frozenset())
+        if not names:
+            return self.running
+        return next(iter(names)) if len(names) == 1 else None
 
     # --- choosing
 
@@ -368,19 +405,36 @@ def _choose_given(known: Sequence[_Conversation], seen: _Seen) -> _Conversation 
 
 def _choose_unnamed(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
     """The unnamed conversation that a list certainly belongs to; None: it is a new one."""
-    best = _longest(known, seen)
-    if best is not None:
-        length = best.continued_by(seen)
-        if length >= _TELLING or best.is_known_by_objects(seen):
-            return best
-        is_only_one = all(each is best or each.continued_by(seen) < length for each in known)
-        if length < len(seen.items) and is_only_one and best.has_prompt(seen):
-            return best
-    for each in known:
-        # Either it begins with compact's own words, or its end was taken back, to be answered again.
-        if each.descends_to(seen) or each.is_known_by_objects(seen):
+    size = len(seen.items)
+    lengths = {each: each.continued_by(seen) for each in known}
+    again = [each for each, length in lengths.items() if length == size > each.begun]
+    for each in again:
+        if size - each.begun >= _TELLING:
             return each
-    return None
+    continued = {
+        each: length
+        for each, length in lengths.items()
+        if 0 < length < size and (length > each.begun or not _is_asked(seen.items[length]))
+    }
+    if continued:
+        return _only_one(continued, seen)
+    for each in known:
+        if each.descends_to(seen):
+            return each
+    return next((each for each in again if each.is_known_by_objects(seen)), None)
+
+
+def _only_one(continued: Mapping[_Conversation, int], seen: _Seen) -> _Conversation | None:
+    """The one conversation that a list goes on from; None: several could be meant."""
+    most = max(continued.values())
+    longest = [each for each, length in continued.items() if length == most]
+    by_objects = [each for each in continued if each.is_known_by_objects(seen)]
+    if len(longest) > 1 or (most < _TELLING and by_objects):
+        longest = [each for each in by_objects if continued[each] == most]
+    if len(longest) != 1:
+        return None
+    (best,) = longest
+    return best if most >= _TELLING or best in by_objects or best.has_prompt(seen) else None
 
 
 def _longest(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
@@ -400,10 +454,16 @@ def _role(item: Any) -> Any:
     return item.get("role") if isinstance(item, Mapping) else getattr(item, "role", None)
 
 
+def _is_asked(item: Any) -> bool:
+    """Whether a message is one that is sent to a model, and no reply of it."""
+    return _role(item) in ("user", "system", "developer")
+
+
 def _is_prompt(item: Any) -> bool:
     return _role(item) in ("system", "developer")
 
 
+<<<<<<< HEAD
 def check_session_choice(session_id: Any) -> SessionId:
     """Return what names the sessions of an integration: a name, a function, or None.
 
@@ -411,6 +471,16 @@ def check_session_choice(session_id: Any) -> SessionId:
         ConfigError: it is none of these.
     """
     return session_id if session_id is None or callable(session_id) else check_session_id(session_id)
+=======
+def _ends_with_its_work() -> bool:
+    """Whether what is set in this context is gone when the work of its caller is done, or the caller is the program."""
+    try:
+        if asyncio.current_task() is not None:
+            return True
+    except RuntimeError:  # no loop runs here
+        pass
+    return threading.current_thread() is threading.main_thread()
+>>>>>>> fixa
 
 
 def _ask(session_id: Callable[[Any], str], call: Any) -> str:

@@ -59,12 +59,12 @@ def compact_filter(
     async def prepare(data: CallModelData[Any]) -> ModelInputData:
         given, instructions = data.model_data.input, data.model_data.instructions
         if _continues_elsewhere(given):
-            name = warn_kept_elsewhere(chosen, session_id, data)
+            name = warn_kept_elsewhere(chosen, session_id, data, given)
             return ModelInputData(
                 input=chosen.mask(name, given), instructions=chosen.mask(name, instructions)
             )
         items = from_session.expand(given)
-        name = find_session(chosen, session_id, data, items)
+        name = find_session(chosen, session_id, data, items, given)
         schemas = await tools.schemas_of(data.agent, data.context)
         prefix = offered_prefix(schemas)
         if prefix is not None and explain_recall:
@@ -83,7 +83,7 @@ def compact_filter(
         sent = list(
             kept if kept is items else adapt_to_model(data.agent.model, name_tools(kept, items, schemas))
         )
-        from_filter.add(Handed(None, list(sent), items))
+        from_filter.add(Handed(list(sent), items, name, chosen))
         return ModelInputData(input=sent, instructions=instructions)
 
     return prepare
@@ -107,14 +107,22 @@ class CompactHooks(RunHooks[Any]):
             observe(self._manager, name, response.usage)
 
 
-def find_session(manager: CompactManager, session_id: SessionId, data: Any, items: Sequence[Any]) -> str:
-    """Return the session that a list belongs to."""
-    return manager.resolver.resolve(items, session_id=session_id, call=data, given=host_id(), kind=_KIND)
+def find_session(
+    manager: CompactManager, session_id: SessionId, data: Any, items: Sequence[Any], given: Sequence[Any]
+) -> str:
+    """Return the session that a list belongs to. `given` is what the SDK has of it."""
+    return manager.resolver.resolve(items, session_id=session_id, call=data, given=host_id(given), kind=_KIND)
 
 
-def host_id() -> str | None:
-    """Return the id that the host gave this run: of its `CompactSession`, or of its trace's group."""
-    return from_session.session_id or getattr(get_current_trace(), "group_id", None)
+def host_id(given: Sequence[Any]) -> str | None:
+    """Return the id that the host gave the run of a list: of its `CompactSession`, or of its trace's group.
+
+    A run without a session may follow in the same task, and is somebody else's.
+    """
+    handed = from_session.newest
+    if handed is not None and handed.is_of_run(given):
+        return handed.session_id
+    return getattr(get_current_trace(), "group_id", None)
 
 
 def model_name(model: Any) -> str | None:
@@ -149,10 +157,13 @@ def _call_ids(items: Sequence[Any], ending: str) -> set[Any]:
     }
 
 
-def warn_kept_elsewhere(manager: CompactManager, session_id: SessionId, data: Any) -> str:
+def warn_kept_elsewhere(
+    manager: CompactManager, session_id: SessionId, data: Any, given: Sequence[Any]
+) -> str:
     """Warn, once per session, that compact leaves it alone. Returns the session's name."""
     explicit = session_id(data) if callable(session_id) else session_id
     resolver = manager.resolver
-    name = resolver.find(session_id=explicit, given=host_id()) or resolver.nobody
+    name = resolver.find(session_id=explicit, given=host_id(given)) or resolver.nobody
+    resolver.enter(name)
     warn_server_managed(manager, name, ("conversation_id", "previous_response_id"))
     return name

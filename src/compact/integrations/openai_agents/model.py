@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents import Model, ModelResponse
@@ -114,14 +114,16 @@ class CompactModel(Model):
     def _prepare(self, request: dict[str, Any]) -> HostCall | None:
         """Return the call of a request. None: the provider keeps the conversation."""
         if any(request.get(field) is not None for field in ("previous_response_id", "conversation_id")):
-            name = warn_kept_elsewhere(self._manager, self._session_id, request)
+            name = warn_kept_elsewhere(self._manager, self._session_id, request, _listed(request["input"]))
             for field in ("input", "system_instructions"):
                 request[field] = self._manager.mask(name, request[field])
             return None
-        given = request["input"]
-        listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
-        items = list(from_session.expand(from_filter.expand(listed)))
-        name = find_session(self._manager, self._session_id, request, items)
+        listed = _listed(request["input"])
+        shown = from_filter.expand(listed)
+        items = list(from_session.expand(shown))
+        name = self._filtered_for(listed) or find_session(
+            self._manager, self._session_id, request, items, shown
+        )
         offered = schemas(request["tools"], request["handoffs"], request["output_schema"])
         prefix, system = offered_prefix(offered), request["system_instructions"]
         if prefix is not None and self._explain_recall:
@@ -138,6 +140,13 @@ class CompactModel(Model):
             system=system,
             model=model_name(self.wrapped),
         )
+
+    def _filtered_for(self, listed: Sequence[Any]) -> str | None:
+        """Return the session that the filter, with this manager, has just made a list for."""
+        handed = from_filter.newest
+        if self._session_id is not None or handed is None or handed.owner is not self._manager:
+            return None
+        return handed.session_id if handed.is_sent_as(listed) else None
 
     # Older releases of the SDK have models without the following methods, and do not ask for them.
 
@@ -158,6 +167,10 @@ class CompactModel(Model):
         if name == "wrapped":
             raise AttributeError(name)
         return getattr(self.wrapped, name)
+
+
+def _listed(given: Any) -> Sequence[Any]:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 async def _close(events: Any) -> None:

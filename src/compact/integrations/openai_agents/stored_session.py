@@ -77,16 +77,19 @@ class CompactSession(SessionABC):
         returned = kept if limit is None else kept[max(0, len(kept) - limit) :]
         # A host that asks for the newest items alone gets no more than these.
         stands_for = full if limit is None else returned
-        from_session.add(Handed(self.session_id, list(returned), list(stands_for)))
+        from_session.add(Handed(list(returned), list(stands_for), self.session_id, self))
         return returned
 
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Any = None) -> None:
         """Add to the full history."""
         await _with_wrapper(self._session.add_items, wrapper)(items)
+        from_session.grow(self, len(items))
 
     async def pop_item(self, *, wrapper: Any = None) -> TResponseInputItem | None:
         """Remove and return the newest item of the full history."""
         popped: TResponseInputItem | None = await _with_wrapper(self._session.pop_item, wrapper)()
+        if popped is not None:
+            from_session.grow(self, -1)
         return popped
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
