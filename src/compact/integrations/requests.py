@@ -97,16 +97,7 @@ class RequestShape:
         own = request.pop("session_id", None)
         explicit = session_id if own is None else own
         values = {name: value for name, value in request.items() if not _is_omitted(value)}
-<<<<<<< HEAD
         more = _checked_body(values.get("extra_body"))
-=======
-        if any(values.get(name) is not None for name in self.server_managed):
-            name = manager.resolver.resolve((), session_id=explicit, call=request, given=given)
-            manager.resolver.enter(name)
-            warn_server_managed(manager, name, self.server_managed)
-            self._mask(manager, name, request, values, self.messages)
-            return None
->>>>>>> fixa
         messages = values.get(self.messages)
         is_server_managed = any(values.get(name) is not None for name in self.server_managed)
         if messages is None and not is_server_managed and manager.live is None:
@@ -114,6 +105,7 @@ class RequestShape:
         if messages is None or is_server_managed:
             name = manager.resolver.resolve((), session_id=explicit, call=request, given=given)
             if is_server_managed:
+                manager.resolver.enter(name)
                 warn_server_managed(manager, name, self.server_managed)
             self._mask(manager, name, request, values, beside, self.messages)
             return None

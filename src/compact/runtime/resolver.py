@@ -463,7 +463,6 @@ def _is_prompt(item: Any) -> bool:
     return _role(item) in ("system", "developer")
 
 
-<<<<<<< HEAD
 def check_session_choice(session_id: Any) -> SessionId:
     """Return what names the sessions of an integration: a name, a function, or None.
 
@@ -471,7 +470,8 @@ def check_session_choice(session_id: Any) -> SessionId:
         ConfigError: it is none of these.
     """
     return session_id if session_id is None or callable(session_id) else check_session_id(session_id)
-=======
+
+
 def _ends_with_its_work() -> bool:
     """Whether what is set in this context is gone when the work of its caller is done, or the caller is the program."""
     try:
@@ -480,7 +480,6 @@ def _ends_with_its_work() -> bool:
     except RuntimeError:  # no loop runs here
         pass
     return threading.current_thread() is threading.main_thread()
->>>>>>> fixa
 
 
 def _ask(session_id: Callable[[Any], str], call: Any) -> str:
