@@ -464,11 +464,7 @@ def _is_prompt(item: Any) -> bool:
 
 
 def check_session_choice(session_id: Any) -> SessionId:
-    """Return what names the sessions of an integration: a name, a function, or None.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
+    """Return what names an integration's sessions: a name, a function or None. Raises ConfigError for anything else."""
     return session_id if session_id is None or callable(session_id) else check_session_id(session_id)
 
 
