@@ -215,7 +215,7 @@ class SchemaOfAFramework:
         ),
         *(("system", wrong) for wrong in (3, 2.5, [3], object())),
     ],
-    ids=lambda value: value if isinstance(value, str) else repr(value)[:30],
+    ids=lambda value: value if isinstance(value, str) else repr(value).partition(" at 0x")[0][:30],
 )
 def test_what_goes_beside_the_messages_is_refused_by_its_own_name(
     name: str, argument: str, wrong: Any
