@@ -165,7 +165,8 @@ class Line:
         """The context, and the state that it continues: the one in memory, the archive's, or none."""
         as_given = Working(call.messages, range(len(call.messages)))
         if state.asked:
-            if not state.step or (state.standing and begins_with(call.messages, state.standing)):
+            known = state.standing if not state.is_ambiguous else None
+            if not state.step or (known and begins_with(call.messages, known)):
                 return as_given, state
             working = resolve(state, call.messages)
             if working is not None:
@@ -342,6 +343,7 @@ class Line:
             replaced=list(seen.call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
+            is_ambiguous=bool(outcome.rows) and outcome.rows[-1].source == len(outcome.rows) - 1,
             summaries=outcome.summaries,
             tokens_after=size,
             ineffective=ineffective,

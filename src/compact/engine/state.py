@@ -41,6 +41,8 @@ class SessionState:
     tokens_after: int = 0
     ineffective: int = 0
     """Passes in a row that saved too little."""
+    is_ambiguous: bool = False
+    """Whether what stands is the beginning of what it replaced, so that both begin a full history."""
     asked: bool = False
     """Whether the archive was asked for the session's state."""
     is_marked: bool = field(init=False, default=False)
@@ -56,7 +58,8 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     """The context that a host's list represents, or None if the list does not continue the remembered one."""
     if not state.step:
         return Working(messages, range(len(messages)))
-    if state.standing is not None and continues(messages, state.standing):
+    is_whole = state.is_ambiguous and state.replaced is not None and continues(messages, state.replaced)
+    if state.standing is not None and not is_whole and continues(messages, state.standing):
         return Working(messages, range(len(messages)))
     if state.replaced is not None and state.standing is not None and continues(messages, state.replaced):
         count = len(state.replaced)
@@ -128,10 +131,12 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
         "summaries": frozenset(record["summaries"]),
         "tokens_after": record["tokens_after"],
         "ineffective": record["ineffective"],
+        "is_ambiguous": bool(recipe) and recipe[-1] == len(recipe) - 1,
     }
-    if _hashes_to(messages, len(recipe), loaded.fingerprints.get("standing")):
-        return SessionState(**common, standing=list(messages[: len(recipe)]), sources=[None] * len(recipe))
     count = record["replaced"]
+    is_whole = common["is_ambiguous"] and _hashes_to(messages, count, loaded.fingerprints.get("replaced"))
+    if not is_whole and _hashes_to(messages, len(recipe), loaded.fingerprints.get("standing")):
+        return SessionState(**common, standing=list(messages[: len(recipe)]), sources=[None] * len(recipe))
     if _hashes_to(messages, count, loaded.fingerprints.get("replaced")):
         sources = [entry if isinstance(entry, int) else None for entry in recipe]
         standing = [messages[entry] if isinstance(entry, int) else entry["item"] for entry in recipe]

@@ -144,6 +144,8 @@ class HostCall:
 
 def _call_ids(event: Any) -> Iterator[str]:
     """Find the ids of tool calls in a reply or in an event of a stream: of chat, of Responses or of Anthropic."""
+    if hasattr(event, "http_response"):
+        return  # a raw reply, which the host reads
     for choice in _listed(event, "choices"):
         said = getattr(choice, "message", None) or getattr(choice, "delta", None)
         yield from _texts(getattr(call, "id", None) for call in _listed(said, "tool_calls"))
