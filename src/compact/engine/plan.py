@@ -27,7 +27,7 @@ def choose_kept(context: Context) -> tuple[int, int]:
 
 
 def _least_size(context: Context, turns: int, pairs: int, reserve: int) -> int:
-    """What stands if so many turns and pairs are whole and a summary of `reserve` tokens replaces the rest."""
+    """The size of the context if `turns` and `pairs` stay whole and a summary of `reserve` tokens replaces the rest."""
     may_go = removable(context.units, turns, pairs)
     going = sum(context.tokens_of(unit) for unit, free in zip(context.units, may_go, strict=True) if free)
     return context.tokens - going + min(going, reserve)

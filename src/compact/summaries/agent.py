@@ -54,7 +54,7 @@ def _text_of(answer: Any) -> str:
     """The text of an agent's answer: the answer itself, or where frameworks keep it.
 
     Raises:
-        TypeError: there is no text in it. The printed form of an object is never taken for a summary.
+        TypeError: the answer has no text. The printed form of an object is never used as a summary.
     """
     if answer is None or isinstance(answer, str):
         return answer or ""

@@ -26,7 +26,7 @@ def check_outputs(
         outputs: The files by the option that names them.
         inputs: The files that the command reads. None of them is ever overwritten.
         force: Existing files may be overwritten.
-        room: There must be room for a file of so many bytes.
+        room: The bytes that the disk must have free.
 
     Raises:
         TranscriptError: a file exists and may not be overwritten, is no regular file, or is one of the inputs; its folder

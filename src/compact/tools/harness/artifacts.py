@@ -173,7 +173,7 @@ def _are_artifacts(items: Iterable[Any]) -> bool:
         try:
             return "kind" in plain(item)
         except ValueError:
-            return False  # the error about what is no message says more
+            return False  # the reader of messages has the better error
     return True
 
 

@@ -112,7 +112,7 @@ class Endpoint:
     late_error: Callable[[Told, Problem], Iterator[str]]
     """The events of an answer that turns into an error."""
     too_long: Callable[[int, int], Problem]
-    """The refusal of a request of so many tokens by a model with such a window."""
+    """The refusal of a request that is larger than the model's window."""
     no_room: Callable[[int, int, int], Problem]
     """The refusal of a request that leaves no room for the output it asks for: its tokens, the output, the window."""
     unauthorized: Problem
