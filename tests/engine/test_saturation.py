@@ -140,8 +140,10 @@ def _cases() -> Iterator[Any]:
     for preset in ("default", "layered", "selective", "progressive"):
         for window in (16_000, 32_000, 128_000):
             for host in ("keeps", "full"):
-                is_quick = (window, host) == (16_000, "keeps")
-                yield pytest.param(preset, window, host, work, marks=() if is_quick else pytest.mark.sweep)
+                marks = [] if (window, host) == (16_000, "keeps") else [pytest.mark.sweep]
+                if window > 16_000 and host == "full":
+                    marks.append(pytest.mark.slow)
+                yield pytest.param(preset, window, host, work, marks=marks)
         for kind in (talk, talk_in_text, explore):
             yield pytest.param(preset, 16_000, "keeps", kind, marks=pytest.mark.sweep)
 

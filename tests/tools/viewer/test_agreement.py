@@ -173,9 +173,9 @@ def test_every_step_of_a_broken_session_is_shown_as_it_was(
 def test_every_step_of_many_broken_sessions_is_shown_as_it_was(
     tmp_path: Path, keeps: bool, restarts: bool, dialect: str
 ) -> None:
-    counts = check_broken_sessions(tmp_path, range(6), keeps, restarts, dialect)
-    assert counts["steps"] > 6
-    assert counts["repaired"] > 2
+    counts = check_broken_sessions(tmp_path, range(3), keeps, restarts, dialect)
+    assert counts["steps"] > 3
+    assert counts["repaired"] > 0
 
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
