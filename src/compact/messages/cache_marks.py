@@ -86,7 +86,7 @@ def keep_marks(given: Sequence[Any], standing: Sequence[Any], sources: Sequence[
 
 
 def limit_marks(items: Sequence[Any], limit: int) -> Sequence[Any]:
-    """A list with at most so many marks: the same object if it has no more.
+    """Return the list with at most `limit` marks; the same object if it has no more than that.
 
     Marks on what compact wrote go first, because a host cannot take them off there. Then the oldest ones go.
     """

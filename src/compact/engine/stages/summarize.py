@@ -62,10 +62,10 @@ def _fold_oldest(context: Context) -> Asking[Context]:
 
 
 def _fold_runs(context: Context) -> Asking[Context]:
-    """Run after run between user messages becomes one message, the earliest first, while it is still too much.
+    """Fold the runs between user messages, the earliest first, into one message each until the target is reached.
 
-    Single messages, and with them summaries that earlier passes left, are folded only if that is not enough. User messages stay, unless what is
-    left between them could not be made small enough: then the oldest turns go.
+    Long single messages, such as summaries of earlier passes, are folded only if that is not enough. User messages stay
+    unless everything between them, at its smallest, is still too much; then the oldest turns are folded.
     """
     rules, rows = context.rules, context.rows
     runs, earlier = _find_runs(context)

@@ -133,7 +133,7 @@ class Recording:
         return sum(self.meter.count_item(item, self.dialect) for item in items)
 
     def cost(self, tokens: Sequence[int], reused: Sequence[int], calls: int) -> Cost | None:
-        """Price the first so many requests and their replies; None if there are none, or the model has no price."""
+        """Price the first `calls` requests and their replies; None if there are none, or the model has no price."""
         if self._price is None or not calls:
             return None
         sent, output = sum(tokens[:calls]), self.output_tokens(calls)
@@ -156,7 +156,7 @@ class Recording:
         return [0, *shared] if self.calls else []
 
     def output_tokens(self, calls: int) -> int:
-        """Count what the model wrote in its first so many calls."""
+        """Count the tokens that the model wrote in its first `calls` replies."""
         ends = [*self.calls[1:], len(self.neutral)]
         spans = list(zip(self.calls, ends, strict=False))[:calls]
         replies = (message for start, stop in spans for message in self.neutral[start:stop])
