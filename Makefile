@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo view test test-all check bench bench-peers soak sweep chaos mutation slow screenshots clean
+.PHONY: help setup demo view test test-all check bench bench-peers soak sweep attack chaos mutation slow screenshots clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +82,9 @@ soak: setup  ## run a thousand long sessions in one process
 
 sweep: setup  ## replay every recorded session with every preset and both kinds of host, at odd windows
 	$(BIN)/python -m bench.sweep
+
+attack: setup  ## try generated attacks on every security rule and print how many held
+	$(BIN)/python -m bench.attack
 
 chaos: setup  ## kill thousands of processes and fail every system call
 	$(BIN)/python -m bench.chaos
