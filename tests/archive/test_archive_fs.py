@@ -26,6 +26,7 @@ from compact.archive.records import trust_stored
 from compact.archive.stores.files import FsStore
 from compact.errors import ArchiveError
 from compact.events import Started, Warned
+from compact.events.session_key import SessionKey
 
 
 def record(text: str = "content") -> Record:
@@ -575,8 +576,8 @@ def test_an_archive_forgets_sessions_it_has_not_seen_lately(
     monkeypatch.setattr("compact.archive.records.MOST_SESSIONS", 3)
     redactors: list[str] = []
 
-    def session_redactor(session_id: str) -> NoRedactor:
-        redactors.append(session_id)
+    def session_redactor(key: SessionKey) -> NoRedactor:
+        redactors.append(key.session_id)
         return NoRedactor()
 
     archive = fs_archive(tmp_path, redactor=NoRedactor(), session_redactor=session_redactor)

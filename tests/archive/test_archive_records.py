@@ -20,6 +20,7 @@ from compact.archive import MemoryStore, Record, Scribe, Step
 from compact.archive.records import CleanMessages, read_state, to_line, to_wire
 from compact.errors import ArchiveError
 from compact.events import Archival, Started
+from compact.events.session_key import SessionKey
 from compact.redaction import Redactor
 
 SOURCES = sorted(Path(compact.archive.__file__).parent.rglob("*.py"))
@@ -193,16 +194,17 @@ def test_a_session_remembers_what_was_secret_in_it() -> None:
 
 
 def test_the_redactor_of_a_session_can_be_given() -> None:
-    asked: list[str] = []
+    asked: list[SessionKey] = []
 
-    def redactor_of(session_id: str) -> Redactor:
-        asked.append(session_id)
+    def redactor_of(key: SessionKey) -> Redactor:
+        asked.append(key)
         return Redactor()
 
     archive = archive_on(MemoryStore(), session_redactor=redactor_of)
     archive.put_output("s", "x", tool_name="t", tool_call_id="1")
     archive.put_output("s", "y", tool_name="t", tool_call_id="1")
-    assert asked == ["s"]
+    archive.for_tenant("acme").put_output("s", "x", tool_name="t", tool_call_id="1")
+    assert asked == [SessionKey("s"), SessionKey("s", "acme")]
 
 
 def test_even_a_rule_that_masks_every_digit_leaves_the_records_usable() -> None:

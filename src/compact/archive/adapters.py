@@ -14,6 +14,7 @@ from compact.archive.stores.memory import MemoryStore
 from compact.archive.stores.port import Store
 from compact.errors import ConfigError
 from compact.events import Ids, Recorder
+from compact.events.session_key import SessionKey
 from compact.redaction import Redactor
 
 _ADAPTERS = ("fs", "s3", "object_store", "memory")
@@ -36,7 +37,7 @@ def open_archive(
     spool_retry_s: float = 30.0,
     lock_timeout_s: float = 5.0,
     attempt_ttl_s: float = 86_400.0,
-    session_redactor: Callable[[str], ArchiveRedactor] | None = None,
+    session_redactor: Callable[[SessionKey], ArchiveRedactor] | None = None,
     listener: Listener | None = None,
 ) -> Archive:
     """Open the archive that these settings describe (`archive:` in the configuration).
@@ -90,7 +91,7 @@ def backend_archive(
     recorder: Recorder | None = None,
     listener: Listener | None = None,
     *,
-    session_redactor: Callable[[str], ArchiveRedactor] | None = None,
+    session_redactor: Callable[[SessionKey], ArchiveRedactor] | None = None,
     timeout_s: float = 60.0,
 ) -> Archive:
     """Open an archive, for `CompactManager(archive=...)`, whose readable files lie in a host's filesystem.

@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from compact.archive import keys
 from compact.archive.log import EventLog, Listener, read_cursor, write_cursor
 from compact.archive.reading import Reader
-from compact.archive.records import ArchiveRedactor, OpenSession, Recent, Record, Scribe, session_id_in
+from compact.archive.records import (
+    ArchiveRedactor,
+    OpenSession,
+    Recent,
+    Record,
+    Scribe,
+    session_id_in,
+    tenant_in,
+)
 from compact.archive.steps import Attempt, Attempts
 from compact.archive.stores.port import Operation, Store
+from compact.archive.stores.tenants import tenant_store
 from compact.archive.upkeep import Defect, Pruned, Pruner, verify
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, ConfigError
 from compact.events import Event, Recorder, Trace
+from compact.events.session_key import SessionKey
 
 DAY_S = 86_400.0
 _LISTING_SHARE = 0.5
@@ -39,8 +50,10 @@ class StoredOutput:
 class Archive(Reader):
     """One archive on one store. Safe to share between threads; other processes may use the same store.
 
-    Everything written first passes through the session's own redactor, which `session_redactor` returns by id (default:
-    a fresh `redactor.session()`). `listener` receives each batch of event lines after it was written.
+    Everything written first passes through the session's own redactor, which `session_redactor` returns (default: a fresh
+    `redactor.session()`). `listener` receives each batch of event lines after it was written.
+
+    It holds the sessions that belong to no tenant. `for_tenant` returns the archive of one.
     """
 
     def __init__(
@@ -49,7 +62,7 @@ class Archive(Reader):
         redactor: ArchiveRedactor,
         recorder: Recorder,
         *,
-        session_redactor: Callable[[str], ArchiveRedactor] | None = None,
+        session_redactor: Callable[[SessionKey], ArchiveRedactor] | None = None,
         listener: Listener | None = None,
         attempt_ids: Callable[[], str] = keys.unique_id,
         attempt_ttl_s: float = DAY_S,
@@ -68,7 +81,44 @@ class Archive(Reader):
             attempt_ids=attempt_ids,
             attempt_ttl_s=attempt_ttl_s,
         )
-        self._entered: Recent[OpenSession] = Recent()
+        self._entered: Recent[SessionKey, OpenSession] = Recent()
+        self._tenants: Recent[str, Archive] = Recent()
+
+    def for_tenant(self, tenant: str) -> Archive:
+        """Return the archive of a tenant. It has the same methods, on the sessions of this tenant alone.
+
+        Its root is `_tenants/{tenant}/` in this archive's, or `_tenants/h-{hash}/` if the name is not a safe file name.
+        Closing it closes nothing.
+
+        Raises:
+            ConfigError: the name is not a non-empty string, or this is a tenant's archive already.
+        """
+        found = self._tenants.get(tenant) if type(tenant) is str else None
+        if found is None:
+            found = self._open_tenant(keys.check_tenant(tenant))
+            self._tenants[tenant] = found
+        return found
+
+    def tenants(self) -> list[str]:
+        """List the names of the tenants that have something here, sorted, with secrets masked."""
+        folders = self.store.folders(f"{keys.TENANTS}/")
+        records = (self.store.read(f"{keys.TENANTS}/{folder}/{keys.TENANT}") for folder in folders)
+        return sorted(name for record in records if (name := tenant_in(record)) is not None)
+
+    def _open_tenant(self, tenant: str) -> Archive:
+        if self.tenant is not None:
+            raise ConfigError(
+                f"the archive of tenant {self._label(self.tenant)!r:.80} has no tenants of its own",
+                hint="Open the tenant on the archive of all",
+                path="tenant",
+            )
+        found = copy(self)
+        found.tenant = tenant
+        found.store = tenant_store(self.store, keys.tenant_root(tenant, self._label(tenant)))
+        found._log = self._log.part(found.store)
+        found._attempts = replace(self._attempts, store=found.store, reader=found, log=found._log)
+        found._is_ours = False
+        return found
 
     @property
     def adapter(self) -> str:
@@ -150,7 +200,8 @@ class Archive(Reader):
                 return found or keys.output_name(tool, call, record.sha256, digits)
 
             stored = self._put_once(session, record, name, step, trace)
-        known[keys.content_hash(stored.path[1:]) or ""] = stored.path[1:]
+        found = f"{keys.OUTPUTS}/{stored.path.rpartition('/')[2]}"
+        known[keys.content_hash(found) or ""] = found
         return stored
 
     def put_removed(
@@ -231,6 +282,9 @@ class Archive(Reader):
             self.store.append(log, session.scribe.note(note))
             self.store.sync(log)
 
+    _is_ours = False
+    """Whether the tenant's own record is known to be there."""
+
     def close(self) -> None:
         """Stop background work. Records that wait in a spool stay there and are sent another time."""
         self.store.close()
@@ -238,11 +292,13 @@ class Archive(Reader):
     def _enter(self, session_id: str) -> OpenSession:
         """Open a session for writing: make its folder, and check that no other session owns it."""
         keys.check_session_id(session_id)
-        known = self._entered.get(session_id)
+        known = self._entered.get(SessionKey(session_id, self.tenant))
         if known is not None:
             return known
-        scribe = Scribe(self._session_redactor(session_id), self._redactor.redact(session_id))
-        session = OpenSession(session_id, self.folder(session_id), scribe)
+        name = SessionKey(session_id, self.tenant)
+        scribe = Scribe(self._session_redactor(name), self._redactor.redact(session_id))
+        session = OpenSession(name, self.folder(session_id), scribe)
+        self._enter_tenant(session)
         key = f"{session.folder}/{keys.SESSION}"
         outcome = self.store.create(key, scribe.session())
         if outcome == "taken" and session.folder == session_id:
@@ -264,11 +320,30 @@ class Archive(Reader):
                 "high",
                 "redaction is switched off: the archive and the events hold whatever the agent saw, secrets included",
             )
-        self._entered[session_id] = session
+        self._entered[session.key] = session
         return session
 
+    def _enter_tenant(self, session: OpenSession) -> None:
+        """Write down whose root this is, and check that it is no other tenant's."""
+        if self.tenant is None or self._is_ours:
+            return
+        label = self._label(self.tenant)
+        outcome = self.store.create(keys.TENANT, session.scribe.tenant(label))
+        folder = keys.folder_for(self.tenant, label)
+        if outcome == "taken" and folder == self.tenant:
+            found = tenant_in(self.store.read(keys.TENANT))
+            raise ArchiveError(
+                f"the folder {keys.TENANTS}/{folder} belongs to another tenant: {found!r:.80}",
+                hint="Names that differ only in case cannot share this archive: rename one of the tenants",
+                key=keys.TENANT,
+                reason="taken",
+            )
+        self._is_ours = True
+
     def _folders_of(self, session_id: str | None) -> list[str]:
-        return self.store.folders() if session_id is None else [self.folder(session_id)]
+        if session_id is not None:
+            return [self.folder(session_id)]
+        return [folder for folder in self.store.folders() if folder != keys.split_key(keys.TENANT)[0]]
 
     def _put_once(
         self, session: OpenSession, record: Record, name: Callable[[int], str], step: int, trace: Trace | None
@@ -286,7 +361,7 @@ class Archive(Reader):
             if outcome != "same":
                 self._log.record_saved(session, step, {name(digits): period}, trace)
             return StoredOutput(
-                path=f"/{name(digits)}",
+                path=self.path_of(key),
                 address=self.store.address(key),
                 sha256=record.sha256,
                 bytes=len(record.data),

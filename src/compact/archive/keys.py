@@ -3,6 +3,8 @@
 A key is a path relative to the archive's root, always `{folder}/{name}`, and both parts are made here. What a host or a
 model wrote gets into a key only after it is reduced to characters that no filesystem interprets.
 
+A tenant has a root of its own, `_tenants/{tenant}/`, and the same keys below it. No session's folder is called `_tenants`.
+
 The name of a hidden file says which process made it. It is valid only on the same machine, since the same boot, and in the
 same process namespace. Anywhere else nobody can know whether that process still lives, and the file's age decides.
 """
@@ -18,8 +20,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, ConfigError
+from compact.events.session_key import problem_of
 
 EVENTS = "events.jsonl"
 SESSION = "session.json"
@@ -27,6 +31,10 @@ OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
 PLACEHOLDERS = ".masks/placeholders.jsonl"
 """The log of what live masking has given out."""
+TENANTS = "_tenants"
+"""The folder of the tenants' roots."""
+TENANT = ".tenant/tenant.json"
+"""A tenant's own record, in a folder that no session can have."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")
@@ -36,6 +44,9 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", re.ASCII)
 _HASHED = re.compile(r"h-[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 # Windows opens a device for these names, whatever follows the first dot. An archive should survive a copy to Windows.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+_OURS = re.compile(r"_(?:tenants|models)", re.IGNORECASE)
+"""Folders of the archive itself. Some filesystems ignore case."""
+_KEY = re.compile(rf"(?P<folder>(?:{TENANTS}/[^/]+/)?[^/]+)/(?P<name>.+)", re.DOTALL)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
 _HISTORY_PAGE = re.compile(rf"{HISTORY}/(?:[^/]+_)?step-(?P<step>\d{{3,}})(?:_[0-9a-f]{{12}})?\.md", re.ASCII)
 """A page under its contract name, or under the one that it has in a filesystem which several sessions share."""
@@ -52,6 +63,23 @@ _numbers = itertools.count(1)
 def check_session_id(session_id: str) -> None:
     """Check that a session id is text. Raises ArchiveError if it is not."""
     check_type(session_id, str, "a session id", hint="Pass str(id), the same in every call")
+
+
+def check_tenant(tenant: Any) -> str:
+    """Return a tenant's name.
+
+    Raises:
+        ConfigError: it is not a string of valid Unicode with more than blanks in it.
+    """
+    problem = problem_of(tenant)
+    if problem is None:
+        name: str = tenant
+        return name
+    raise ConfigError(
+        f"tenant {problem}",
+        hint="Pass the same text in every call for this customer, or leave it out where there are no tenants",
+        path="tenant",
+    )
 
 
 def check_type(value: object, kind: type, what: str, **details: str) -> None:
@@ -76,6 +104,7 @@ def folder_for(session_id: str, cleaned_id: str) -> str:
         and not session_id.endswith(".")
         and not _HASHED.fullmatch(session_id)
         and not _RESERVED.fullmatch(session_id)
+        and not _OURS.fullmatch(session_id)
     )
     if plain:
         return session_id
@@ -85,6 +114,23 @@ def folder_for(session_id: str, cleaned_id: str) -> str:
 def is_folder(name: str) -> bool:
     """Return whether a session's folder can have this name."""
     return bool(_HASHED.fullmatch(name)) or folder_for(name, name) == name
+
+
+def tenant_root(tenant: str, cleaned: str) -> str:
+    """Return where the keys of a tenant begin. Its folder is named by the rule for sessions."""
+    return f"{TENANTS}/{folder_for(tenant, cleaned)}/"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Return the folder of a key, with the tenant's root if it has one, and the name in it.
+
+    Raises:
+        ArchiveError: it is not a key.
+    """
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise ArchiveError(f"not a key of the archive: {key!r:.200}", key=key, reason="outside")
+    return match["folder"], match["name"]
 
 
 def state_name(step: int) -> str:

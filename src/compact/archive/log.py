@@ -15,9 +15,10 @@ from compact.archive.records import OpenSession
 from compact.archive.stores.port import Store
 from compact.errors import ArchiveError
 from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode
+from compact.events.session_key import SessionKey
 
-Listener: TypeAlias = Callable[[str, bytes], None]
-"""Receives a session's id and the redacted lines that were just written to its log. Must not raise or wait."""
+Listener: TypeAlias = Callable[[SessionKey, bytes], None]
+"""Receives a session and the redacted lines that were just written to its log. Must not raise or wait."""
 
 Period: TypeAlias = tuple[datetime, datetime]
 
@@ -35,6 +36,10 @@ class EventLog:
         self._recorder = recorder
         self._listeners = [] if listener is None else [listener]
 
+    def part(self, store: Store) -> EventLog:
+        """Return the log of a part of this archive. Listeners here hear it too, and its own hear nothing else."""
+        return EventLog(store, self._recorder, self._tell)
+
     def listen(self, listener: Listener) -> None:
         """Call another listener for everything written from now on."""
         self._listeners.append(listener)
@@ -50,8 +55,7 @@ class EventLog:
             return
         record = session.scribe.events(batch)
         outcome = self._store.append(f"{session.folder}/{keys.EVENTS}", record)
-        for listener in self._listeners:
-            listener(session.id, record.data)
+        self._tell(session.key, record.data)
         if outcome == "mended":
             self.warn(
                 session,
@@ -63,6 +67,10 @@ class EventLog:
             self.warn_spooled(session)
         else:
             session.spooling = False
+
+    def _tell(self, session: SessionKey, lines: bytes) -> None:
+        for listener in self._listeners:
+            listener(session, lines)
 
     def record_saved(
         self, session: OpenSession, step: int, saved: Mapping[str, Period | None], trace: Trace | None
@@ -81,7 +89,7 @@ class EventLog:
                     ),
                     session_id=session.id,
                     step=step,
-                    trace=trace,
+                    trace=trace or session.trace,
                     started_at=(period or (now, now))[0],
                     ended_at=(period or (now, now))[1],
                 )
@@ -105,7 +113,8 @@ class EventLog:
     ) -> None:
         """Record a warning."""
         warning = Warned(code=code, severity=severity, message=message)
-        self.append(session, [self._recorder.event(warning, session_id=session.id, step=step)])
+        event = self._recorder.event(warning, session_id=session.id, step=step, trace=session.trace)
+        self.append(session, [event])
 
     def sync(self, session: OpenSession) -> None:
         """Make the session's log durable."""

@@ -53,6 +53,9 @@ class Reader:
         self.store = store
         self._label = label
 
+    tenant: str | None = None
+    """Whose archive it is; None: nobody's in particular."""
+
     def folder(self, session_id: str) -> str:
         """Return the session's folder in the archive.
 
@@ -313,7 +316,7 @@ class Reader:
         """See `read_text`."""
         keys.check_type(path, str, "a path", hint="`files` lists the paths of a session", key=folder)
         shown = self._label(path)
-        name = keys.virtual_name(path, shown)
+        name = keys.virtual_name(path.removeprefix(self._pages_root), shown)
         data = self.store.read(f"{folder}/{name}")
         if data is None:
             data = self._unnamed_page(folder, name)
@@ -326,12 +329,22 @@ class Reader:
             )
         return data.decode("utf-8", "replace")
 
+    def path_of(self, key: str) -> str:
+        """Return the path by which an agent reads a file."""
+        return self.store.address(key) if isinstance(self.store, SharedPages) else _virtual_path(key)
+
+    @property
+    def _pages_root(self) -> str:
+        """Where the folders of an agent begin in a host's filesystem."""
+        if self.tenant is None or not isinstance(self.store, SharedPages):
+            return ""
+        return f"/{keys.tenant_root(self.tenant, self._label(self.tenant))}".rstrip("/")
+
     def _readable_blobs(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
         return [blob for part in (keys.HISTORY, keys.OUTPUTS) for blob in list_blobs(folder, f"{part}/")]
 
     def _infos(self, blobs: list[Blob]) -> list[FileInfo]:
-        named = self.store.address if isinstance(self.store, SharedPages) else _virtual_path
-        return [FileInfo(named(blob.key), blob.size) for blob in blobs if not blob.hidden]
+        return [FileInfo(self.path_of(blob.key), blob.size) for blob in blobs if not blob.hidden]
 
     def _unnamed_pages(self, folder: str, blobs: list[Blob]) -> list[FileInfo]:
         """List the pages of committed steps that still have their attempt's name."""

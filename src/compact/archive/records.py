@@ -17,7 +17,8 @@ from typing import Any, Protocol, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from compact.errors import ArchiveError, CompactError
-from compact.events import Archival, Event
+from compact.events import Archival, Event, Trace, session_trace
+from compact.events.session_key import SessionKey
 from compact.messages import (
     Image,
     Message,
@@ -46,6 +47,7 @@ _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 MOST_SESSIONS = 1024
 _FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -192,6 +194,10 @@ class Scribe:
         """Make the record that says whose folder it is in."""
         return Record(to_line({"format": FORMAT, "session_id": self.session_label}), _SEAL)
 
+    def tenant(self, label: str) -> Record:
+        """Make the record that says whose root it is in. `label` is the tenant's name after redaction."""
+        return Record(to_line({"format": FORMAT, "tenant": label}), _SEAL)
+
     def events(self, events: Iterable[Event]) -> Record:
         """Make one line for each event."""
         return Record(b"".join(to_line(self._event(event)) for event in events), _SEAL)
@@ -318,7 +324,7 @@ def _fence(text: str, language: str) -> str:
 class OpenSession:
     """A session that is being written to, and what is remembered about it."""
 
-    id: str
+    key: SessionKey
     folder: str
     scribe: Scribe
     tidy_at: int | None = None
@@ -328,8 +334,18 @@ class OpenSession:
     spooling: bool = False
     """Whether a warning about the current outage was logged."""
 
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.key.session_id
 
-class Recent(dict[str, V]):
+    @property
+    def trace(self) -> Trace:
+        """The session's trace."""
+        return session_trace(*self.key)
+
+
+class Recent(dict[K, V]):
     """A dict that forgets its oldest entry when it gets too large, because a server sees many sessions.
 
     What the store knows is looked up again. What only the entry knew is lost: an archive that makes the sessions'
@@ -337,7 +353,7 @@ class Recent(dict[str, V]):
     secrets. A host that needs them for longer keeps the redactors and passes `session_redactor`.
     """
 
-    def __setitem__(self, key: str, value: V) -> None:
+    def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         for oldest in list(self)[: max(0, len(self) - MOST_SESSIONS)]:
             self.pop(oldest, None)  # another thread may have been quicker
@@ -345,8 +361,17 @@ class Recent(dict[str, V]):
 
 def session_id_in(data: bytes | None) -> str | None:
     """Return the session id in the bytes of a `session.json`; None if it cannot be read."""
+    return _field_in(data, "session_id")
+
+
+def tenant_in(data: bytes | None) -> str | None:
+    """Return the tenant in the bytes of a `tenant.json`; None if it cannot be read."""
+    return _field_in(data, "tenant")
+
+
+def _field_in(data: bytes | None, name: str) -> str | None:
     try:
-        return str(json.loads(data or b"")["session_id"])
+        return str(json.loads(data or b"")[name])
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -437,9 +437,10 @@ class Span(NamedTuple):
     ended_at: datetime
 
 
-def session_trace(session_id: str) -> Trace:
-    """Return the trace of a session. It depends only on the session id, so all processes share it."""
-    return Trace(Ids(f"session:{session_id}").trace_id())
+def session_trace(session_id: str, tenant: str | None = None) -> Trace:
+    """Return the trace of a session. It depends only on the id and the tenant, so all processes share it."""
+    owner = "session" if tenant is None else f"tenant {len(tenant)}:{tenant}"
+    return Trace(Ids(f"{owner}:{session_id}").trace_id())
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,10 +450,10 @@ class Recorder:
     clock: Clock
     ids: Ids
 
-    def span_now(self, session_id: str) -> Span:
+    def span_now(self, session_id: str, tenant: str | None = None) -> Span:
         """The place of an event that takes no time, directly below its session."""
         now = self.clock()
-        return Span(session_trace(session_id).trace_id, None, self.ids.next_number(), now, now)
+        return Span(session_trace(session_id, tenant).trace_id, None, self.ids.next_number(), now, now)
 
     def event(
         self,

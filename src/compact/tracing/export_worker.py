@@ -18,6 +18,7 @@ from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
 from compact.errors import CompactError
+from compact.events.session_key import SessionKey
 from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 log = logging.getLogger("compact")
@@ -36,20 +37,20 @@ _AT_EXIT_S = 2.0
 class Log(Protocol):
     """The events of all sessions in the archive. Every method raises CompactError if the archive does not answer."""
 
-    def lines(self, session_id: str) -> list[bytes]:
+    def lines(self, session: SessionKey) -> list[bytes]:
         """Return all lines of a session, in order."""
         ...
 
-    def cursor(self, session_id: str, exporter: str) -> str | None:
+    def cursor(self, session: SessionKey, exporter: str) -> str | None:
         """Return the span id of the last event that an exporter got: empty before the first, None if unknown."""
         ...
 
-    def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+    def set_cursor(self, session: SessionKey, exporter: str, span_id: str) -> None:
         """Remember the last event that an exporter got."""
         ...
 
 
-Report: TypeAlias = Callable[[str, str, int, int], None]
+Report: TypeAlias = Callable[[SessionKey, str, int, int], None]
 """Called with the session, the exporter, the number of drops since the last report, and the number of all drops."""
 
 
@@ -63,18 +64,18 @@ class ExportWorker:
         self._log = source
         self._report = report
         self._changed = threading.Condition()
-        self._queue: deque[tuple[str, bytes]] = deque()
-        self._behind: dict[str, int] = {}
+        self._queue: deque[tuple[SessionKey, bytes]] = deque()
+        self._behind: dict[SessionKey, int] = {}
         """Sessions whose events are read from the log, each with the number of events that arrived since that began."""
-        self._kept: dict[str, list[bytes]] = {}
+        self._kept: dict[SessionKey, list[bytes]] = {}
         """Lines that were read from the log while the exporter was unavailable."""
-        self._last: dict[str, str] = {}
+        self._last: dict[SessionKey, str] = {}
         """The span id of the last event of each session that the exporter has dealt with."""
-        self._entered: set[str] = set()
+        self._entered: set[SessionKey] = set()
         """Sessions whose cursor was looked up."""
-        self._first: dict[str, bytes] = {}
+        self._first: dict[SessionKey, bytes] = {}
         """The first line that arrived for each session that was not entered yet."""
-        self._unsaved: set[str] = set()
+        self._unsaved: set[SessionKey] = set()
         self._saved_at = time.monotonic()
         self._in_flight = self._reading = 0
         self._delivered = self._refused = self._dropped = 0
@@ -88,28 +89,28 @@ class ExportWorker:
         self._thread: threading.Thread | None = None
         _workers.add(self)
 
-    def enqueue(self, session_id: str, data: bytes) -> None:
+    def enqueue(self, session: SessionKey, data: bytes) -> None:
         """Take lines that were just written to the log of a session."""
         lines = data.splitlines()
         with self._changed:
-            if lines and self.exporter.resumes and session_id not in self._entered:
-                self._first.setdefault(session_id, lines[0])
-            if session_id in self._behind:
-                self._behind[session_id] += len(lines)
+            if lines and self.exporter.resumes and session not in self._entered:
+                self._first.setdefault(session, lines[0])
+            if session in self._behind:
+                self._behind[session] += len(lines)
             elif len(lines) <= (room := self._limit - len(self._queue)):
-                self._queue.extend((session_id, line) for line in lines)
+                self._queue.extend((session, line) for line in lines)
             elif self.exporter.resumes:
-                self._behind[session_id] = len(lines)
+                self._behind[session] = len(lines)
             else:
-                self._queue.extend((session_id, line) for line in lines[:room])
+                self._queue.extend((session, line) for line in lines[:room])
                 self._dropped += len(lines) - room
                 self._unreported += len(lines) - room
             self._start()
             self._changed.notify()
         if self._unreported:
-            self.report(session_id, _REPORT_S)
+            self.report(session, _REPORT_S)
 
-    def report(self, session_id: str, at_most_every_s: float = 0.0) -> None:
+    def report(self, session: SessionKey, at_most_every_s: float = 0.0) -> None:
         """Report drops that were not reported yet."""
         now = time.monotonic()
         with self._changed:
@@ -118,7 +119,7 @@ class ExportWorker:
                 return
             self._unreported, self._reported_at = 0, now
             total = self._dropped
-        self._report(session_id, self.name, count, total)
+        self._report(session, self.name, count, total)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything is delivered. Returns False if that takes too long, or if another attempt fails."""
@@ -145,15 +146,15 @@ class ExportWorker:
             except Exception as problem:
                 log.debug("the exporter %s could not be closed: %s", self.name, problem)
             return
-        session_id = ""
+        session = ""
         with self._changed:
             left = len(self._queue) - self._in_flight
             if left > 0 and not self.exporter.resumes:
-                session_id = self._queue[-1][0]
+                session = self._queue[-1][0]
                 self._queue = deque(islice(self._queue, self._in_flight))
                 self._dropped += left
                 self._unreported += left
-        self.report(session_id)
+        self.report(session)
 
     def stats(self) -> dict[str, int]:
         """Count the events that were delivered, refused by the exporter, dropped for lack of room or time, or still wait.
@@ -219,80 +220,80 @@ class ExportWorker:
 
     def _export_next(self) -> None:
         with self._changed:
-            session_id = self._queue[0][0]
+            session = self._queue[0][0]
             front = islice(self._queue, self._batch_size())
-            lines = [line for _, line in takewhile(lambda entry: entry[0] == session_id, front)]
-        if self.exporter.resumes and session_id not in self._entered:
-            self._enter(session_id)
+            lines = [line for _, line in takewhile(lambda entry: entry[0] == session, front)]
+        if self.exporter.resumes and session not in self._entered:
+            self._enter(session)
             return
-        sent = self._export(session_id, lines)
+        sent = self._export(session, lines)
         with self._changed:
             for _ in range(min(sent.taken, len(self._queue))):
                 self._queue.popleft()
             self._in_flight = 0
             self._changed.notify_all()
 
-    def _enter(self, session_id: str) -> None:
+    def _enter(self, session: SessionKey) -> None:
         """Look up where to begin with a session. Events that another process left undelivered are in the log.
 
         For a session without a cursor, the start of this process is saved at once. If the exporter stays unavailable,
         the next process then knows what it missed.
         """
-        last = self._log.cursor(session_id, self.name)
+        last = self._log.cursor(session, self.name)
         is_new = last is None
         if last is None:
-            last = _span_before(self._log.lines(session_id), self._first.get(session_id))
+            last = _span_before(self._log.lines(session), self._first.get(session))
         with self._changed:
-            self._entered.add(session_id)
-            self._first.pop(session_id, None)
-            self._last[session_id] = last
+            self._entered.add(session)
+            self._first.pop(session, None)
+            self._last[session] = last
             if not is_new:
-                self._behind.setdefault(session_id, 0)
+                self._behind.setdefault(session, 0)
         if is_new:
-            self._save_cursor(session_id)
+            self._save_cursor(session)
 
-    def _catch_up(self, session_id: str) -> None:
+    def _catch_up(self, session: SessionKey) -> None:
         """Deliver what the log holds after the last event that the exporter has dealt with."""
-        if session_id not in self._entered:
-            self._enter(session_id)
+        if session not in self._entered:
+            self._enter(session)
         with self._changed:
-            others = deque(entry for entry in self._queue if entry[0] != session_id)
-            self._reading = self._behind[session_id] + len(self._queue) - len(others)
-            self._queue, self._behind[session_id] = others, 0  # the log has these events, too
-        kept = self._kept.pop(session_id, None)
+            others = deque(entry for entry in self._queue if entry[0] != session)
+            self._reading = self._behind[session] + len(self._queue) - len(others)
+            self._queue, self._behind[session] = others, 0  # the log has these events, too
+        kept = self._kept.pop(session, None)
         try:
             if kept is None:
-                lines = self._log.lines(session_id)
-                lines = lines[_index_after(lines, self._last.get(session_id)) :]
+                lines = self._log.lines(session)
+                lines = lines[_index_after(lines, self._last.get(session)) :]
                 self._reading = len(lines)
-            self._offer(session_id, lines if kept is None else kept)
+            self._offer(session, lines if kept is None else kept)
         finally:
             with self._changed:
-                self._behind[session_id] += self._reading
+                self._behind[session] += self._reading
                 self._reading = self._in_flight = 0
         with self._changed:
             if (
-                kept is None and not self._behind[session_id]
+                kept is None and not self._behind[session]
             ):  # everything was read, and nothing arrived meanwhile
-                del self._behind[session_id]
+                del self._behind[session]
                 self._changed.notify_all()
 
-    def _offer(self, session_id: str, lines: list[bytes]) -> None:
+    def _offer(self, session: SessionKey, lines: list[bytes]) -> None:
         begin = 0
         try:
             while begin < len(lines):
-                taken = self._export(session_id, lines[begin : begin + self._batch_size()]).taken
+                taken = self._export(session, lines[begin : begin + self._batch_size()]).taken
                 begin += taken
                 self._reading = max(0, self._reading - taken)
         except Unavailable:
-            self._kept[session_id] = lines[begin : begin + self._limit]
+            self._kept[session] = lines[begin : begin + self._limit]
             raise
 
     def _batch_size(self) -> int:
         """How many events to offer. After a failure only one, because preparing many for nothing costs time."""
         return 1 if self._failed_in_a_row else self.exporter.batch
 
-    def _export(self, session_id: str, lines: list[bytes]) -> Sent:
+    def _export(self, session: SessionKey, lines: list[bytes]) -> Sent:
         events: list[EventDict] = [json.loads(line) for line in lines]
         with self._changed:
             self._in_flight = len(events)
@@ -308,9 +309,9 @@ class ExportWorker:
             self._delivered += sent.taken - sent.refused
             self._failed_in_a_row = 0
             if sent.taken:
-                self._last[session_id] = str(events[sent.taken - 1].get("span_id"))
+                self._last[session] = str(events[sent.taken - 1].get("span_id"))
                 if self.exporter.resumes:
-                    self._unsaved.add(session_id)
+                    self._unsaved.add(session)
         return sent
 
     def _log_failure(self, problem: BaseException, event: EventDict) -> None:
@@ -339,16 +340,16 @@ class ExportWorker:
 
     def _save_cursors(self) -> None:
         self._saved_at = time.monotonic()
-        for session_id in sorted(self._unsaved):  # only this thread adds to it
-            self._save_cursor(session_id)
+        for session in sorted(self._unsaved):  # only this thread adds to it
+            self._save_cursor(session)
         with self._changed:
             self._unsaved.clear()
             self._saving = False
             self._changed.notify_all()
 
-    def _save_cursor(self, session_id: str) -> None:
+    def _save_cursor(self, session: SessionKey) -> None:
         try:
-            self._log.set_cursor(session_id, self.name, self._last[session_id])
+            self._log.set_cursor(session, self.name, self._last[session])
         except CompactError as problem:
             log.debug("the cursor of %s could not be saved: %s", self.name, problem)
 

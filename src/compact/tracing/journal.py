@@ -16,15 +16,16 @@ from weakref import WeakSet
 from compact.engine.effects import Emit
 from compact.errors import CompactError
 from compact.events import Event, Recorder
+from compact.events.session_key import SessionKey
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters.exporter import Exporter
 from compact.tracing.log_lines import LOGGED, log_event
 
 log = logging.getLogger("compact")
 
-Append: TypeAlias = Callable[[str, Sequence[Event]], None]
+Append: TypeAlias = Callable[[SessionKey, Sequence[Event]], None]
 """Writes events of one session into the archive."""
-Report: TypeAlias = Callable[[str, int], None]
+Report: TypeAlias = Callable[[SessionKey, int], None]
 """Called once the archive takes events again, with a session and how many of its events were dropped."""
 
 PAUSE_S = 0.005
@@ -48,7 +49,7 @@ HANGS_S = 5.0
 class _Pending(NamedTuple):
     """An event that was taken and is not written yet."""
 
-    session_id: str
+    session: SessionKey
     step: int
     emit: Emit
 
@@ -66,7 +67,7 @@ class Journal:
         workers: Sequence[ExportWorker],
         *,
         report: Report,
-        redact: Callable[[str, str], str],
+        redact: Callable[[SessionKey, str], str],
     ) -> None:
         self._recorder = recorder
         self._redact = redact
@@ -87,20 +88,20 @@ class Journal:
         self._began: float | None = None
         """When writing the current batch began."""
         self._dropping = threading.Lock()
-        self._dropped: Counter[str] = Counter()
+        self._dropped: Counter[SessionKey] = Counter()
         """Events of each session that found no room and are not reported yet."""
         _journals.add(self)
 
-    def emit(self, session_id: str, step: int, emit: Emit) -> None:
+    def emit(self, session: SessionKey, step: int, emit: Emit) -> None:
         """Take an event. Costs an append to a list, because the record is made when it is written.
 
         An event without a span takes place now, directly below its session.
         """
         if emit.span is None:
-            emit = replace(emit, span=self._recorder.span_now(session_id))
+            emit = replace(emit, span=self._recorder.span_now(*session))
         if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
-            log_event(session_id, emit.properties, partial(self._redact, session_id))
-        pending = _Pending(session_id, step, emit)
+            log_event(session.session_id, emit.properties, partial(self._redact, session))
+        pending = _Pending(session, step, emit)
         for notice in self._notice:
             notice(self._record(pending))
         self._waiting.append(pending)
@@ -115,16 +116,16 @@ class Journal:
         if waiting > LIMIT and (waiting > MOST or self._hangs()):
             self._drop_oldest()
 
-    def pass_on(self, session_id: str, lines: bytes) -> None:
+    def pass_on(self, session: SessionKey, lines: bytes) -> None:
         """Pass on event lines that the archive has just written to the exporters."""
         for worker in self._workers:
-            worker.enqueue(session_id, lines)
+            worker.enqueue(session, lines)
 
     def flush(self) -> None:
         """Write everything that waits. Events that the archive does not take are reported once and given up."""
         with self._writing:
             while self._waiting:
-                self._write(self._take())
+                self._write(*self._take())
                 if self._dropped and not self._waiting and not self._complained:
                     self._report_dropped()  # at the end, when there is room for what it says
 
@@ -179,28 +180,28 @@ class Journal:
         self._thread = None
         self.flush()  # what came between the end of the wait and this line
 
-    def _take(self) -> list[Event]:
+    def _take(self) -> tuple[SessionKey, list[Event]]:
         """Take the next events of one session, because each write goes to one log."""
         first = self._waiting.popleft()
         batch = [self._record(first)]
-        while len(batch) < _BATCH and self._waiting and self._waiting[0].session_id == first.session_id:
+        while len(batch) < _BATCH and self._waiting and self._waiting[0].session == first.session:
             batch.append(self._record(self._waiting.popleft()))
-        return batch
+        return first.session, batch
 
     def _record(self, pending: _Pending) -> Event:
         emit = pending.emit
         return self._recorder.event(
             emit.properties,
-            session_id=pending.session_id,
+            session_id=pending.session.session_id,
             step=pending.step,
             span=emit.span,
             payload=emit.payload or None,
         )
 
-    def _write(self, batch: list[Event]) -> None:
+    def _write(self, session: SessionKey, batch: list[Event]) -> None:
         self._began = time.monotonic()
         try:
-            self._append(batch[0].session_id, batch)
+            self._append(session, batch)
         except CompactError as problem:
             self._complain(f"events are not recorded: {problem}")
             return
@@ -215,15 +216,15 @@ class Journal:
     def _report_dropped(self) -> None:
         with self._dropping:
             dropped, self._dropped = self._dropped, Counter()
-        for session_id, count in dropped.items():
-            self._report(session_id, count)
+        for session, count in dropped.items():
+            self._report(session, count)
 
     def _drop_oldest(self) -> None:
         self._complain(f"the archive does not take events: of more than {LIMIT:,} the oldest are dropped")
         with self._dropping:
             while len(self._waiting) > LIMIT:
                 try:
-                    self._dropped[self._waiting.popleft().session_id] += 1
+                    self._dropped[self._waiting.popleft().session] += 1
                 except IndexError:  # the writer took it
                     return
 

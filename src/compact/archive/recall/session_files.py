@@ -208,7 +208,8 @@ def _find_files(listing: Listing, path: str) -> list[FileInfo]:
     """Return the file of that path, or all files of that folder."""
     wanted = _normal(path)
     if wanted in {ROOT, *VIRTUAL_FOLDERS}:
-        return [info for info in listing.files if info.path.startswith(f"{wanted.rstrip('/')}/")]
+        # Not "starts with": in a host's filesystem, the folders of a tenant lie below its own root.
+        return [info for info in listing.files if f"{wanted.rstrip('/')}/" in info.path]
     found = [info for info in listing.files if info.path == wanted]
     if not found:
         raise _nothing_at(path, listing)

@@ -12,6 +12,8 @@ writes over another's.
     /.compact/{session}/session.json                          whose folder it is,
     /.compact/{session}/state-001.json                        and the session's state, which makes the step
 
+The files of a tenant lie in the same folders below `/_tenants/{tenant}`.
+
 Where the host can read, a new process continues with the state that the last one left, and a step number belongs to whoever
 wrote its state first. Events and attempts are never on the host's filesystem.
 """
@@ -30,7 +32,7 @@ from compact.errors import ArchiveError
 
 __all__ = ["Backend", "BackendStore"]
 
-_RECORDS = "/.compact"
+_RECORDS = ".compact"
 _PAGE = re.compile(
     r"(?P<folder>.+)_step-(?P<step>\d{3,})_(?P<sha12>[0-9a-f]{12})\.(?P<ending>md|jsonl)", re.ASCII
 )
@@ -62,25 +64,26 @@ class BackendStore(MemoryStore):
         Raises:
             ArchiveError: the host did not take a file; nothing is stored.
         """
-        folder, _, name = key.partition("/")
+        folder, name = keys.split_key(key)
         with self._writing:
             # The session's own record is the same in every process, so nothing has to be asked for it.
             known = super().read(key) if name == keys.SESSION else self.read(key)
             if known is not None:
                 return "same" if digest(known) == record.sha256 else "taken"
             if _is_readable(name):
-                if not self._is_free(f"/{name}", record):
+                path = f"{_place_of(folder)[0]}/{name}"
+                if not self._is_free(path, record):
                     return "taken"
-                self._host.write(f"/{name}", record.data)
+                self._host.write(path, record.data)
             elif (keys.step_of(name) or ("", 0))[0] == "state":
                 self._write_step(folder, record)
             return super().create(key, record)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`. What an earlier process wrote is read back from the host."""
-        folder, _, name = key.partition("/")
+        folder, name = keys.split_key(key)
         page = _PAGE.fullmatch(name.removeprefix(f"{keys.HISTORY}/"))
-        if page and page["folder"] == folder:
+        if page and page["folder"] == _place_of(folder)[1]:
             names = keys.file_names(int(page["step"]))
             key = f"{folder}/{names['history' if page['ending'] == 'md' else 'transcript']}"
         found = super().read(key)
@@ -100,13 +103,13 @@ class BackendStore(MemoryStore):
 
     def address(self, key: str) -> str:
         """Return the path in the host's filesystem; for records that are not there, a name for people."""
-        folder, _, name = key.partition("/")
-        path = self._path_of(folder, name)
+        path = self._path_of(*keys.split_key(key)) if key.rpartition("/")[2] else None
         return super().address(key) if path is None else path
 
     def page_path(self, folder: str, step: int, transcript_sha256: str) -> str:
         """See `SharedPages.page_path`."""
-        return f"/{keys.HISTORY}/{folder}_step-{step:03d}_{transcript_sha256[:12]}.md"
+        root, session = _place_of(folder)
+        return f"{root}/{keys.HISTORY}/{session}_step-{step:03d}_{transcript_sha256[:12]}.md"
 
     def close(self) -> None:
         """Stop the event loop of an async backend."""
@@ -154,7 +157,7 @@ class BackendStore(MemoryStore):
 
     def _read_back(self, key: str) -> bytes | None:
         """Read a record that an earlier process wrote, and keep it. None if it is not there, or not as it was written."""
-        folder, _, name = key.partition("/")
+        folder, name = keys.split_key(key)
         if keys.is_hidden(name):
             return None
         path = self._path_of(folder, name)
@@ -188,7 +191,7 @@ class BackendStore(MemoryStore):
         if kind == "state" or name == keys.SESSION:
             return _record_path(folder, name) if self._host.can_read else None
         if not kind and keys.history_step(name) is None:
-            return f"/{name}" if _is_readable(name) else None
+            return f"{_place_of(folder)[0]}/{name}" if _is_readable(name) else None
         step = self._step_of(folder, name)
         if step is None:
             return None
@@ -220,12 +223,19 @@ class BackendStore(MemoryStore):
         return self.read(f"{folder}/{keys.state_name(step)}") is not None
 
 
+def _place_of(folder: str) -> tuple[str, str]:
+    """Return where the folders of the session's tenant lie in the host's filesystem, and the session's own name."""
+    root, _, session = folder.rpartition("/")
+    return (f"/{root}" if root else ""), session
+
+
 def _record_path(folder: str, name: str) -> str:
-    return f"{_RECORDS}/{folder}/{name}"
+    root, session = _place_of(folder)
+    return f"{root}/{_RECORDS}/{session}/{name}"
 
 
 def _summary_path(folder: str, step: Step) -> str:
-    return f"{_RECORDS}/{folder}/summary-{step.step:03d}_{step.files['summary'].sha256[:12]}.json"
+    return _record_path(folder, f"summary-{step.step:03d}_{step.files['summary'].sha256[:12]}.json")
 
 
 def _is_readable(name: str) -> bool:

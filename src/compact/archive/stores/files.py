@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from compact.archive import keys
 from compact.archive.records import Record, digest
 from compact.archive.stores import durable
 from compact.archive.stores.port import Appended, Blob, Created
@@ -21,6 +22,8 @@ from compact.errors import ArchiveError
 
 _OWN_FOLDER = ".compact"
 """The folder of the default root and the default spool. It is compact's alone."""
+_MOST_FOLDERS = 4096
+"""Folders that are remembered as durable. Syncing one again only costs time."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _HINTS = {
     errno.ENOSPC: "Free disk space or move the archive's root; nothing was taken out of the context",
@@ -107,22 +110,23 @@ class FsStore:
 
     def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Store.blobs`. Lists regular files only."""
-        with _explain("list", folder), self._open((folder,)) as opened:
+        with _explain("list", folder), self._open(tuple(folder.split("/"))) as opened:
             found = [] if opened is None else list(_walk(opened, folder, f"{folder}/{prefix}"))
         return sorted(found, key=lambda blob: blob.key)
 
-    def folders(self) -> list[str]:
+    def folders(self, root: str = "") -> list[str]:
         """See `Store.folders`."""
-        with _explain("list", ""), self._open(()) as root:
-            if root is None:
+        with _explain("list", root), self._open(tuple(root.split("/")[:-1])) as opened:
+            if opened is None:
                 return []
-            with os.scandir(root) as items:
-                return sorted(item.name for item in items if item.is_dir(follow_symlinks=False))
+            with os.scandir(opened) as items:
+                found = {item.name for item in items if item.is_dir(follow_symlinks=False)}
+        return sorted(found if root else found - {keys.TENANTS})
 
-    def delete(self, keys: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`. Durable on return."""
         touched = set()
-        for key in keys:
+        for key in paths:
             parts, name = _split(key)
             touched.add(parts)
             with _explain("delete", key), self._open(parts) as folder:
@@ -147,11 +151,10 @@ class FsStore:
         with _explain("write", key):
             if parts not in self._durable_folders:
                 self._make_folders(parts)
-                self._durable_folders.add(parts)
             with self._open(parts) as folder:
                 if folder is None:
                     # Somebody removed the folder after it was made; the next try makes it again.
-                    self._durable_folders.discard(parts)
+                    self._durable_folders.clear()
                     raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
                 yield folder, name
 
@@ -179,13 +182,18 @@ class FsStore:
         A folder that already exists is synced once too, because its maker may have died before doing so.
         """
         _make_root(self.root)
+        if len(self._durable_folders) > _MOST_FOLDERS:
+            self._durable_folders.clear()
         for depth, name in enumerate(parts):
+            if parts[: depth + 1] in self._durable_folders:
+                continue
             with self._open(parts[:depth]) as above:
                 if above is None:
                     raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=above)
                 durable.sync_folder(above)
+            self._durable_folders.add(parts[: depth + 1])
 
 
 def _make_root(root: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from compact.archive import keys
 from compact.archive.records import Record, digest
 from compact.archive.stores.port import Appended, Blob, Created
 from compact.errors import ArchiveError
@@ -78,15 +79,16 @@ class MemoryStore:
         wanted = f"{folder}/{prefix}"
         return [Blob(key, len(data), modified) for key, (data, modified) in held if key.startswith(wanted)]
 
-    def folders(self) -> list[str]:
+    def folders(self, root: str = "") -> list[str]:
         """See `Store.folders`."""
         with self._lock:
-            return sorted({key.partition("/")[0] for key in self._held})
+            found = {key[len(root) :].partition("/")[0] for key in self._held if key.startswith(root)}
+        return sorted(found if root else found - {keys.TENANTS})
 
-    def delete(self, keys: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""
         with self._lock:
-            for key in keys:
+            for key in paths:
                 self._held.pop(key, None)
 
     def address(self, key: str) -> str:

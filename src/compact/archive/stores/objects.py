@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _PUT_SHARE = 0.7  # of the limit; the rest is for reading the object back after an error
 _SEGMENT = re.compile(r".*/(\d{8,})\.jsonl", re.ASCII)
 _QUICK = re.compile(
-    rf"[^/]+/(?:{keys.OUTPUTS}/.*|{keys.HISTORY}/removed_.*|events/.*|{re.escape(keys.SESSION)})"
+    rf"{keys.OUTPUTS}/.*|{keys.HISTORY}/removed_.*|events/.*|{re.escape(keys.SESSION)}|"
+    rf"{re.escape(keys.TENANT.rpartition('/')[2])}"
 )
 _CONNECT_S = 5.0
 _READS_AT_ONCE = 16
@@ -104,7 +105,7 @@ class ObjectStore:
         self._timeout_s = timeout_s
         self._step_timeout_s = step_timeout_s
         self._thread = LoopThread()
-        self._next_segment: Recent[int] = Recent()
+        self._next_segment: Recent[str, int] = Recent()
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`. Large records go up in parts."""
@@ -178,14 +179,16 @@ class ObjectStore:
 
         return sorted(self._call(folder, "list", collect, self._timeout_s), key=lambda blob: blob.key)
 
-    def folders(self) -> list[str]:
+    def folders(self, root: str = "") -> list[str]:
         """See `Store.folders`."""
-        work = lambda: self._obstore.list_with_delimiter_async(self._client)  # noqa: E731
-        return sorted(self._call("", "list", work, self._step_timeout_s)["common_prefixes"])
+        work = lambda: self._obstore.list_with_delimiter_async(self._client, root or None)  # noqa: E731
+        listed = self._call(root, "list", work, self._step_timeout_s)["common_prefixes"]
+        found = {path.rstrip("/").rpartition("/")[2] for path in listed}
+        return sorted(found if root else found - {keys.TENANTS})
 
-    def delete(self, keys: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""
-        paths = list(keys)
+        paths = list(paths)
         work = lambda: self._obstore.delete_async(self._client, paths)  # noqa: E731
         if paths:
             self._call(paths[0], "delete", work, self._step_timeout_s)
@@ -243,11 +246,12 @@ class ObjectStore:
 
     def _segments(self, log: str) -> list[tuple[int, str]]:
         """List the numbers and keys of a log's segments, sorted by key."""
-        blobs = self.blobs(log.partition("/")[0], "events/")
+        folder, name = keys.split_key(log)
+        blobs = self.blobs(folder, f"{name.removesuffix('.jsonl')}/")
         return [(int(match[1]), blob.key) for blob in blobs if (match := _SEGMENT.fullmatch(blob.key))]
 
     def _limit(self, key: str) -> float:
-        return self._timeout_s if _QUICK.fullmatch(key) else self._step_timeout_s
+        return self._timeout_s if _QUICK.fullmatch(keys.split_key(key)[1]) else self._step_timeout_s
 
     def _left(self, limit: float) -> float:
         """Return the limit of a request, or what its operation has left if that is less."""

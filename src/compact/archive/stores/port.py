@@ -82,10 +82,13 @@ class Store(Protocol):
         With `prefix`, lists only records whose path inside the folder starts with it.
         """
 
-    def folders(self) -> list[str]:
-        """List the folders of the archive, sorted."""
+    def folders(self, root: str = "") -> list[str]:
+        """List the names of the folders directly below a root, sorted.
 
-    def delete(self, keys: Iterable[str]) -> None:
+        The root is empty, `_tenants/`, or that of a tenant. The archive's own root is listed without `_tenants`.
+        """
+
+    def delete(self, paths: Iterable[str]) -> None:
         """Remove records; missing ones are skipped."""
 
     def address(self, key: str) -> str:
@@ -96,7 +99,7 @@ class Store(Protocol):
 
 
 @runtime_checkable
-class Spooling(Protocol):
+class Spooling(Store, Protocol):
     """A store that keeps records on this machine while they cannot be sent."""
 
     def local_blobs(self, folder: str, prefix: str = "") -> list[Blob]:
@@ -104,7 +107,7 @@ class Spooling(Protocol):
 
 
 @runtime_checkable
-class SharedPages(Protocol):
+class SharedPages(Store, Protocol):
     """A store whose pages lie in a filesystem that it shares with others, under names that belong to no one else."""
 
     @property

@@ -27,9 +27,10 @@ from compact.archive.stores.port import Appended, Blob, Created, Store
 from compact.errors import ArchiveError
 
 _SPOOLED = re.compile(
-    rf"[^/]+/(?:{keys.OUTPUTS}/[^/]+|{keys.HISTORY}/removed_[^/]+|{re.escape(keys.SESSION)})"
+    rf"{keys.OUTPUTS}/[^/]+|{keys.HISTORY}/removed_[^/]+|{re.escape(keys.SESSION)}|"
+    rf"{re.escape(keys.TENANT.rpartition('/')[2])}"
 )
-_SEGMENT = re.compile(r"[^/]+/events/[^/]+\.jsonl")
+_SEGMENT = re.compile(r".+/events/[^/]+\.jsonl")
 
 
 class SpooledStore:
@@ -54,7 +55,7 @@ class SpooledStore:
 
     def create(self, key: str, record: Record) -> Created:
         """See `Store.create`. An output may be "spooled"."""
-        if not _SPOOLED.fullmatch(key):
+        if not _is_spooled(key):
             return self.remote.create(key, record)
         if not self._is_resting():
             try:
@@ -95,12 +96,13 @@ class SpooledStore:
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
-        waiting = self.local.read(key) if _SPOOLED.fullmatch(key) else None
+        waiting = self.local.read(key) if _is_spooled(key) else None
         return waiting if waiting is not None else self.remote.read(key)
 
     def read_log(self, log: str) -> bytes:
         """See `Store.read_log`. Spooled lines come last."""
-        waiting = self.local_blobs(log.partition("/")[0], "events/")
+        folder, name = keys.split_key(log)
+        waiting = self.local_blobs(folder, f"{name.removesuffix('.jsonl')}/")
         lines = [self.local.read(blob.key) or b"" for blob in waiting]
         return self.remote.read_log(log) + b"".join(lines)
 
@@ -127,14 +129,14 @@ class SpooledStore:
         """See `Spooling.local_blobs`."""
         return [blob for blob in self.local.blobs(folder, prefix) if not blob.hidden]
 
-    def folders(self) -> list[str]:
+    def folders(self, root: str = "") -> list[str]:
         """See `Store.folders`."""
-        return sorted({*self.local.folders(), *self.remote.folders()})
+        return sorted({*self.local.folders(root), *self.remote.folders(root)})
 
-    def delete(self, keys: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""
-        paths = list(keys)
-        self.local.delete(path for path in paths if _SPOOLED.fullmatch(path))
+        paths = list(paths)
+        self.local.delete(path for path in paths if _is_spooled(path))
         self.remote.delete(paths)
 
     def address(self, key: str) -> str:
@@ -152,7 +154,7 @@ class SpooledStore:
 
     def waiting(self) -> list[str]:
         """List the keys of spooled records."""
-        return [blob.key for folder in self.local.folders() for blob in self.local_blobs(folder)]
+        return [blob.key for folder in self._local_folders() for blob in self.local_blobs(folder)]
 
     def drain(self, limit_s: float = float("inf")) -> bool:
         """Send what waits until all is sent, the store fails, or the time is up. Returns True if nothing is left.
@@ -180,7 +182,7 @@ class SpooledStore:
         if data is None:
             return
         record = trust_stored(data)
-        folder, _, name = key.partition("/")
+        folder, name = keys.split_key(key)
         is_new = name.startswith("events/new-")
         if is_new or self.remote.create(key, record) == "taken":
             if not name.startswith("events/"):
@@ -216,9 +218,15 @@ class SpooledStore:
             self._stopping.wait(self._retry_s)
 
     def _sweep(self) -> None:
-        for folder in self.local.folders():
+        for folder in self._local_folders():
             left = [blob.key for blob in self.local.blobs(folder) if blob.hidden]
             self.local.delete(key for key in left if (by := keys.attempt_in(key)) and keys.is_gone(by))
+
+    def _local_folders(self) -> list[str]:
+        """The folders of sessions that have something here, of every tenant."""
+        tenants = self.local.folders(f"{keys.TENANTS}/")
+        roots = ["", *(f"{keys.TENANTS}/{tenant}/" for tenant in tenants)]
+        return [root + folder for root in roots for folder in self.local.folders(root)]
 
     @contextmanager
     def drain_lock(self) -> Iterator[bool]:
@@ -236,3 +244,8 @@ class SpooledStore:
             yield True
         finally:
             os.close(lock)
+
+
+def _is_spooled(key: str) -> bool:
+    """Return whether a record may wait here."""
+    return _SPOOLED.fullmatch(keys.split_key(key)[1]) is not None
