@@ -19,7 +19,7 @@ from support.engine import manager
 
 made = manager(8000)
 begun = []
-redact = made.services.redactor("s").redact_messages
+redact = made.services.redactor(("s", None)).redact_messages
 
 def redacted(messages):
     begun.append(True)
@@ -27,7 +27,7 @@ def redacted(messages):
         found = redact(messages)
     return found
 
-made.services.redactor("s").redact_messages = redacted
+made.services.redactor(("s", None)).redact_messages = redacted
 
 async def host():
     task = asyncio.create_task(made.apreflight("s", long_session(100)))

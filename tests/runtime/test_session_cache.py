@@ -10,6 +10,7 @@ from support.engine import manager, pair, says, user
 
 from compact.checks import violations
 from compact.engine.line import Call
+from compact.events.session_key import SessionKey
 from compact.runtime.run import Run
 from compact.runtime.session_cache import SessionCache
 
@@ -18,8 +19,13 @@ KEY = "AKIAQ3EGRIT7W5KXH2PL"
 
 
 def opened(most: int) -> tuple[SessionCache, list[str]]:
-    gone: list[str] = []
-    return SessionCache(most, gone.append), gone
+    gone, made = list[str](), manager()
+    return (
+        SessionCache(
+            most, lambda key: gone.append(key.session_id), lambda name: made.sessions.get("any", name).tenant
+        ),
+        gone,
+    )
 
 
 def test_the_longest_unused_goes_first() -> None:
@@ -88,15 +94,15 @@ def test_sessions_that_are_forgotten_between_their_turns_go_on_as_if_they_were_n
 
 def test_what_a_session_learned_to_be_secret_outlives_it_and_nothing_else_does() -> None:
     made = manager(4_000, policy={"sessions_in_memory": 1})
-    plain = {f"plain {n}": made.services.redactor(f"plain {n}") for n in range(20)}
+    plain = {SessionKey(f"plain {n}"): made.services.redactor(SessionKey(f"plain {n}")) for n in range(20)}
     for name in plain:
-        made.preflight(name, [user("hello")])
-    told = made.services.redactor("told")
+        made.preflight(name.session_id, [user("hello")])
+    told = made.services.redactor(SessionKey("told"))
     told.redact(f"password: {KEY}x9Zq")
     made.preflight("told", [user("hello")])
     made.preflight("last", [user("hello")])
-    assert made.services.redactor("told") is told
-    assert f"{KEY}x9Zq" not in made.services.redactor("told").redact(f"it was {KEY}x9Zq")
+    assert made.services.redactor(SessionKey("told")) is told
+    assert f"{KEY}x9Zq" not in made.services.redactor(SessionKey("told")).redact(f"it was {KEY}x9Zq")
     assert not [name for name, redactor in plain.items() if made.services.redactor(name) is redactor]
     assert len(made.sessions) == 1
     assert made.last_outcome("plain 3") is None

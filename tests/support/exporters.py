@@ -10,6 +10,7 @@ from typing import Any
 from support.engine import Item, pair, turns, user
 
 from compact.events import Event, Ids, Properties, Recorder, Started, session_trace
+from compact.events.session_key import SessionKey
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import EventDict, Exporter, Sent
 
@@ -49,16 +50,16 @@ class ListLog:
 
     def write(self, worker: ExportWorker, session_id: str, lines: Sequence[bytes]) -> None:
         self.written.setdefault(session_id, []).extend(line.rstrip(b"\n") for line in lines)
-        worker.enqueue(session_id, b"".join(lines))
+        worker.enqueue(SessionKey(session_id), b"".join(lines))
 
-    def lines(self, session_id: str) -> list[bytes]:
-        return list(self.written.get(session_id, ()))
+    def lines(self, session: SessionKey) -> list[bytes]:
+        return list(self.written.get(session.session_id, ()))
 
-    def cursor(self, session_id: str, exporter: str) -> str | None:
-        return self.cursors.get((session_id, exporter))
+    def cursor(self, session: SessionKey, exporter: str) -> str | None:
+        return self.cursors.get((session.session_id, exporter))
 
-    def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
-        self.cursors[session_id, exporter] = span_id
+    def set_cursor(self, session: SessionKey, exporter: str, span_id: str) -> None:
+        self.cursors[session.session_id, exporter] = span_id
 
 
 class Gate(Exporter):

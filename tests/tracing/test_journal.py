@@ -13,6 +13,7 @@ from support.waiting import WAIT_S
 
 from compact.engine.effects import Emit
 from compact.events import Event, Ids, Recorder, Started
+from compact.events.session_key import SessionKey
 from compact.tracing.journal import LIMIT, Append, Journal
 
 HANGS_S = 0.2
@@ -26,7 +27,7 @@ class Hanging:
         self.let_go = threading.Event()
         self.written: list[str] = []
 
-    def append(self, session_id: str, batch: Sequence[Event]) -> None:
+    def append(self, session: SessionKey, batch: Sequence[Event]) -> None:
         self.hangs.set()
         assert self.let_go.wait(WAIT_S)
         self.written += [event.to_json()["properties"]["note"] for event in batch]
@@ -47,14 +48,14 @@ def journal_on(append: Append) -> tuple[Journal, list[tuple[str, int]]]:
         Recorder(Clock(), Ids("test")),
         append,
         (),
-        report=lambda session_id, count: reports.append((session_id, count)),
+        report=lambda session, count: reports.append((session.session_id, count)),
         redact=lambda _, text: text,
     )
     return journal, reports
 
 
 def emit(journal: Journal, number: int) -> None:
-    journal.emit("s", 1, Emit(Started(reason="manual", note=str(number))))
+    journal.emit(SessionKey("s"), 1, Emit(Started(reason="manual", note=str(number))))
 
 
 def test_nobody_waits_for_an_archive_that_hangs_and_the_oldest_events_give_way(

@@ -49,6 +49,7 @@ class SettingArguments(TypedDict, total=False):
     """The settings that `CompactManager` takes as keywords too. A section is a section object or a mapping of its fields."""
 
     model: str
+    tenant: str | None
     max_context_tokens: int | None
     windows: Mapping[str, int]
     policy: PolicyConfig | Mapping[str, Any]

@@ -57,6 +57,7 @@ Integer: TypeAlias = Annotated[int, Field(description="a whole number")]
 Number: TypeAlias = Annotated[float, Field(ge=0, description="a number >= 0")]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, description="a number of seconds > 0")]
 Words: TypeAlias = Annotated[str, Field(min_length=1, description="a text that is not empty")]
+Name: TypeAlias = Annotated[str, Field(pattern=r"\S", description="a text with more than blanks")]
 Identifier: TypeAlias = Annotated[
     str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", description="a name of letters, digits, _ and -")
 ]
@@ -318,6 +319,9 @@ class AllSettings(ConfigSection):
 
     model: Words = "gpt-4o"
     """The agent's model. It decides the tokenizer and the window."""
+    tenant: Name | None = None
+    """Whose sessions they are, where a call names no tenant. null: nobody's in particular. A tenant's records lie below
+    `_tenants/{tenant}/` in the archive."""
     max_context_tokens: Count | None = None
     """The window of the configured model and of its aliases. Another known model that a call names brings its own; an
     unknown one uses this. null: from the window table; there an unknown model gets 128000 and a warning."""

@@ -21,7 +21,8 @@ from compact.archive.recall import RecallTool
 from compact.config import CompactConfig, SummaryConfig, share_of
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
-from compact.runtime.manager import DEFAULT_SESSION, CompactManager
+from compact.runtime.between_calls import DEFAULT_SESSION
+from compact.runtime.manager import CompactManager
 from compact.runtime.services import CompactionStats
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.models import model_table

@@ -28,7 +28,6 @@ from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.lanes import NEVER, Fenced, Wait
-from compact.runtime.model_rules import Models
 from compact.runtime.run import Run
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, SessionCache
@@ -177,7 +176,7 @@ class Conductor:
             asking = line.run(run.call, session.state)
             resume = None
             if run.loop is None or run.is_light:
-                emit = partial(self._services.journal.emit, session.id, session.state.step)
+                emit = partial(self._services.journal.emit, session.key, session.state.step)
                 try:
                     result = drive(asking, spans.around(emit), pause=_is_slow)
                     self._settle(run, result)
@@ -262,7 +261,7 @@ class Conductor:
             if outcome is not None:
                 session.outcome = outcome
                 if committed:
-                    self._services.statistics.credit_pass(outcome.saved)
+                    session.tenant.statistics.credit_pass(outcome.saved)
 
         session.lane.leave(run, settle)
 
@@ -378,7 +377,6 @@ class Lines:
 
     config: CompactConfig
     services: Services
-    models: Models
     stages: tuple[Stage, ...]
 
     def line(self, session: Session, model: str | None) -> Line:
@@ -387,7 +385,7 @@ class Lines:
         Raises:
             WindowTooSmall: the model's window cannot hold a working session.
         """
-        models = self.models
+        models = session.tenant.models
         known = models.known.get(model or self.config.model)
         if known is None or known.version != models.learned.version:
             known = models.look_up(model)
@@ -413,7 +411,7 @@ class Lines:
             count=lambda message: meter.count_item(dialect.write(message), dialect),
             count_text=meter.count_text,
             scale=meter.scale,
-            redact=services.redactor(session.id).redact,
+            redact=services.redactor(session.key).redact,
             rewrite=lambda message: services.rewrite(session, message, dialect),
             large_result_tokens=offload.large_result_tokens,
             preview_lines=offload.preview_lines,

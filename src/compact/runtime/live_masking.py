@@ -117,7 +117,7 @@ class LiveMasking:
         if masked.is_loaded or time.monotonic() < masked.rests_until:
             return
         try:
-            notes = self._services.archive.placeholders(session.id)
+            notes = self._services.archive_of(session.tenant.name).placeholders(session.id)
         except ArchiveError as problem:
             self._rest(session, masked, problem)
         else:
@@ -129,7 +129,7 @@ class LiveMasking:
         if not note or time.monotonic() < masked.rests_until:
             return True
         try:
-            archive = self._services.archive
+            archive = self._services.archive_of(session.tenant.name)
             archive.add_placeholders(session.id, note)
             first: dict[str, str] = {}
             for saved in archive.placeholders(session.id):

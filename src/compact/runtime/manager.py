@@ -5,33 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import copy
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
 from compact.archive import Archive, ArchiveRedactor, Backend
-from compact.archive.recall import RecallTool, recall_tools
+from compact.archive.keys import check_tenant
 from compact.config import ArchiveConfig, CompactConfig, SettingArguments
 from compact.engine.context import Stage
-from compact.engine.effects import Asking, adrive, drive
-from compact.engine.ladder import DEFAULT_STAGES, Outcome, check_stages
+from compact.engine.effects import adrive, drive
+from compact.engine.ladder import DEFAULT_STAGES, check_stages
 from compact.engine.line import Call
-from compact.engine.stages.offload import Offloaded
-from compact.events import Warned, WarningCode
 from compact.messages.dialects.objects import in_form_of
+from compact.runtime.between_calls import DEFAULT_SESSION, BetweenCalls
 from compact.runtime.conductor import Conductor, Lines, make_call
 from compact.runtime.guidance import prompt_segment
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalls
-from compact.runtime.parts import check_count, check_parts, join_settings
-from compact.runtime.recalling import follow_running
+from compact.runtime.parts import check_parts, join_settings
 from compact.runtime.resolver import SessionResolver
-from compact.runtime.run import Run, is_light
+from compact.runtime.run import Run
 from compact.runtime.services import CompactionStats, Services
 from compact.runtime.session_cache import Session, SessionCache, check_session_id
+from compact.runtime.tenants import Tenants
 from compact.runtime.tool_results import ToolResults
 from compact.runtime.wrapping import wrap_client
 from compact.summaries.agent import agent_summarizer
@@ -43,10 +43,8 @@ M = TypeVar("M")
 R = TypeVar("R")
 C = TypeVar("C")
 
-DEFAULT_SESSION = "default"
 
-
-class CompactManager(AbstractContextManager["CompactManager"]):
+class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
     """Keeps sessions inside their model's window. Safe to share between threads.
 
     Settings are a `CompactConfig`, keywords with the same names and nesting, or both; then keywords win.
@@ -89,7 +87,11 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         if self.config.redaction.live != "off":
             self.live = LiveMasking(self.config, self.services, redactor)
         policy = self.config.policy
-        self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget)
+        models = Models(self.config, count_tokens)
+        self._tenants = Tenants(self.config, self.services, models, self.warn)
+        self._tenant = self._tenants.get(self.config.tenant)
+        self._is_view = False
+        self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget, self._tenants.get)
         """The sessions in memory."""
         self.conductor = Conductor(
             self.services,
@@ -98,13 +100,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
         )
-        self.models = Models(self.config, count_tokens)
-        """Meters, windows and rules by model."""
         ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
-        self.resolver = SessionResolver(warn=self.warn)
-        """Names the sessions of calls that have no explicit id. Integrations share it."""
-        self._lines = Lines(self.config, self.services, self.models, ladder)
-        self._model_calls = ModelCalls(self.models, self.services, self.config.recovery)
+        self._lines = Lines(self.config, self.services, ladder)
+        self._model_calls = ModelCalls(self.services, self.config.recovery)
         self._tool_results = ToolResults(self._lines, self.conductor, self.live)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
@@ -120,6 +118,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
     ) -> list[M]:
         """Return the messages to send: the same list while nothing has to be done, else a shorter one.
 
@@ -132,7 +131,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
         """
-        return self._run(session_id, make_call(messages, tools=tools, system=system, dialect=dialect), model)
+        call = make_call(messages, tools=tools, system=system, dialect=dialect)
+        return self._run(self._session(session_id, tenant), call, model)
 
     async def apreflight(
         self,
@@ -143,10 +143,11 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
     ) -> list[M]:
         """`preflight` for async hosts. Disk and heavy work happen off the event loop."""
         call = make_call(messages, tools=tools, system=system, dialect=dialect)
-        return await self._arun(session_id, call, model)
+        return await self._arun(self._session(session_id, tenant), call, model)
 
     def manual_compact(
         self,
@@ -158,6 +159,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
         summarization_agent: Any = None,
     ) -> list[M]:
         """Fold everything that may be folded, whatever the size. Raises what `preflight` raises.
@@ -165,7 +167,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         `summarization_agent` writes the summary of this call.
         """
         call = make_call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
-        return self._run(session_id, call, model, _summarizer_of(summarization_agent))
+        return self._run(self._session(session_id, tenant), call, model, _summarizer_of(summarization_agent))
 
     async def amanual_compact(
         self,
@@ -177,11 +179,13 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
         summarization_agent: Any = None,
     ) -> list[M]:
         """`manual_compact` for async hosts."""
         call = make_call(messages, tools=tools, system=system, manual=True, note=note, dialect=dialect)
-        return await self._arun(session_id, call, model, _summarizer_of(summarization_agent))
+        session = self._session(session_id, tenant)
+        return await self._arun(session, call, model, _summarizer_of(summarization_agent))
 
     async def manage_context(
         self,
@@ -190,14 +194,23 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         summarization_agent: Any = None,
         *,
         session_id: str = DEFAULT_SESSION,
+        tenant: str | None = None,
     ) -> list[M]:
         """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        self.resolver.enter(check_session_id(session_id))
-        return await self._arun(session_id, make_call(messages), model, _summarizer_of(summarization_agent))
+        session = self._session(session_id, tenant)
+        session.tenant.resolver.enter(session_id)
+        return await self._arun(session, make_call(messages), model, _summarizer_of(summarization_agent))
 
-    def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
+    def reduce(
+        self,
+        session_id: str,
+        messages: Sequence[M],
+        *,
+        model: str | None = None,
+        tenant: str | None = None,
+    ) -> list[M]:
         """`preflight` with the reversible stages only: no summary, nothing cut, however large the rest is."""
-        return self._run(session_id, make_call(messages, reversible=True), model)
+        return self._run(self._session(session_id, tenant), make_call(messages, reversible=True), model)
 
     # --- a model call that survives overflow
 
@@ -211,6 +224,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
     ) -> R:
         """Return the model's reply, whatever it takes to make the request fit. See docs/RECOVERY.md.
 
@@ -224,9 +238,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             ContextOverflow: the provider refused even the smallest request; its own error is the cause.
             Exception: what `preflight` raises; and what `model_call` raises, unchanged.
         """
+        session = self._session(session_id, tenant)
         call = make_call(messages, tools=tools, system=system, dialect=dialect)
-        calling = self._model_calls.begin(self.sessions.get(session_id), call, model, model_call)
-        reply: R = calling.run(lambda call: self._run(session_id, call, model))
+        calling = self._model_calls.begin(session, call, model, model_call)
+        reply: R = calling.run(lambda call: self._run(session, call, model))
         return reply
 
     @overload
@@ -240,6 +255,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
     ) -> R: ...
 
     @overload
@@ -253,6 +269,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
     ) -> R: ...
 
     async def acall(
@@ -265,119 +282,47 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         system: Any = None,
         dialect: str | None = None,
         model: str | None = None,
+        tenant: str | None = None,
     ) -> Any:
         """`call` for async hosts. `model_call` may be a coroutine function; any other runs in a thread."""
+        session = self._session(session_id, tenant)
         call = make_call(messages, tools=tools, system=system, dialect=dialect)
-        calling = self._model_calls.begin(self.sessions.get(session_id), call, model, model_call)
-        return await calling.arun(lambda call: self._arun(session_id, call, model))
+        calling = self._model_calls.begin(session, call, model, model_call)
+        return await calling.arun(lambda call: self._arun(session, call, model))
 
-    # --- single operations
-
-    def process_tool_result(
-        self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None
-    ) -> R | str:
-        """Return a tool's result as it should go into the context: itself, or a preview with the path of the whole.
-
-        If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is. Without an id it
-        is stored for the session of the running call (see `recall_tools`), else for the manager's default session.
-        """
-        asking = self._tool_results.process(
-            self._session(session_id, tool_call_id), result, tool_name, tool_call_id
-        )
-        shown: R | str = drive(asking, wait_here)
-        return shown
-
-    async def aprocess_tool_result(
-        self, result: R, tool_name: str, tool_call_id: str, session_id: str | None = None
-    ) -> R | str:
-        """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
-        session, here = self._session(session_id, tool_call_id), is_light(result)
-        asking = self._tool_results.process(session, result, tool_name, tool_call_id, here=here)
-        return await adrive(asking, wait_on_loop)
-
-    def offload(
-        self, result: str, tool_name: str, tool_call_id: str, session_id: str | None = None
-    ) -> Offloaded:
-        """Store a tool's result in the archive, whatever its size.
-
-        Raises:
-            ArchiveError: the archive did not take it.
-        """
-        session = self._session(session_id, tool_call_id)
-        return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
+    # --- counts
 
     def estimate(
-        self, messages: Sequence[Any], tools: Any = None, *, system: Any = None, model: str | None = None
+        self,
+        messages: Sequence[Any],
+        tools: Any = None,
+        *,
+        system: Any = None,
+        model: str | None = None,
+        tenant: str | None = None,
     ) -> Estimate:
         """Return what a request costs: `.total .system .developer .tools_schema .messages .usage_pct`.
 
         Raises:
             MessageError: an entry is not a message; names its index.
         """
-        meter, window = self.meter(model), self.models.window(model).tokens
+        meter, window = self.meter(model), self._tenant_called(tenant).models.window(model).tokens
         return meter.estimate(messages, tools, system=system, max_tokens=window)
 
-    def observe(self, session_id: str, *, input_tokens: int) -> None:
-        """Take the provider's own count of the last preflight's request, to correct the next estimates.
-
-        A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
-        without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
-        request. Do not pass the counts of aborted calls.
-
-        Raises:
-            ConfigError: it is not a number of tokens.
-        """
-        session = self.sessions.get(session_id)
-        counted = check_count("input_tokens", input_tokens)
-        session.correct(session.last_model, counted, session.last_total, session.last_factor)
-
-    def mask(self, session_id: str, value: R, *, schemas: bool = False) -> R:
-        """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.
-
-        Raises:
-            MaskingError: it could not be masked.
-        """
-        session = self.sessions.get(session_id)
-        return value if self.live is None else self.live.mask_beside(session, value, is_schema=schemas)
-
-    def unmask(self, session_id: str, text: R) -> R:
-        """Turn the placeholders of live masking back, in a text, or in data such as the arguments of a tool call.
-
-        A placeholder stays if its value is not known: in a new process, until the host has passed a list with it.
-        """
-        session = self.sessions.get(session_id)
-        return text if self.live is None else self.live.unmask(session, text)
-
-    def reset(self, session_id: str) -> None:
-        """Forget a session's state: the next call starts from the host's list as it is given. The archive keeps it all.
-
-        This holds in every process that reads the session's state afterwards. A process that has the session in memory
-        goes on with what it has; reset it there too.
-
-        Raises:
-            ArchiveError: the archive did not take it, or the session is in use for too long. Nothing is forgotten.
-        """
-        drive(self._reset(session_id), wait_here)
-
-    async def areset(self, session_id: str) -> None:
-        """`reset` for async hosts."""
-        await adrive(self._reset(session_id), wait_on_loop)
-
-    def _reset(self, session_id: str) -> Asking[int]:
-        session = self.sessions.get(session_id)
-        self.resolver.forget(session_id)
-        forget = partial(self.archive.forget_state, session_id)
-        return self.conductor.work_alone(session, forget, session.begin_anew)
-
-    def get_compaction_stats(self) -> CompactionStats:
+    def get_compaction_stats(self, *, tenant: str | None = None) -> CompactionStats:
         """Return the tokens saved in all, the number of operations, and what each kind saved.
 
         An operation is a pass that shortened a session, however many stages took part, or a tool result that was moved to
         the archive. What a pass saved is counted once, not again in each call that repeats its result. Also how many
         tokens were sent in all, and how many of them repeated the beginning of the request before, so that a provider's
         prompt cache could serve them.
+
+        With a tenant, and on `for_tenant`, they are those of this tenant since it was last forgotten; exporters serve all
+        tenants, so they are left out.
         """
-        return self.services.describe(self.sessions)
+        if tenant is None and not self._is_view:
+            return self.services.describe(self.services.statistics)
+        return {**self.services.describe(self._tenant_called(tenant).statistics), "exporters": {}}
 
     def get_system_prompt_segment(self, tool_prefix: str = "") -> str:
         """Return text for the agent's system prompt: what compact does to its context, and how to get things back.
@@ -386,24 +331,27 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """
         return prompt_segment(tool_prefix)
 
-    def recall_tools(self, session_id: str | None = None) -> dict[str, RecallTool]:
-        """Return read_file, grep, ls and search over what left this session's context, by name.
+    # --- tenants and clients
 
-        Without an id they read the session of the running call: the newest that an integration, a wrapped client or
-        `manage_context` made in this task or in the main thread. If there is none, they say so and read nothing; so they
-        do in a worker thread, whose last call may be somebody else's.
+    def for_tenant(self, tenant: str) -> CompactManager:
+        """Return this manager as one tenant sees it: every call without `tenant=` is this tenant's.
+
+        Pass it to an integration that serves one tenant. It shares the settings, the threads and the caches of this
+        manager, and costs next to nothing. Closing it writes what waits and closes nothing.
 
         Raises:
-            ConfigError: the id is not a non-empty string.
+            ConfigError: the name is not a non-empty string.
         """
-        if session_id is None:
-            return follow_running(self.archive, lambda: self.resolver.running)
-        return dict(recall_tools(self.archive, check_session_id(session_id)))
+        view = copy(self)
+        view._tenant, view._is_view = self._tenants.get(check_tenant(tenant)), True
+        return view
 
-    recovery_tools = recall_tools
-    """The former name of `recall_tools`."""
+    @property
+    def tenant(self) -> str | None:
+        """Whose calls are those without `tenant=`; None: nobody's in particular."""
+        return self._tenant.name
 
-    def wrap(self, client: C, session_id: str | None = None) -> C:
+    def wrap(self, client: C, session_id: str | None = None, tenant: str | None = None) -> C:
         """Return an OpenAI or Anthropic client that is used as before, whose requests fit and survive overflow.
 
         Its calls also take `session_id=`. Without an id, conversations are told apart by their contents, and none of
@@ -412,29 +360,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         Raises:
             ConfigError: it is not such a client, or the id is not a non-empty string.
         """
-        return wrap_client(self, client, None if session_id is None else check_session_id(session_id))
-
-    def warn(self, session_id: str, code: WarningCode, message: str) -> None:
-        """Record a warning the first time that it applies to a session. For integrations."""
-        warning = Warned(code=code, severity="low", message=message)
-        self.services.warn_once(self.sessions.get(session_id), warning)
-
-    @property
-    def archive(self) -> Archive:
-        """The archive of everything that left a context."""
-        return self.services.archive
-
-    def last_outcome(self, session_id: str) -> Outcome | None:
-        """What the newest pass over a session did; None before the first, and if the session is not in memory."""
-        return self.sessions.get(session_id).outcome
-
-    def last_request(self, session_id: str) -> list[Any] | None:
-        """The messages that the newest reply of `call` answers. A host that keeps them sends less the next time.
-
-        None before the first call, and if the session is not in memory (`policy.sessions_in_memory`).
-        """
-        found: list[Any] | None = self.sessions.get(session_id).request
-        return found
+        owner = self if tenant is None else self.for_tenant(tenant)
+        return wrap_client(owner, client, None if session_id is None else check_session_id(session_id))
 
     def flush(self) -> None:
         """Wait until every event is in the archive."""
@@ -442,7 +369,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
 
     def close(self) -> None:
         """Write what waits and end what runs in the background. May be called twice."""
-        self.services.close()
+        if self._is_view:
+            self.flush()
+        else:
+            self.services.close()
 
     async def aclose(self) -> None:
         """`close` for async hosts."""
@@ -453,22 +383,28 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> None:
         self.close()
 
+    @property
+    def models(self) -> Models:
+        """Meters, windows and rules by model."""
+        return self._tenant.models
+
+    @property
+    def resolver(self) -> SessionResolver:
+        """Names the sessions of calls that have no explicit id. Integrations share it."""
+        return self._tenant.resolver
+
     def meter(self, model: str | None = None) -> Meter:
         """The meter that counts for a model; None: for the configured one."""
         return self.models.meter(model)
 
     # --- one call
 
-    def _session(self, session_id: str | None, call_id: str) -> Session:
-        """A tool result without an id belongs where the model asked for it, else to the manager's default session."""
-        if session_id is None:
-            session_id = self.resolver.find_asked(call_id) or DEFAULT_SESSION
-        return self.sessions.get(session_id)
+    def _session(self, session_id: str, tenant: str | None) -> Session:
+        return self.sessions.get(session_id, self._tenant.name if tenant is None else tenant)
 
     def _run(
-        self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
+        self, session: Session, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
-        session = self.sessions.get(session_id)
         if self.live is not None:
             call = self.live.mask_call(session, call)
         run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
@@ -476,9 +412,9 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         return self._hand_over(session, call, found)
 
     async def _arun(
-        self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
+        self, session: Session, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
-        session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         if self.live is not None:
             call = await asyncio.to_thread(self.live.mask_call, session, call)
         run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)

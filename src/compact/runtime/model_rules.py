@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,12 @@ class Models:
         self.known: dict[str, KnownModel] = {}
         """Models that were looked up. An entry holds until something is learned."""
         strategies.get(config.policy.strategy)
+
+    def apart(self) -> Models:
+        """Return the models of another tenant: counted by the same meters, with nothing learned yet."""
+        other = copy(self)
+        other.learned, other.known = self.learned.anew(), {}
+        return other
 
     def meter(self, model: str | None) -> Meter:
         """The meter of a model; None: of the configured one."""

@@ -29,13 +29,14 @@ from compact.engine.effects import (
 from compact.engine.state import adopt, forget, restore_state
 from compact.errors import ArchiveError, CompactError
 from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, Span, Warned, timestamp
+from compact.events.session_key import SessionKey
 from compact.messages import Message
 from compact.messages.dialects import Dialect, get
 from compact.redaction import Redactor, rules_from_config
 from compact.runtime.lanes import Fenced
 from compact.runtime.run import Run
-from compact.runtime.session_cache import Session, SessionCache
-from compact.runtime.summarizing import Breaker, Writers
+from compact.runtime.session_cache import Session, Statistics
+from compact.runtime.summarizing import Writers
 from compact.summaries.request import LEAST_ASKED, Reply, Summarizer, SummaryRequest
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import Exporter, ExporterLike, as_exporter, open_exporter
@@ -56,32 +57,6 @@ class CompactionStats(TypedDict):
     exporters: dict[str, dict[str, int]]
 
 
-class Statistics:
-    """What was saved, by stage. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.operations = 0
-        self.saved: dict[str, int] = {}
-
-    def credit_offload(self, tokens: int) -> None:
-        """Count a tool result that was moved to the archive, in a pass or when it arrived, and what that saved."""
-        with self._lock:
-            self._add("offload", tokens)
-            self.operations += 1
-
-    def credit_pass(self, saved: Mapping[str, int]) -> None:
-        """Count a pass once, however many stages took part. Its offloads are counted one by one, as they happen."""
-        stages = {stage: tokens for stage, tokens in saved.items() if stage != "offload"}
-        with self._lock:
-            for stage, tokens in stages.items():
-                self._add(stage, tokens)
-            self.operations += bool(stages)
-
-    def _add(self, stage: str, tokens: int) -> None:
-        self.saved[stage] = self.saved.get(stage, 0) + tokens
-
-
 class Services:
     """The parts of one manager that touch the world."""
 
@@ -98,13 +73,12 @@ class Services:
         self._config = config
         self._writers = Writers(config, summarizer)
         self._redactor = redactor or _make_redactor(config)
-        self._session_redactors: dict[str, ArchiveRedactor] = {}
+        self._session_redactors: dict[SessionKey, ArchiveRedactor] = {}
         self.recorder = _make_recorder(clock)
         self.now: Callable[[], float] = time.perf_counter if clock is None else lambda: clock().timestamp()
         """Seconds, for durations. With the host's own clock, the same run gives the same figures."""
         self.statistics = Statistics()
-        recovery = config.recovery
-        self._breaker = Breaker(recovery.breaker_failures, recovery.breaker_pause_s, self.recorder.clock)
+        """Of all tenants."""
         workers = [
             ExportWorker(exporter, config.tracing.queue_events, self, self._warn_of_drops)
             for exporter in _make_exporters(config, exporters)
@@ -130,6 +104,10 @@ class Services:
                 )
             return self._archive
 
+    def archive_of(self, tenant: str | None) -> Archive:
+        """The archive of a tenant's sessions; None: of those that belong to no tenant."""
+        return self.archive if tenant is None else self.archive.for_tenant(tenant)
+
     def _take_archive(self, archive: Archive | Backend) -> Archive:
         if isinstance(archive, Archive):
             archive.listen(self.journal.pass_on)
@@ -143,26 +121,26 @@ class Services:
             timeout_s=self._config.archive.step_timeout_s,
         )
 
-    def redactor(self, session_id: str) -> ArchiveRedactor:
+    def redactor(self, session: SessionKey) -> ArchiveRedactor:
         """The session's redactor. A secret that it has found once is masked at every exit of the session."""
-        found = self._session_redactors.get(session_id)
+        found = self._session_redactors.get(session)
         if found is None:
-            found = self._session_redactors.setdefault(session_id, self._redactor.session())
+            found = self._session_redactors.setdefault(session, self._redactor.session())
         return found
 
-    def forget(self, session_id: str) -> None:
+    def forget(self, session: SessionKey) -> None:
         """Drop what is kept of a session. Its redactor stays if it has learned a secret."""
-        if getattr(self._session_redactors.get(session_id), "has_learned", None) is False:
-            self._session_redactors.pop(session_id, None)
+        if getattr(self._session_redactors.get(session), "has_learned", None) is False:
+            self._session_redactors.pop(session, None)
 
-    def describe(self, sessions: SessionCache) -> CompactionStats:
+    def describe(self, counted: Statistics) -> CompactionStats:
         """What was saved and sent so far, and what the exporters did."""
         return {
-            "total_tokens_saved": sum(self.statistics.saved.values()),
-            "compaction_events": self.statistics.operations,
-            "by_strategy": dict(self.statistics.saved),
-            "sent_tokens": sessions.sent_tokens,
-            "unchanged_prefix_tokens": sessions.repeated_tokens,
+            "total_tokens_saved": sum(counted.saved.values()),
+            "compaction_events": counted.operations,
+            "by_strategy": dict(counted.saved),
+            "sent_tokens": counted.sent_tokens,
+            "unchanged_prefix_tokens": counted.repeated_tokens,
             "exporters": self.journal.stats(),
         }
 
@@ -170,7 +148,7 @@ class Services:
 
     def serve(self, run: Run, effect: Effect) -> Any:
         """Answer an effect. Everything but events may take its time."""
-        session = run.session
+        session, archive = run.session, partial(self.archive_of, run.session.tenant.name)
         if not isinstance(effect, EFFECTS):
             raise CompactError(
                 f"a stage asked for something unknown: {type(effect).__name__}",
@@ -184,7 +162,7 @@ class Services:
             case Emit():
                 return self.emit(session, effect.properties, effect.payload, run.step, effect.span)
             case Store():
-                stored = self.archive.put_output(
+                stored = archive().put_output(
                     session.id,
                     effect.text,
                     tool_name=effect.tool_name,
@@ -195,7 +173,7 @@ class Services:
             case SummaryRequest():
                 return self._summarize(run, effect)
             case Begin():
-                attempt = self.archive.begin(
+                attempt = archive().begin(
                     session.id, effect.items, dialect=effect.dialect, after=effect.after, given=effect.given
                 )
                 run.attempt = attempt
@@ -213,24 +191,25 @@ class Services:
             case Load():
                 return self._load(session, run.call.messages)
             case KeepRemoved():
-                return self.archive.put_removed(session.id, effect.items, trace=effect.trace)
+                return archive().put_removed(session.id, effect.items, trace=effect.trace)
 
     def _load(self, session: Session, messages: Sequence[Any]) -> Loaded | None:
         """The state of the newest step; of an older one if the host's list continues that, because several agents share
         the session. If the archive remembers nothing, what the list itself says.
         """
-        latest = self.archive.latest(session.id)
+        archive = self.archive_of(session.tenant.name)
+        latest = archive.latest(session.id)
         if latest is None:
-            return adopt(messages) if self.archive.forgets else None
-        if self.archive.is_forgotten(session.id, latest.step):
+            return adopt(messages) if archive.forgets else None
+        if archive.is_forgotten(session.id, latest.step):
             return forget(latest.step)
         newest = Loaded(latest.step, latest.state, latest.fingerprints)
         is_searched = session.state.step == latest.step and session.state.standing is None
         if is_searched or restore_state(newest, messages) is not None:
             return newest
-        for number in reversed(self.archive.steps(session.id)[-_STATES:-1]):
+        for number in reversed(archive.steps(session.id)[-_STATES:-1]):
             with suppress(ArchiveError):  # a damaged state, which `verify` reports
-                step = self.archive.step(session.id, number)
+                step = archive.step(session.id, number)
                 older = Loaded(latest.step, step.state, step.fingerprints)
                 if restore_state(older, messages) is not None:
                     return older
@@ -238,7 +217,7 @@ class Services:
 
     def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """Return a message that compact changed as the host's list will have it: masked, written and read again."""
-        masked = self.redactor(session.id).redact_messages([dialect.write(message)])[0]
+        masked = self.redactor(session.key).redact_messages([dialect.write(message)])[0]
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
@@ -272,7 +251,7 @@ class Services:
         """Why the summarizer is left alone this time; empty if it is asked."""
         if request.max_tokens < LEAST_ASKED:
             return f"{request.max_tokens} tokens are too few for a summary by a model; it takes {LEAST_ASKED}"
-        if run.call.without_model or not self._breaker.allows():
+        if run.call.without_model or not run.session.tenant.breaker.allows():
             return "the summarizer is paused after repeated failures"
         return ""
 
@@ -281,12 +260,12 @@ class Services:
         event = effect.properties if isinstance(effect, Emit) else None
         run.was_answered = False
         if not isinstance(event, Failure) or event.error_type != "SummaryRejected":
-            self._breaker.close()
+            run.session.tenant.breaker.close()
         elif event.fallback != "none":  # otherwise it is asked once more
             self._note_failure(run)
 
     def _note_failure(self, run: Run) -> None:
-        if self._breaker.fail():
+        if run.session.tenant.breaker.fail():
             recovery = self._config.recovery
             text = (
                 f"the summarizer failed {recovery.breaker_failures} times in a row; it is paused for "
@@ -297,7 +276,7 @@ class Services:
 
     def _mask(self, session: Session, request: SummaryRequest) -> SummaryRequest:
         """Mask the secrets of a request, because a summarizer is an exit like any other."""
-        dialect, redactor = get(request.dialect), self.redactor(session.id)
+        dialect, redactor = get(request.dialect), self.redactor(session.key)
         items = [dialect.write(message) for message in request.messages]
         masked = tuple(dialect.read(item) for item in redactor.redact_messages(items))
         return replace(request, messages=masked, previous=redactor.redact(request.previous))
@@ -314,9 +293,9 @@ class Services:
     ) -> None:
         """Record an event of a session."""
         if isinstance(properties, Offload):
-            self.statistics.credit_offload(properties.tokens_before - properties.tokens_after)
+            session.tenant.statistics.credit_offload(properties.tokens_before - properties.tokens_after)
         step = session.state.step if step is None else step
-        self.journal.emit(session.id, step, Emit(properties, payload or {}, span))
+        self.journal.emit(session.key, step, Emit(properties, payload or {}, span))
 
     def warn_once(self, session: Session, warning: Warned) -> None:
         """Record a warning the first time that it applies to a session."""
@@ -330,37 +309,33 @@ class Services:
         if self._archive is not None:
             self._archive.close()
 
-    def _append(self, session_id: str, events: Sequence[Event]) -> None:
-        self.archive.append_events(session_id, events)
+    def _append(self, session: SessionKey, events: Sequence[Event]) -> None:
+        self.archive_of(session.tenant).append_events(session.session_id, events)
 
-    def _redact(self, session_id: str, text: str) -> str:
-        return self.redactor(session_id).redact(text)
+    def _redact(self, session: SessionKey, text: str) -> str:
+        return self.redactor(session).redact(text)
 
-    def _warn_of_drops(self, session_id: str, exporter: str, count: int, total: int) -> None:
+    def _warn_of_drops(self, session: SessionKey, exporter: str, count: int, total: int) -> None:
         message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"
-        self.journal.emit(
-            session_id, 0, Emit(Warned(code="exporter_drops", severity="medium", message=message))
-        )
+        self.journal.emit(session, 0, Emit(Warned(code="exporter_drops", severity="medium", message=message)))
 
-    def _warn_of_gaps(self, session_id: str, count: int) -> None:
+    def _warn_of_gaps(self, session: SessionKey, count: int) -> None:
         message = f"the archive took no events for so long that more than {LIMIT:,} waited; {count:,} of this session were dropped"
-        self.journal.emit(
-            session_id, 0, Emit(Warned(code="events_dropped", severity="high", message=message))
-        )
+        self.journal.emit(session, 0, Emit(Warned(code="events_dropped", severity="high", message=message)))
 
     # --- the log, as exporters read it
 
-    def lines(self, session_id: str) -> list[bytes]:
+    def lines(self, session: SessionKey) -> list[bytes]:
         """See `export_worker.Log`."""
-        return self.archive.lines(session_id)
+        return self.archive_of(session.tenant).lines(session.session_id)
 
-    def cursor(self, session_id: str, exporter: str) -> str | None:
+    def cursor(self, session: SessionKey, exporter: str) -> str | None:
         """See `export_worker.Log`."""
-        return self.archive.cursor(session_id, exporter)
+        return self.archive_of(session.tenant).cursor(session.session_id, exporter)
 
-    def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+    def set_cursor(self, session: SessionKey, exporter: str, span_id: str) -> None:
         """See `export_worker.Log`."""
-        self.archive.set_cursor(session_id, exporter, span_id)
+        self.archive_of(session.tenant).set_cursor(session.session_id, exporter, span_id)
 
 
 def _make_recorder(clock: Callable[[], datetime] | None) -> Recorder:

@@ -1,31 +1,80 @@
-"""The sessions that a manager has in memory. A server sees many, and most of them never come back."""
+"""The sessions that a manager has in memory, and what was saved and sent for them.
+
+A server sees many sessions, and most of them never come back.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from compact.archive.keys import check_tenant
 from compact.engine.intake import Intake
 from compact.engine.ladder import Outcome
 from compact.engine.state import SessionState
 from compact.errors import ConfigError
 from compact.events import Trace, session_trace
+from compact.events.session_key import SessionKey, problem_of
 from compact.messages.dialects.wire import begins_with
 from compact.runtime.lanes import Lane
 from compact.runtime.masked_session import MaskedSession
+
+if TYPE_CHECKING:
+    from compact.runtime.tenants import Tenant
 
 _OBSERVABLE_TOKENS = 500
 """In a smaller request, a provider's fixed overhead hides its tokenizer."""
 _MAX_CORRECTION = 3.0
 
 
+class Statistics:
+    """What was saved, by stage, and what was sent. Thread-safe.
+
+    What is counted for a tenant is counted for the `whole` too.
+    """
+
+    def __init__(self, whole: Statistics | None = None) -> None:
+        self._counts = (self,) if whole is None else (self, whole)
+        self._lock: threading.Lock = threading.Lock() if whole is None else whole._lock
+        self.operations = 0
+        self.saved: dict[str, int] = {}
+        self.sent_tokens = 0
+        """Tokens of all requests."""
+        self.repeated_tokens = 0
+        """Those of them that repeated the request before, so that a prompt cache could serve them."""
+
+    def credit_offload(self, tokens: int) -> None:
+        """Count a tool result that was moved to the archive, in a pass or when it arrived, and what that saved."""
+        self._credit({"offload": tokens}, 1)
+
+    def credit_pass(self, saved: Mapping[str, int]) -> None:
+        """Count a pass once, however many stages took part. Its offloads are counted one by one, as they happen."""
+        stages = {stage: tokens for stage, tokens in saved.items() if stage != "offload"}
+        self._credit(stages, int(bool(stages)))
+
+    def note_sent(self, tokens: int, repeated: int) -> None:
+        """Count a request, and how much of it repeated the one before."""
+        with self._lock:
+            for each in self._counts:
+                each.sent_tokens += tokens
+                each.repeated_tokens += repeated
+
+    def _credit(self, saved: Mapping[str, int], operations: int) -> None:
+        with self._lock:
+            for each in self._counts:
+                each.operations += operations
+                for stage, tokens in saved.items():
+                    each.saved[stage] = each.saved.get(stage, 0) + tokens
+
+
 @dataclass(slots=True)
 class Session:
     """What this process keeps of one session. Only the run that holds its lane changes it."""
 
-    id: str
+    key: SessionKey
+    tenant: Tenant
     trace: Trace
     lane: Lane[Any] = field(default_factory=Lane)
     state: SessionState = field(default_factory=SessionState)
@@ -49,6 +98,11 @@ class Session:
     """The messages that the newest reply of a model call answers."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.key.session_id
 
     def correct(self, model: str, counted: int, ours: int, factor: float) -> None:
         """Compare our count of a request to a model, which was rounded up by `factor`, with the provider's."""
@@ -77,33 +131,38 @@ class Session:
 
 
 class SessionCache:
-    """Sessions by name; thread-safe. Beyond `most` sessions, the least recently used ones are forgotten.
+    """Sessions by id and tenant; thread-safe. Beyond `most` sessions, the least recently used ones are forgotten.
 
     A forgotten session loses nothing, because its next call loads its state from the archive. A session with a run is
     not forgotten.
     """
 
-    def __init__(self, most: int, forget: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        most: int,
+        forget: Callable[[SessionKey], None],
+        tenant_of: Callable[[str | None], Tenant],
+    ) -> None:
         self._most = most
         self._forget = forget
-        self._sessions: dict[str, Session] = {}
+        self._tenant_of = tenant_of
+        self._sessions: dict[SessionKey, Session] = {}
         self._lock = threading.Lock()
-        self.sent_tokens = 0
-        """Tokens of all requests."""
-        self.repeated_tokens = 0
-        """Those of them that repeated the request before, so that a prompt cache could serve them."""
 
-    def get(self, session_id: str) -> Session:
+    def get(self, session_id: str, tenant: str | None = None) -> Session:
         """Return the session, which is now the most recently used one.
 
         Raises:
-            ConfigError: the id is not a non-empty string.
+            ConfigError: the id, or the tenant, is not a non-empty string.
         """
         if type(session_id) is not str:
             check_session_id(session_id)
+        if tenant is not None and type(tenant) is not str:
+            check_tenant(tenant)
+        key = SessionKey(session_id, tenant)
         with self._lock:
-            found = self._sessions.pop(session_id, None) or _begin(session_id)
-            self._sessions[session_id] = found
+            found = self._sessions.pop(key, None) or self._begin(key)
+            self._sessions[key] = found
             gone = self._make_room() if len(self._sessions) > self._most else ()
         for name in gone:
             self._forget(name)
@@ -112,10 +171,7 @@ class SessionCache:
     def note_sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
         """Record what a call returned, and how much of it a provider's prompt cache can use again."""
         repeats = bool(session.sent) and begins_with(messages, session.sent)
-        with self._lock:
-            self.sent_tokens += tokens
-            if repeats:
-                self.repeated_tokens += session.sent_tokens
+        session.tenant.statistics.note_sent(tokens, session.sent_tokens if repeats else 0)
         # The copy of the host's list is ours. Any other list now belongs to the host.
         session.sent = session.given if messages is session.given else list(messages)
         session.sent_tokens = tokens
@@ -123,17 +179,17 @@ class SessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def _make_room(self) -> list[str]:
-        """Forget the oldest idle sessions, never the newest, and return their names."""
+    def _begin(self, key: SessionKey) -> Session:
+        check_session_id(key.session_id)
+        return Session(key, self._tenant_of(key.tenant), session_trace(*key))
+
+    def _make_room(self) -> list[SessionKey]:
+        """Forget the oldest idle sessions, never the newest, and return what they are known by."""
         excess = len(self._sessions) - self._most
         idle = [name for name, session in list(self._sessions.items())[:-1] if session.lane.run is None]
         for name in idle[:excess]:
             del self._sessions[name]
         return idle[:excess]
-
-
-def _begin(session_id: str) -> Session:
-    return Session(check_session_id(session_id), session_trace(session_id))
 
 
 def check_session_id(session_id: Any) -> str:
@@ -142,24 +198,12 @@ def check_session_id(session_id: Any) -> str:
     Raises:
         ConfigError: it is not a string of valid Unicode with more than blanks in it.
     """
-    if not isinstance(session_id, str):
-        problem = f"must be a string, got {type(session_id).__name__}"
-    elif not session_id.strip():
-        problem = "must not be only blanks" if session_id else "must not be empty"
-    elif not _is_valid(session_id):
-        problem = "must be valid Unicode, got a lone surrogate"
-    else:
-        return session_id
+    problem = problem_of(session_id)
+    if problem is None:
+        name: str = session_id
+        return name
     raise ConfigError(
         f"session_id {problem}",
         hint="Pass the same text in every call of a conversation, such as the id of its thread",
         path="session_id",
     )
-
-
-def _is_valid(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -56,7 +56,7 @@ class ToolResults:
         return (yield from self.conductor.store(session, asking, self._limit_s))
 
     def _desk(self, session: Session) -> Desk:
-        return self.lines.desk(session, get("chat"), self.lines.models.meter(None))
+        return self.lines.desk(session, get("chat"), session.tenant.models.meter(None))
 
     @property
     def _limit_s(self) -> float:

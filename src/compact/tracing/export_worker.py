@@ -29,6 +29,8 @@ _REPORT_S = 1.0
 """Shortest interval between two reports of drops, or of failures of an exporter."""
 _CURSOR_S = 5.0
 """Interval at which the cursor of an exporter is saved. After a crash, the events of this time are sent twice."""
+_MOST_SESSIONS = 4096
+"""Sessions whose place in the log is kept in memory."""
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 2.0
 _AT_EXIT_S = 2.0
@@ -146,7 +148,7 @@ class ExportWorker:
             except Exception as problem:
                 log.debug("the exporter %s could not be closed: %s", self.name, problem)
             return
-        session = ""
+        session = SessionKey("")
         with self._changed:
             left = len(self._queue) - self._in_flight
             if left > 0 and not self.exporter.resumes:
@@ -308,10 +310,9 @@ class ExportWorker:
             self._refused += sent.refused
             self._delivered += sent.taken - sent.refused
             self._failed_in_a_row = 0
-            if sent.taken:
+            if sent.taken and self.exporter.resumes:
                 self._last[session] = str(events[sent.taken - 1].get("span_id"))
-                if self.exporter.resumes:
-                    self._unsaved.add(session)
+                self._unsaved.add(session)
         return sent
 
     def _log_failure(self, problem: BaseException, event: EventDict) -> None:
@@ -340,11 +341,15 @@ class ExportWorker:
 
     def _save_cursors(self) -> None:
         self._saved_at = time.monotonic()
-        for session in sorted(self._unsaved):  # only this thread adds to it
+        for session in sorted(self._unsaved, key=repr):  # only this thread adds to it
             self._save_cursor(session)
         with self._changed:
             self._unsaved.clear()
             self._saving = False
+            if len(self._entered) > _MOST_SESSIONS:
+                # Their cursors are saved, and are looked up again if these sessions go on.
+                self._entered = {*self._behind, *(session for session, _ in self._queue)} & self._entered
+                self._last = {session: self._last[session] for session in self._entered}
             self._changed.notify_all()
 
     def _save_cursor(self, session: SessionKey) -> None:

@@ -28,7 +28,9 @@ def lines(count: int, session_id: str = "s") -> list[bytes]:
 
 def following(exporter: Exporter, limit: int = 10_000) -> tuple[ExportWorker, ListLog, list[Report]]:
     source, reports = ListLog(), list[Report]()
-    worker = ExportWorker(exporter, limit, source, lambda *report: reports.append(report))
+    worker = ExportWorker(
+        exporter, limit, source, lambda key, *report: reports.append((key.session_id, *report))
+    )
     return worker, source, reports
 
 

@@ -157,7 +157,6 @@ class ModelCalling:
 class ModelCalls:
     """Begins the model calls of one manager."""
 
-    models: Models
     services: Services
     settings: RecoveryConfig
 
@@ -180,9 +179,9 @@ class ModelCalls:
             call=call,
             model=model,
             model_call=model_call,
-            models=self.models,
+            models=session.tenant.models,
             emit=lambda event: self.services.emit(session, event),
-            redact=self.services.redactor(session.id).redact,
+            redact=self.services.redactor(session.key).redact,
             settings=self.settings,
         )
 

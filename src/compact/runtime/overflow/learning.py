@@ -28,6 +28,10 @@ class LearnedWindows:
         self.version = 0
         """Rises with everything that is learned."""
 
+    def anew(self) -> LearnedWindows:
+        """Return windows of which nothing is learned yet."""
+        return LearnedWindows(reserve=self._reserve, buffer=self._buffer)
+
     def take(self, model: str, session_id: str, overflow: Overflow, tokens: int) -> None:
         """Remember what an overflow says about a request of `tokens` tokens."""
         limit = overflow.limit if overflow.limit is not None and overflow.limit >= _LEAST_LIMIT else None

@@ -1,0 +1,207 @@
+"""What a host does with a session between two model calls: tool results, counts, masks, reading back, forgetting."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, TypeVar
+
+from compact.archive import Archive
+from compact.archive.recall import RecallTool, recall_tools
+from compact.engine.effects import Asking, adrive, drive
+from compact.engine.ladder import Outcome
+from compact.engine.stages.offload import Offloaded
+from compact.events import Warned, WarningCode
+from compact.runtime.conductor import Conductor
+from compact.runtime.lanes import wait_here, wait_on_loop
+from compact.runtime.live_masking import LiveMasking
+from compact.runtime.parts import check_count
+from compact.runtime.recalling import follow_running
+from compact.runtime.run import is_light
+from compact.runtime.services import Services
+from compact.runtime.session_cache import Session, check_session_id
+from compact.runtime.tenants import Tenant, Tenants
+from compact.runtime.tool_results import ToolResults
+
+R = TypeVar("R")
+
+DEFAULT_SESSION = "default"
+
+
+class BetweenCalls(ABC):
+    """The operations of a manager that send nothing to a model.
+
+    `tenant` is whose session it is. Without it, that is the manager's own tenant: `tenant` in the configuration, or the
+    one of `for_tenant`.
+    """
+
+    services: Services
+    conductor: Conductor
+    live: LiveMasking | None
+    _tool_results: ToolResults
+    _tenants: Tenants
+    _tenant: Tenant
+
+    # --- tool results
+
+    def process_tool_result(
+        self,
+        result: R,
+        tool_name: str,
+        tool_call_id: str,
+        session_id: str | None = None,
+        tenant: str | None = None,
+    ) -> R | str:
+        """Return a tool's result as it should go into the context: itself, or a preview with the path of the whole.
+
+        If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is. Without an id it
+        is stored for the session of the running call (see `recall_tools`), else for the manager's default session.
+        """
+        session = self._session_of_call(session_id, tool_call_id, tenant)
+        asking = self._tool_results.process(session, result, tool_name, tool_call_id)
+        shown: R | str = drive(asking, wait_here)
+        return shown
+
+    async def aprocess_tool_result(
+        self,
+        result: R,
+        tool_name: str,
+        tool_call_id: str,
+        session_id: str | None = None,
+        tenant: str | None = None,
+    ) -> R | str:
+        """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
+        session = self._session_of_call(session_id, tool_call_id, tenant)
+        here = is_light(result)
+        asking = self._tool_results.process(session, result, tool_name, tool_call_id, here=here)
+        return await adrive(asking, wait_on_loop)
+
+    def offload(
+        self,
+        result: str,
+        tool_name: str,
+        tool_call_id: str,
+        session_id: str | None = None,
+        tenant: str | None = None,
+    ) -> Offloaded:
+        """Store a tool's result in the archive, whatever its size.
+
+        Raises:
+            ArchiveError: the archive did not take it.
+        """
+        session = self._session_of_call(session_id, tool_call_id, tenant)
+        return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
+
+    # --- what a provider said, and what it may see
+
+    def observe(self, session_id: str, *, input_tokens: int, tenant: str | None = None) -> None:
+        """Take the provider's own count of the last preflight's request, to correct the next estimates.
+
+        A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
+        without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
+        request. Do not pass the counts of aborted calls.
+
+        Raises:
+            ConfigError: it is not a number of tokens.
+        """
+        session = self._session(session_id, tenant)
+        counted = check_count("input_tokens", input_tokens)
+        session.correct(session.last_model, counted, session.last_total, session.last_factor)
+
+    def mask(self, session_id: str, value: R, *, schemas: bool = False, tenant: str | None = None) -> R:
+        """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.
+
+        Raises:
+            MaskingError: it could not be masked.
+        """
+        session = self._session(session_id, tenant)
+        return value if self.live is None else self.live.mask_beside(session, value, is_schema=schemas)
+
+    def unmask(self, session_id: str, text: R, *, tenant: str | None = None) -> R:
+        """Turn the placeholders of live masking back, in a text, or in data such as the arguments of a tool call.
+
+        A placeholder stays if its value is not known: in a new process, until the host has passed a list with it.
+        """
+        session = self._session(session_id, tenant)
+        return text if self.live is None else self.live.unmask(session, text)
+
+    # --- reading back and forgetting
+
+    @property
+    def archive(self) -> Archive:
+        """The archive of everything that left a context, as the manager's tenant sees it."""
+        return self.services.archive_of(self._tenant.name)
+
+    def recall_tools(
+        self, session_id: str | None = None, *, tenant: str | None = None
+    ) -> dict[str, RecallTool]:
+        """Return read_file, grep, ls and search over what left this session's context, by name.
+
+        Without an id they read the session of the running call: the newest that an integration, a wrapped client or
+        `manage_context` made in this task or in the main thread. If there is none, they say so and read nothing; so they
+        do in a worker thread, whose last call may be somebody else's.
+
+        Raises:
+            ConfigError: the id is not a non-empty string.
+        """
+        found = self._tenant_called(tenant)
+        archive = self.services.archive_of(found.name)
+        if session_id is None:
+            return follow_running(archive, lambda: found.resolver.running)
+        return dict(recall_tools(archive, check_session_id(session_id)))
+
+    recovery_tools = recall_tools
+    """The former name of `recall_tools`."""
+
+    def reset(self, session_id: str, *, tenant: str | None = None) -> None:
+        """Forget a session's state: the next call starts from the host's list as it is given. The archive keeps it all.
+
+        This holds in every process that reads the session's state afterwards. A process that has the session in memory
+        goes on with what it has; reset it there too.
+
+        Raises:
+            ArchiveError: the archive did not take it, or the session is in use for too long. Nothing is forgotten.
+        """
+        drive(self._reset(session_id, tenant), wait_here)
+
+    async def areset(self, session_id: str, *, tenant: str | None = None) -> None:
+        """`reset` for async hosts."""
+        await adrive(self._reset(session_id, tenant), wait_on_loop)
+
+    def _reset(self, session_id: str, tenant: str | None) -> Asking[int]:
+        session = self._session(session_id, tenant)
+        session.tenant.resolver.forget(session_id)
+        forget = partial(self.services.archive_of(session.tenant.name).forget_state, session_id)
+        return self.conductor.work_alone(session, forget, session.begin_anew)
+
+    def last_outcome(self, session_id: str, *, tenant: str | None = None) -> Outcome | None:
+        """What the newest pass over a session did; None before the first, and if the session is not in memory."""
+        return self._session(session_id, tenant).outcome
+
+    def last_request(self, session_id: str, *, tenant: str | None = None) -> list[Any] | None:
+        """The messages that the newest reply of `call` answers. A host that keeps them sends less the next time.
+
+        None before the first call, and if the session is not in memory (`policy.sessions_in_memory`).
+        """
+        found: list[Any] | None = self._session(session_id, tenant).request
+        return found
+
+    def warn(self, session_id: str, code: WarningCode, message: str, *, tenant: str | None = None) -> None:
+        """Record a warning the first time that it applies to a session. For integrations."""
+        warning = Warned(code=code, severity="low", message=message)
+        self.services.warn_once(self._session(session_id, tenant), warning)
+
+    # --- whose it is
+
+    @abstractmethod
+    def _session(self, session_id: str, tenant: str | None) -> Session:
+        """The session of a call that names this tenant, or none."""
+
+    def _session_of_call(self, session_id: str | None, call_id: str, tenant: str | None) -> Session:
+        """A tool result without an id belongs where the model asked for it, else to the default session."""
+        if session_id is None:
+            session_id = self._tenant_called(tenant).resolver.find_asked(call_id) or DEFAULT_SESSION
+        return self._session(session_id, tenant)
+
+    def _tenant_called(self, tenant: str | None) -> Tenant:
+        return self._tenant if tenant is None else self._tenants.get(tenant)
