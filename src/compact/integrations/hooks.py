@@ -14,13 +14,14 @@ __all__ = ["abefore_model_call", "before_model_call"]
 def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
     """Return a function `hook(ctx)` that replaces `ctx.messages` by what should be sent.
 
-    `ctx.tools` and `ctx.system` are counted if the context has them, and `ctx.model` is the request's model. The hook
-    raises as `preflight` does.
+    `ctx.tools` and `ctx.system` are counted if the context has them, and `ctx.model` is the request's model. `ctx.tenant`
+    is whose session it is. The hook raises as `preflight` does.
     """
     check_manager(manager, "before_model_call")
 
     def hook(ctx: Any) -> None:
-        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_counted(manager, ctx))
+        owner = _for_tenant(manager, ctx)
+        ctx.messages = owner.preflight(ctx.session_id, ctx.messages, **_counted(owner, ctx))
 
     return hook
 
@@ -30,9 +31,15 @@ def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any
     check_manager(manager, "abefore_model_call")
 
     async def hook(ctx: Any) -> None:
-        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_counted(manager, ctx))
+        owner = _for_tenant(manager, ctx)
+        ctx.messages = await owner.apreflight(ctx.session_id, ctx.messages, **_counted(owner, ctx))
 
     return hook
+
+
+def _for_tenant(manager: CompactManager, ctx: Any) -> CompactManager:
+    tenant = getattr(ctx, "tenant", None)
+    return manager if tenant is None else manager.for_tenant(tenant)
 
 
 def _counted(manager: CompactManager, ctx: Any) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class ContextManagementMiddleware:
     `filesystem_backend` is any object with `write_file(path, content)`, plain or async. It receives everything before it
     leaves the context. If it has `read_file(path)` too, a new process continues where the last one stopped. Without a
     backend, the configured archive is used. `tokenizer` counts in the two counting methods and for tool results; a whole
-    request is counted as its model counts. `session_id` names the conversation, the same in every process.
+    request is counted as its model counts. `session_id` names the conversation, the same in every process, and `tenant`
+    says whose it is.
 
     Raises:
         ConfigError: a setting is wrong, or the tokenizer is unknown.
@@ -93,6 +94,7 @@ class ContextManagementMiddleware:
         tokenizer: str = "cl100k_base",
         *,
         session_id: str = DEFAULT_SESSION,
+        tenant: str | None = None,
     ) -> None:
         given: Any = session_id
         if not isinstance(given, str) or not given:
@@ -103,7 +105,10 @@ class ContextManagementMiddleware:
         self.session_id = session_id
         self.filesystem = filesystem_backend
         self.history: list[CompactionResult] = []
-        self.manager = CompactManager(_settings(self.config, tokenizer), archive=filesystem_backend)
+        settings = _settings(self.config, tokenizer)
+        if tenant is not None:
+            settings = settings.updated(tenant=tenant)
+        self.manager = CompactManager(settings, archive=filesystem_backend)
         """The manager that does the work."""
         self._events_seen = len(self._events())
 

@@ -300,7 +300,7 @@ class SessionResolver:
         The next job of a worker thread may be somebody else's, so no call is known there. The session of calls without
         an id is that of several people, so none is known after such a call either.
         """
-        known = dict(_NAMES_BY_RESOLVER.get({}))
+        known = dict(list(_NAMES_BY_RESOLVER.get({}).items())[-_REMEMBERED:])
         known.pop(self._key, None)
         if name != self._nobody and _ends_with_its_work():
             known[self._key] = name

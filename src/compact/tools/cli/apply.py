@@ -26,6 +26,7 @@ from compact.tools.cli.options import (
     LenientOption,
     ModelOption,
     RootOption,
+    TenantOption,
     WindowOption,
     parse_tokens,
 )
@@ -57,6 +58,7 @@ def command(
         str | None, typer.Option(metavar="NAME", help="layered, selective or progressive, instead of a file.")
     ] = None,
     root: RootOption = None,
+    tenant: TenantOption = None,
     manual: Annotated[
         bool, typer.Option("--manual", help="Fold everything that is eligible, whatever the size.")
     ] = False,
@@ -81,6 +83,8 @@ def command(
         settings["model"] = model or chosen.model
     if window is not None:
         settings["max_context_tokens"] = parse_tokens(window, "--window")
+    if tenant is not None:
+        settings["tenant"] = tenant
     if output is None:
         settings["archive"] = {"adapter": "memory"}
     elif root is not None:

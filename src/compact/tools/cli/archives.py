@@ -21,11 +21,20 @@ _VIEW_HINT = "Name an existing folder, or none: then the viewer waits for the co
 
 
 @contextmanager
-def open_at(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
+def open_at(
+    root: Path | None,
+    *,
+    tenant: str | None = None,
+    of_all: bool = False,
+    may_be_new: bool = False,
+) -> Iterator[Archive]:
     """Open the archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
 
+    It is the archive of a tenant if one is given or configured, unless it is wanted `of_all`.
+
     Raises:
-        ArchiveError: there is no such folder.
+        ArchiveError: there is no such folder, or no such tenant.
+        ConfigError: the tenant is not a name.
     """
     config = CompactConfig.load()
     settings: dict[str, Any] = config.archive.model_dump()
@@ -43,7 +52,22 @@ def open_at(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]
     redactor = Redactor(rules_from_config(rules.rules, rules.extra)) if rules.enabled else Redactor.disabled()
     recorder = Recorder(lambda: datetime.now(UTC), Ids("compact archive"))
     with closing(open_archive(redactor, recorder, **settings)) as archive:
-        yield archive
+        owner = config.tenant if tenant is None else tenant
+        yield archive if owner is None or of_all else _part_of(archive, owner, may_be_new or tenant is None)
+
+
+def _part_of(archive: Archive, tenant: str, may_be_new: bool) -> Archive:
+    found = archive.for_tenant(tenant)
+    if may_be_new or found.folders():
+        return found
+    known = archive.tenants()
+    near = get_close_matches(tenant, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
+    raise ArchiveError(
+        f"there is no tenant {tenant!r:.150}",
+        hint=f"There are: {', '.join(near)}" if known else "The archive has no tenants",
+        key=tenant,
+        reason="missing",
+    )
 
 
 def folders_of(archive: Archive, session_id: str | None) -> dict[str, str]:

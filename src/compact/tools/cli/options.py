@@ -43,6 +43,10 @@ RootOption: TypeAlias = Annotated[
         "--root", "--archive", metavar="FOLDER", help="Archive folder. Default: the configured one."
     ),
 ]
+TenantOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="NAME", help="Whose sessions. Default: the configured tenant."),
+]
 SessionArgument: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="Session id.")]
 OptionalSession: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="[SESSION]", help="Session id. Default: all sessions.")

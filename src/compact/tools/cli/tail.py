@@ -13,7 +13,7 @@ import typer
 from compact.archive import LogWatcher
 from compact.events import parse
 from compact.tools.cli.archives import folders_of, open_at
-from compact.tools.cli.options import RootOption, SessionArgument
+from compact.tools.cli.options import RootOption, SessionArgument, TenantOption
 from compact.tools.cli.printing import one_line
 from compact.tools.viewer.live import pause_between_looks
 from compact.tracing.exporters.console import line, wants_colour
@@ -26,6 +26,7 @@ _BROKEN_CHARS = 80
 def command(
     session: SessionArgument,
     root: RootOption = None,
+    tenant: TenantOption = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Wait for more events until Ctrl-C.")
     ] = True,
@@ -35,7 +36,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the raw lines of the log.")] = False,
 ) -> None:
     """Follow a session's events: one line each, with what happened and how long it took."""
-    with open_at(root) as archive:
+    with open_at(root, tenant=tenant) as archive:
         logs = LogWatcher(archive, list(folders_of(archive, session)))
         lines = _new_lines(logs)
         _print(lines if last is None else lines[max(0, len(lines) - last) :], as_json)

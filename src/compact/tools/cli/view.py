@@ -15,6 +15,7 @@ from compact.config import CompactConfig
 from compact.runtime.manager import CompactManager
 from compact.tools.cli.archives import open_at
 from compact.tools.cli.demo import demo_session, relive
+from compact.tools.cli.options import TenantOption
 from compact.tools.viewer.serving import ViewerServer
 
 EXAMPLE = "Example: compact view"
@@ -28,6 +29,7 @@ def command(
         Path | None,
         typer.Argument(metavar="[ARCHIVE]", help="Archive folder. Default: the configured one."),
     ] = None,
+    tenant: TenantOption = None,
     host: Annotated[
         str,
         typer.Option(metavar="ADDRESS", help="Address to listen on. Any other than loopback needs a token."),
@@ -53,7 +55,7 @@ def command(
     Also accepts events at /ingest, as Ariadne does.
     """
     root = Path(tempfile.mkdtemp(prefix="compact-demo-")) if demo else archive
-    with open_at(root, may_be_new=True) as found:
+    with open_at(root, tenant=tenant, may_be_new=True) as found:
         server = ViewerServer(found, host=host, port=port, token=token)
         sys.stderr.write(
             f"Viewer:  {server.opening_url}\n"
