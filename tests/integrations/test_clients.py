@@ -83,6 +83,19 @@ def test_a_session_is_named_for_the_client_or_for_a_call() -> None:
     assert all("session_id" not in request.body for request in provider.requests)
 
 
+def test_a_client_is_wrapped_for_a_tenant() -> None:
+    manager, _ = agent_manager()
+    with serving(says_hi) as provider, manager:
+        for tenant in ("acme", "beta", None):
+            client = manager.wrap(openai_client(provider), session_id="mine", tenant=tenant)
+            client.chat.completions.create(model="gpt-4o", messages=HELLO)
+        manager.flush()
+        assert manager.archive.sessions() == ["mine"]
+        for tenant in ("acme", "beta"):
+            assert manager.for_tenant(tenant).archive.sessions() == ["mine"]
+    assert all("tenant" not in request.body for request in provider.requests)
+
+
 def test_messages_under_the_threshold_are_sent_as_they_are() -> None:
     manager, _ = agent_manager()
     with serving(says_hi) as provider, manager:

@@ -91,6 +91,22 @@ def single_operations(manager: CompactManager, messages: Dicts) -> None:
     assert_type(manager.archive.steps("s"), list[int])
 
 
+def a_tenant_is_named_in_a_call_or_once(manager: CompactManager, messages: Dicts) -> None:
+    assert_type(manager.preflight("s", messages, tenant="acme"), Dicts)
+    assert_type(manager.manual_compact("s", messages, tenant="acme"), Dicts)
+    assert_type(manager.call("s", messages, len, tenant="acme"), int)
+    assert_type(manager.estimate(messages, tenant="acme").total, int)
+    assert_type(manager.offload("output", "query", "call_1", "s", tenant="acme").path, str)
+    assert_type(manager.recall_tools("s", tenant="acme"), dict[str, RecallTool])
+    assert_type(manager.for_tenant("acme"), CompactManager)
+    assert_type(manager.for_tenant("acme").archive.sessions(), list[str])
+    assert_type(manager.archive.for_tenant("acme").steps("s"), list[int])
+    assert_type(manager.archive.tenants(), list[str])
+    assert_type(manager.wrap(OpenAI(), tenant="acme"), OpenAI)
+    assert_type(CompactManager(tenant="acme").tenant, str | None)
+    manager.preflight("s", messages, tenant=7)  # type: ignore[arg-type]
+
+
 def statistics(manager: CompactManager) -> None:
     stats = manager.get_compaction_stats()
     assert_type(stats["total_tokens_saved"], int)

@@ -300,3 +300,50 @@ def test_sessions_whose_ids_are_masked_are_listed_and_searched_by_their_folders(
     code, out, _ = called("grep", "giraffe", "--json")
     assert code == 0
     assert len(json.loads(out)) == 2
+
+
+# --- tenants
+
+
+def test_every_command_sees_one_tenant(called: Call, root: Path) -> None:
+    archive = opened(root)
+    for tenant in ("acme", "we/ird"):
+        add_step(archive.for_tenant(tenant), "alpha", [{"role": "user", "content": f"I am {tenant}"}])
+    before = called("ls")
+    assert called("tenants") == (0, "acme\nwe/ird\n", "")
+    assert json.loads(called("tenants", "--json")[1]) == ["acme", "we/ird"]
+    for tenant in ("acme", "we/ird"):
+        (row,) = json.loads(called("ls", "--tenant", tenant, "--json")[1])
+        assert (row["session_id"], row["steps"]) == ("alpha", 1)
+        assert f"I am {tenant}" in called("restore", "alpha", "--tenant", tenant)[1]
+        assert called("grep", "I am", "--tenant", tenant)[1].count("I am") >= 1
+        assert called("search", "I am", "alpha", "--tenant", tenant)[0] == 0
+        assert called("show", "alpha", "--tenant", tenant)[0] == 0
+        assert json.loads(called("verify", "--tenant", tenant, "--json")[1]) == {
+            "sessions": 1,
+            "problems": [],
+        }
+    assert called("ls") == before
+    assert called("grep", "I am acme")[0] == 1
+    assert called("prune", "--older-than", "0s", "--tenant", "acme")[0] == 0
+    assert opened(root).verify() == []
+
+
+def test_an_unknown_tenant_is_an_error_that_names_others(called: Call, root: Path) -> None:
+    code, _, err = called("ls", "--tenant", "acme")
+    assert code == 2
+    assert "there is no tenant 'acme'. The archive has no tenants" in err
+    add_step(opened(root).for_tenant("acme"), "s")
+    assert "There are: acme" in called("ls", "--tenant", "acm")[2]
+    code, _, err = called("ls", "--tenant", " ")
+    assert code != 0
+    assert "tenant must not be only blanks" in err
+
+
+def test_the_configured_tenant_is_the_default(
+    called: Call, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_step(opened(root).for_tenant("acme"), "s")
+    monkeypatch.setenv("COMPACT_TENANT", "acme")
+    assert [row["session_id"] for row in json.loads(called("ls", "--json")[1])] == ["s"]
+    assert called("tenants")[1] == "acme\n"
