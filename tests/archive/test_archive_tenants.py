@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import unicodedata
 from collections.abc import Callable
 from datetime import timedelta
@@ -227,6 +228,21 @@ def test_an_archive_from_before_there_were_tenants_is_read_as_it_is(tmp_path: Pa
     assert [path for path in after if "_tenants" not in path.parts] == before
     assert fs_archive(tmp_path).restore("s").step == 1
     assert fs_archive(tmp_path).verify() == []
+
+
+def test_folders_are_made_again_where_somebody_removed_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A store remembers which folders are durable, and not more of them than it may."""
+    monkeypatch.setattr("compact.archive.stores.files._MOST_FOLDERS", 4)
+    archive = fs_archive(tmp_path, redactor=NoRedactor())
+    for name in ("a", "b", "c", "a"):
+        put(archive.for_tenant(name), f"of {name}")
+    shutil.rmtree(tmp_path / "_tenants")
+    with pytest.raises(ArchiveError, match="removed meanwhile"):
+        put(archive.for_tenant("a"), "again")
+    put(archive.for_tenant("a"), "again")
+    assert "again" in everything(fs_archive(tmp_path).for_tenant("a"))
 
 
 # --- the spool, and a host's filesystem

@@ -10,7 +10,7 @@ from support.integrations import agent_manager, report
 
 from compact import CompactManager
 from compact.checks import violations
-from compact.runtime.manager import DEFAULT_SESSION
+from compact.runtime.between_calls import DEFAULT_SESSION
 
 Event = dict[str, Any]
 

@@ -83,7 +83,7 @@ def test_nobody_waits_for_an_archive_that_hangs_and_the_oldest_events_give_way(
 def test_a_burst_is_written_whole_by_an_archive_that_is_only_slow() -> None:
     written: list[str] = []
 
-    def slow(_: str, batch: Sequence[Event]) -> None:
+    def slow(_: SessionKey, batch: Sequence[Event]) -> None:
         time.sleep(0.05)
         written.extend(event.to_json()["properties"]["note"] for event in batch)
 
@@ -115,7 +115,7 @@ def test_drops_are_in_the_log_of_each_session_when_the_archive_takes_events_agai
     log, append = Hanging(), made.archive.append_events
 
     def hanging(session_id: str, batch: Iterable[Event]) -> None:
-        log.append(session_id, ())
+        log.append(SessionKey(session_id), ())
         append(session_id, batch)
 
     made.archive.append_events = hanging  # type: ignore[method-assign,assignment]

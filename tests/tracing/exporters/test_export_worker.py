@@ -15,6 +15,7 @@ from support.exporters import Gate, ListLog, event_maker, line_of
 from support.waiting import WAIT_S, until
 
 from compact.errors import ArchiveError, ConfigError
+from compact.events.session_key import SessionKey
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import EventDict, Exporter, Sent, Unavailable, as_exporter
 
@@ -60,7 +61,7 @@ def test_drops_of_an_exporter_that_cannot_keep_up_are_counted_exactly_and_report
     stats = worker.stats()
     assert stats == {"delivered": 100, "refused": 0, "dropped": 900, "waiting": 0}
     assert len(gate.got) == 100
-    worker.report("s")
+    worker.report(SessionKey("s"))
     assert sum(count for _, _, count, _ in reports) == 900
     assert reports[-1] == ("s", "gate", reports[-1][2], 900)
 
@@ -284,11 +285,11 @@ def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     class Flaky(ListLog):
         failures = 2
 
-        def lines(self, session_id: str) -> list[bytes]:
+        def lines(self, session: SessionKey) -> list[bytes]:
             if self.failures:
                 self.failures -= 1
                 raise ArchiveError("the bucket does not answer")
-            return super().lines(session_id)
+            return super().lines(session)
 
     gate = Gate(resumes=True)
     gate.open.set()
@@ -308,9 +309,9 @@ def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
     class Counted(ListLog):
         reads = 0
 
-        def lines(self, session_id: str) -> list[bytes]:
+        def lines(self, session: SessionKey) -> list[bytes]:
             self.reads += 1
-            return super().lines(session_id)
+            return super().lines(session)
 
     away = Away()
     away.resumes = True
@@ -329,9 +330,9 @@ def test_a_backlog_in_the_log_is_not_read_again_while_nobody_takes_it() -> None:
 
 def test_a_flush_is_over_when_it_is_written_down_how_far_it_came() -> None:
     class SlowLog(ListLog):
-        def set_cursor(self, session_id: str, exporter: str, span_id: str) -> None:
+        def set_cursor(self, session: SessionKey, exporter: str, span_id: str) -> None:
             time.sleep(0.1)
-            super().set_cursor(session_id, exporter, span_id)
+            super().set_cursor(session, exporter, span_id)
 
     gate = Gate(resumes=True)
     gate.open.set()
@@ -341,3 +342,19 @@ def test_a_flush_is_over_when_it_is_written_down_how_far_it_came() -> None:
     source.write(worker, "s", written)
     assert worker.flush(5)
     assert source.cursors == {("s", "gate"): ids_of(written)[-1]}
+
+
+def test_a_session_that_is_forgotten_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server sees many sessions; how far each came is in the archive."""
+    monkeypatch.setattr("compact.tracing.export_worker._MOST_SESSIONS", 3)
+    gate = Gate(resumes=True)
+    gate.open.set()
+    worker, source, _ = following(gate)
+    written = {f"s{n}": lines(6, f"s{n}") for n in range(10)}
+    for begin in (0, 2, 4):
+        for name, all_lines in written.items():
+            source.write(worker, name, all_lines[begin : begin + 2])
+        assert worker.flush(5)
+    for name, all_lines in written.items():
+        assert [e["span_id"] for e in gate.got if e["session_id"] == name] == ids_of(all_lines)
+    assert worker.stats()["delivered"] == 60
