@@ -412,6 +412,7 @@ class Lines:
             dialect=dialect,
             count=lambda message: meter.count_item(dialect.write(message), dialect),
             count_text=meter.count_text,
+            gauge_text=meter.gauge_text,
             scale=meter.scale,
             redact=services.redactor(session.id).redact,
             rewrite=lambda message: services.rewrite(session, message, dialect),

@@ -14,6 +14,8 @@ _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
 """A string from this length on may be inline binary data."""
 _BLOB_SHARE = 8
+_TEXT_LEVELS = 6
+"""A message, its content, a block, the block's content, a block of that, its text."""
 _BASE64_SIGNS = str.maketrans("", "", "+/=-_")
 
 _OWNERS = {
@@ -53,6 +55,22 @@ def begins_with(items: Sequence[Any], prefix: Sequence[Any]) -> bool:
     """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
     count = len(prefix)
     return len(items) >= count and (items[:count] if type(items) is list else list(items[:count])) == prefix
+
+
+def longest_text(item: Any) -> str:
+    """The longest string in a message that is plain data, at the depth of its blocks' blocks; empty for anything else."""
+    longest, level = "", [item]
+    for _ in range(_TEXT_LEVELS):
+        below: list[Any] = []
+        for value in level:
+            if type(value) is str:
+                longest = value if len(value) > len(longest) else longest
+            elif type(value) is dict:
+                below += value.values()
+            elif type(value) is list:
+                below += value
+        level = below
+    return longest
 
 
 def plain(item: Any) -> Mapping[str, Any]:
