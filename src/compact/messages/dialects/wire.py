@@ -14,6 +14,9 @@ _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
 """A string from this length on may be inline binary data."""
 _BLOB_SHARE = 8
+MAX_LEVELS = 200
+"""Lists and objects inside of each other in one message."""
+_NESTING = (dict, list, tuple)
 _TEXT_LEVELS = 6
 """A message, its content, a block, the block's content, a block of that, its text."""
 _BASE64_SIGNS = str.maketrans("", "", "+/=-_")
@@ -71,6 +74,25 @@ def longest_text(item: Any) -> str:
                 below += value
         level = below
     return longest
+
+
+def require_shallow(item: Any) -> None:
+    """Check that plain data can be compared and written as JSON, which Python does by recursion.
+
+    Raises:
+        ValueError: it is nested too deep, or contains itself.
+    """
+    level = [item]
+    for _ in range(MAX_LEVELS):
+        inside = {id(entry): entry for value in level for entry in _entries(value) if type(entry) in _NESTING}
+        if not inside:
+            return
+        level = list(inside.values())
+    raise ValueError(f"it is nested more than {MAX_LEVELS} levels deep, or contains itself")
+
+
+def _entries(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value if type(value) in _NESTING else ()
 
 
 def plain(item: Any) -> Mapping[str, Any]:
