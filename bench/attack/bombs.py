@@ -5,13 +5,16 @@ A full run measures every bomb in a process of its own, at two sizes, and prints
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -31,6 +34,9 @@ MAX_GROWTH = 2.0
 MAX_MEGABYTES = 60
 """Memory for each megabyte of a bomb."""
 MOST_S_PER_MB = 3.0
+KEPT_SESSIONS = 8
+SESSIONS_PER_TRY = 250
+MAX_SESSION_GROWTH_MB = 8
 
 
 def _repeat(unit: str, chars: int) -> str:
@@ -240,11 +246,13 @@ def _measured(name: str) -> Iterator[Figure]:
 
 
 def _cost(name: str, megabytes: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.attack.bombs", name, str(megabytes)]
-    found: dict[str, float] = json.loads(
-        subprocess.run(command, cwd=REPO, capture_output=True, check=True).stdout
-    )
+    found: dict[str, float] = json.loads(_run_alone(name, str(megabytes)))
     return found
+
+
+def _run_alone(*arguments: str) -> bytes:
+    command = [sys.executable, "-m", "bench.attack.bombs", *arguments]
+    return subprocess.run(command, cwd=REPO, stdout=subprocess.PIPE, check=True).stdout
 
 
 def _measure(name: str, megabytes: int) -> dict[str, float]:
@@ -256,6 +264,54 @@ def _measure(name: str, megabytes: int) -> dict[str, float]:
         assert outcome == "sent", outcome
         seconds = time.process_time() - started
     return {"s": seconds, "mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1_024}
+
+
+# --- sessions
+
+
+def queue_up(draw: Random, size: int) -> Iterator[Trial | Figure]:
+    """One manager serves one session after the other, each with a secret of its own."""
+    with tempfile.TemporaryDirectory() as root:
+        policy = {"sessions_in_memory": KEPT_SESSIONS}
+        config = CompactConfig(model="gpt-4o", archive={"root": root}, policy=policy)
+        with CompactManager(config) as manager:
+            for n in range(size):
+                outcome = send(manager, f"s{n}", _with_secret(draw))
+                yield Trial(
+                    f"session {n}: {outcome}", outcome == "sent" and len(manager.sessions) <= KEPT_SESSIONS
+                )
+    if size >= FULL_RUN:
+        half, whole = json.loads(_run_alone("sessions", str(size * SESSIONS_PER_TRY)))
+        label = f"memory of the second half of {size * SESSIONS_PER_TRY:,} sessions ({half:.0f} MB before)"
+        yield Figure(label, whole - half, "MB", MAX_SESSION_GROWTH_MB)
+
+
+def _with_secret(draw: Random) -> list[Item]:
+    return as_result(f"DB_PASSWORD={draw.getrandbits(100):x}Zq\nhost=db{draw.getrandbits(32)}")
+
+
+def _serve_sessions(count: int) -> tuple[float, float]:
+    """Resident memory after half of the sessions and after all, in megabytes."""
+    draw, found = Random(1), []
+    with tempfile.TemporaryDirectory() as root, _manager(root) as manager:
+        for n in range(count):
+            messages = _with_secret(draw)
+            send(manager, f"s{n}", messages)
+            if n % 50 == 0:
+                answer = {"role": "assistant", "content": "done " * 50}
+                manager.manual_compact(f"s{n}", [*messages, answer, {"role": "user", "content": "next"}])
+            if (n + 1) % (count // 2) == 0:
+                found.append(_resident_mb())
+            if n % 1_000 == 999:  # a session that has ended is kept on disk no longer than this
+                for folder in Path(root).iterdir():
+                    if folder.is_dir() and folder.name.startswith("s"):
+                        shutil.rmtree(folder, ignore_errors=True)
+    return found[0], found[-1]
+
+
+def _resident_mb() -> float:
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1_048_576
 
 
 ATTACKS: tuple[Attack, ...] = (
@@ -272,4 +328,5 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]))))
+    kind, amount = sys.argv[1], int(sys.argv[2])
+    print(json.dumps(_serve_sessions(amount) if kind == "sessions" else _measure(kind, amount)))
