@@ -324,6 +324,9 @@ ATTACKS: tuple[Attack, ...] = (
         "many messages, blocks or calls end in a legal request that fits, or in a clear error",
         crowd,
     ),
+    Attack(
+        "sessions", "a manager keeps no more sessions in memory than it may, whatever they taught", queue_up
+    ),
 )
 
 

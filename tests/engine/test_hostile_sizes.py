@@ -106,7 +106,7 @@ def test_data_that_cannot_be_written_is_refused_by_its_index(
         "clean": lambda: hygiene.clean(messages),
     }
     for _ in range(2):
-        with pytest.raises(MessageError, match=r"messages\[1\].*200 levels deep, or contains itself"):
+        with pytest.raises(MessageError, match=r"messages\[1\].*200 levels\), or contains itself"):
             looks[look]()
 
 

@@ -88,7 +88,7 @@ def require_shallow(item: Any) -> None:
         if not inside:
             return
         level = list(inside.values())
-    raise ValueError(f"it is nested more than {MAX_LEVELS} levels deep, or contains itself")
+    raise ValueError(f"it is nested too deeply (more than {MAX_LEVELS} levels), or contains itself")
 
 
 def _entries(value: Any) -> Iterable[Any]:
