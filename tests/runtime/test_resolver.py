@@ -31,7 +31,7 @@ def system(text: str) -> Item:
 
 def resolver(**more: Any) -> SessionResolver:
     numbers = count(1)
-    return SessionResolver(new_token=lambda: str(next(numbers)), **more)
+    return SessionResolver(new_id=lambda: str(next(numbers)), **more)
 
 
 def rebuilt(items: list[Item]) -> list[Item]:

@@ -12,7 +12,15 @@ from typing import Any
 from compact.archive import keys
 from compact.archive.log import EventLog, Listener, read_cursor, write_cursor
 from compact.archive.reading import Reader
-from compact.archive.records import ArchiveRedactor, OpenSession, Recent, Record, Scribe, session_id_in
+from compact.archive.records import (
+    ArchiveRedactor,
+    OpenSession,
+    Recent,
+    Record,
+    Scribe,
+    session_id_in,
+    trust_stored,
+)
 from compact.archive.steps import Attempt, Attempts
 from compact.archive.stores.port import Operation, Store
 from compact.archive.upkeep import Defect, Pruned, Pruner, verify
@@ -152,6 +160,18 @@ class Archive(Reader):
             stored = self._put_once(session, record, name, step, trace)
         known[keys.content_hash(stored.path[1:]) or ""] = stored.path[1:]
         return stored
+
+    def copy_output(self, session_id: str, path: str, to: str) -> None:
+        """Store a tool's output of one session for another one too, under the same path.
+
+        Raises:
+            ArchiveError: it is not there, or cannot be stored.
+        """
+        data = self.read_text(session_id, path).encode()
+        with Operation("quick").enter():
+            session = self._enter(to)
+            self._put_once(session, trust_stored(data), lambda _: path.removeprefix("/"), 0, None)
+            self._outputs_of(session)[keys.content_hash(path[1:]) or ""] = path[1:]
 
     def put_removed(
         self, session_id: str, messages: Sequence[Any], *, step: int = 0, trace: Trace | None = None

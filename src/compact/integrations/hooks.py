@@ -14,13 +14,15 @@ __all__ = ["abefore_model_call", "before_model_call"]
 def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
     """Return a function `hook(ctx)` that replaces `ctx.messages` by what should be sent.
 
-    `ctx.tools` and `ctx.system` are counted if the context has them, and `ctx.model` is the request's model. The hook
-    raises as `preflight` does.
+    `ctx.tools` and `ctx.system` are counted if the context has them, and `ctx.model` is the request's model. Without
+    `ctx.session_id`, conversations are told apart by their contents. The hook raises as `preflight` does.
     """
     check_manager(manager, "before_model_call")
 
     def hook(ctx: Any) -> None:
-        ctx.messages = manager.preflight(ctx.session_id, ctx.messages, **_counted(manager, ctx))
+        name, given = _begin(manager, ctx), ctx.messages
+        ctx.messages = manager.preflight(name, given, **_counted(manager, ctx, name))
+        manager.resolver.note_sent(name, given, ctx.messages)
 
     return hook
 
@@ -30,13 +32,21 @@ def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any
     check_manager(manager, "abefore_model_call")
 
     async def hook(ctx: Any) -> None:
-        ctx.messages = await manager.apreflight(ctx.session_id, ctx.messages, **_counted(manager, ctx))
+        name, given = _begin(manager, ctx), ctx.messages
+        ctx.messages = await manager.apreflight(name, given, **_counted(manager, ctx, name))
+        manager.resolver.note_sent(name, given, ctx.messages)
 
     return hook
 
 
-def _counted(manager: CompactManager, ctx: Any) -> dict[str, Any]:
+def _begin(manager: CompactManager, ctx: Any) -> str:
+    return manager.tool_results.begin_call(
+        ctx.messages, getattr(ctx, "session_id", None), system=getattr(ctx, "system", None)
+    )
+
+
+def _counted(manager: CompactManager, ctx: Any, name: str) -> dict[str, Any]:
     system = getattr(ctx, "system", None)
-    if system is not None and (masked := manager.mask(ctx.session_id, system)) is not system:
+    if system is not None and (masked := manager.mask(name, system)) is not system:
         ctx.system = masked
     return {name: getattr(ctx, name, None) for name in ("tools", "system", "model")}

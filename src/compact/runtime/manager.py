@@ -43,8 +43,6 @@ M = TypeVar("M")
 R = TypeVar("R")
 C = TypeVar("C")
 
-DEFAULT_SESSION = "default"
-
 
 class CompactManager(AbstractContextManager["CompactManager"]):
     """Keeps sessions inside their model's window. Safe to share between threads.
@@ -54,7 +52,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the settings describe. An object
     with `write_file(path, content)` is accepted in place of an archive, and a mapping there is settings. `stages`
     replaces the ladder; ours is `compact.DEFAULT_STAGES`. `count_tokens(text)` replaces the tokenizer: it returns a
-    text's tokens for the model.
+    text's tokens for the model. `new_id()` replaces the 128 random bits in the names of sessions without an id.
 
     Raises:
         ConfigError: a setting or a part is wrong; names it.
@@ -71,18 +69,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
         count_tokens: Callable[[str], int] | None = None,
+        new_id: Callable[[], str] | None = None,
         **settings: Unpack[SettingArguments],
     ) -> None:
         self.config, part = join_settings(config, archive, settings)
-        check_parts(summarizer=summarizer, archive=part, exporters=exporters, redactor=redactor, clock=clock)
-        self.services = Services(
-            self.config,
-            summarizer=summarizer,
-            archive=part,
-            exporters=exporters,
-            redactor=redactor,
-            clock=clock,
-        )
+        parts: Any = {"summarizer": summarizer, "archive": part, "exporters": exporters}
+        parts |= {"redactor": redactor, "clock": clock}
+        check_parts(**parts, new_id=new_id)
+        self.services = Services(self.config, **parts)
         """What serves the engine. Tests wrap its `serve` to inject faults."""
         self.live: LiveMasking | None = None
         """Masks what goes to the model; None while `redaction.live` is off."""
@@ -101,11 +95,12 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.models = Models(self.config, count_tokens)
         """Meters, windows and rules by model."""
         ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
-        self.resolver = SessionResolver(warn=self.warn)
+        self.resolver = SessionResolver(warn=self.warn, **({"new_id": new_id} if new_id else {}))
         """Names the sessions of calls that have no explicit id. Integrations share it."""
         self._lines = Lines(self.config, self.services, self.models, ladder)
         self._model_calls = ModelCalls(self.models, self.services, self.config.recovery)
-        self._tool_results = ToolResults(self._lines, self.conductor, self.live)
+        self.tool_results = ToolResults(self._lines, self.conductor, self.resolver, self.live)
+        """Tool results that hosts hand in one by one."""
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
 
@@ -189,11 +184,16 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         model: str | None = None,
         summarization_agent: Any = None,
         *,
-        session_id: str = DEFAULT_SESSION,
+        session_id: str | None = None,
     ) -> list[M]:
-        """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        self.resolver.enter(check_session_id(session_id))
-        return await self._arun(session_id, make_call(messages), model, _summarizer_of(summarization_agent))
+        """`apreflight` with the model of this call and an agent that writes the summary.
+
+        Without an id, conversations are told apart by their contents, and none of them is continued after a restart.
+        """
+        name = self.tool_results.begin_call(messages, session_id)
+        found = await self._arun(name, make_call(messages), model, _summarizer_of(summarization_agent))
+        self.resolver.note_sent(name, messages, found)
+        return found
 
     def reduce(self, session_id: str, messages: Sequence[M], *, model: str | None = None) -> list[M]:
         """`preflight` with the reversible stages only: no summary, nothing cut, however large the rest is."""
@@ -279,9 +279,10 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """Return a tool's result as it should go into the context: itself, or a preview with the path of the whole.
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is. Without an id it
-        is stored for the session of the running call (see `recall_tools`), else for the manager's default session.
+        is stored for the session of its call (see `recall_tools`), else in a default session, from where the conversation
+        takes it whose list shows it first.
         """
-        asking = self._tool_results.process(
+        asking = self.tool_results.process(
             self._session(session_id, tool_call_id), result, tool_name, tool_call_id
         )
         shown: R | str = drive(asking, wait_here)
@@ -292,7 +293,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     ) -> R | str:
         """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
         session, here = self._session(session_id, tool_call_id), is_light(result)
-        asking = self._tool_results.process(session, result, tool_name, tool_call_id, here=here)
+        asking = self.tool_results.process(session, result, tool_name, tool_call_id, here=here)
         return await adrive(asking, wait_on_loop)
 
     def offload(
@@ -304,7 +305,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             ArchiveError: the archive did not take it.
         """
         session = self._session(session_id, tool_call_id)
-        return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
+        return drive(self.tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
 
     def estimate(
         self, messages: Sequence[Any], tools: Any = None, *, system: Any = None, model: str | None = None
@@ -390,14 +391,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         """Return read_file, grep, ls and search over what left this session's context, by name.
 
         Without an id they read the session of the running call: the newest that an integration, a wrapped client or
-        `manage_context` made in this task or in the main thread. If there is none, they say so and read nothing; so they
-        do in a worker thread, whose last call may be somebody else's.
+        `manage_context` made in this task or in the main thread. If there is none, or another session had a call there
+        too, they say so and read nothing; so they do in a worker thread, whose last call may be somebody else's.
 
         Raises:
             ConfigError: the id is not a non-empty string.
         """
         if session_id is None:
-            return follow_running(self.archive, lambda: self.resolver.running)
+            return follow_running(self.archive, lambda: self.resolver.certain)
         return dict(recall_tools(self.archive, check_session_id(session_id)))
 
     recovery_tools = recall_tools
@@ -460,15 +461,15 @@ class CompactManager(AbstractContextManager["CompactManager"]):
     # --- one call
 
     def _session(self, session_id: str | None, call_id: str) -> Session:
-        """A tool result without an id belongs where the model asked for it, else to the manager's default session."""
-        if session_id is None:
-            session_id = self.resolver.find_asked(call_id) or DEFAULT_SESSION
-        return self.sessions.get(session_id)
+        """A tool result without an id belongs where the model asked for it, else to a default session."""
+        return self.sessions.get(self.resolver.place_result(call_id) if session_id is None else session_id)
 
     def _run(
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session = self.sessions.get(session_id)
+        if self.tool_results.held:
+            self.tool_results.hand_over(session_id, call.messages)
         if self.live is not None:
             call = self.live.mask_call(session, call)
         run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
@@ -479,6 +480,8 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self, session_id: str, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
         session, loop = self.sessions.get(session_id), asyncio.get_running_loop()
+        if self.tool_results.held:
+            await asyncio.to_thread(self.tool_results.hand_over, session_id, call.messages)
         if self.live is not None:
             call = await asyncio.to_thread(self.live.mask_call, session, call)
         run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)

@@ -87,6 +87,7 @@ class SessionCache:
         self._most = most
         self._forget = forget
         self._sessions: dict[str, Session] = {}
+        self._begun = 0
         self._lock = threading.Lock()
         self.sent_tokens = 0
         """Tokens of all requests."""
@@ -102,7 +103,7 @@ class SessionCache:
         if type(session_id) is not str:
             check_session_id(session_id)
         with self._lock:
-            found = self._sessions.pop(session_id, None) or _begin(session_id)
+            found = self._sessions.pop(session_id, None) or self._begin(session_id)
             self._sessions[session_id] = found
             gone = self._make_room() if len(self._sessions) > self._most else ()
         for name in gone:
@@ -120,8 +121,17 @@ class SessionCache:
         session.sent = session.given if messages is session.given else list(messages)
         session.sent_tokens = tokens
 
+    @property
+    def sole(self) -> str | None:
+        """The only session that there ever was in this process; None: there was none, or another one."""
+        return next(iter(self._sessions), None) if self._begun == 1 else None
+
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def _begin(self, session_id: str) -> Session:
+        self._begun += 1
+        return Session(check_session_id(session_id), session_trace(session_id))
 
     def _make_room(self) -> list[str]:
         """Forget the oldest idle sessions, never the newest, and return their names."""
@@ -130,10 +140,6 @@ class SessionCache:
         for name in idle[:excess]:
             del self._sessions[name]
         return idle[:excess]
-
-
-def _begin(session_id: str) -> Session:
-    return Session(check_session_id(session_id), session_trace(session_id))
 
 
 def check_session_id(session_id: Any) -> str:

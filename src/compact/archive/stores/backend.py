@@ -161,13 +161,11 @@ class BackendStore(MemoryStore):
         data = None if path is None else self._host.read(path)
         if data is None or says_missing(data):
             return None
-        if (keys.step_of(name) or ("", 0))[0] == "state":
-            if not _is_state(data):
-                self._host.can_read = (
-                    False  # what it returns is not what was written, so nothing can be read back
-                )
-                return None
-        elif not self._is_as_written(folder, name, data):
+        is_state = (keys.step_of(name) or ("", 0))[0] == "state"
+        if not (_is_state(data) if is_state else self._is_as_written(folder, name, data)):
+            if is_state or name == keys.SESSION:
+                # What it returns is not what was written, so nothing can be read back.
+                self._host.can_read = False
             return None
         super().create(key, trust_stored(data))
         return data
