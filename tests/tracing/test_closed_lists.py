@@ -43,7 +43,7 @@ LISTS = {
 }
 RESERVED = {
     "reason": {"cold_cache", "background_started", "background_swapped"},
-    "code": {"ledger_full", "new_conversation", "learned_limit", "clock_unknown"},
+    "code": {"ledger_full", "learned_limit", "clock_unknown"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
 

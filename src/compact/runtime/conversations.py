@@ -171,8 +171,11 @@ def choose_given(known: Sequence[Conversation], seen: Seen) -> Conversation | No
     return edited if shared > opening or (shared == opening and edited.has_prompt(seen)) else None
 
 
-def choose_unnamed(known: Sequence[Conversation], seen: Seen) -> Conversation | None:
+def choose_unnamed(known: Sequence[Conversation], seen: Seen, here: str | None = None) -> Conversation | None:
     """The unnamed conversation that a list certainly belongs to; None: it is a new one.
+
+    `here` is the only session that had a call in this task or main thread. Of several conversations that are equal word
+    for word, it is that one.
 
     Another person's list may have the same words. So a list by its words alone joins a conversation only if it holds all
     that was said there, under the same prompt, with every call that the model has made since.
@@ -185,7 +188,7 @@ def choose_unnamed(known: Sequence[Conversation], seen: Seen) -> Conversation | 
         if 0 < length < size and (length > each.begun or not _is_asked(seen.items[length]))
     }
     if continued:
-        return _only_one(continued, seen)
+        return _only_one(continued, seen, here)
     again = [each for each, length in lengths.items() if length == size > each.begun]
     by_objects = [each for each in again if each.is_known_by_objects(seen)]
     if by_objects:
@@ -196,13 +199,15 @@ def choose_unnamed(known: Sequence[Conversation], seen: Seen) -> Conversation | 
     return same[0] if len(same) == 1 else None
 
 
-def _only_one(continued: Mapping[Conversation, int], seen: Seen) -> Conversation | None:
+def _only_one(continued: Mapping[Conversation, int], seen: Seen, here: str | None) -> Conversation | None:
     """The one conversation that a list goes on from; None: several could be meant."""
     most = max(continued.values())
     longest = [each for each, length in continued.items() if length == most]
     by_objects = [each for each in continued if each.is_known_by_objects(seen)]
     if len(longest) > 1 or (most < _TELLING and by_objects):
+        equal = longest
         longest = [each for each in by_objects if continued[each] == most]
+        longest = longest or [each for each in equal if each.name == here and not by_objects]
     if len(longest) != 1:
         return None
     (best,) = longest

@@ -121,8 +121,9 @@ class SessionResolver:
         scope, is_new = _scope(given), False
         if not seen.items:
             return scope or self.nobody
+        here = self.certain
         with self._lock:
-            found = self._choose(scope, seen)
+            found = self._choose(scope, seen, here)
             if found is None:
                 found, is_new = self._add(scope, seen, kind, fresh), True
             elif found.continued_by(seen) or found.descends_to(seen):
@@ -136,9 +137,9 @@ class SessionResolver:
 
     def is_continued(self, items: Sequence[Any]) -> bool:
         """Return whether a list without an id belongs to a known conversation."""
-        seen = Seen(list(items), list(items), None)
+        seen, here = Seen(list(items), list(items), None), self.certain
         with self._lock:
-            return bool(seen.items) and self._choose(None, seen) is not None
+            return bool(seen.items) and self._choose(None, seen, here) is not None
 
     def find(
         self,
@@ -323,9 +324,11 @@ class SessionResolver:
 
     # --- choosing
 
-    def _choose(self, scope: str | None, seen: Seen) -> Conversation | None:
+    def _choose(self, scope: str | None, seen: Seen, here: str | None = None) -> Conversation | None:
         known = list(reversed(self._scopes.get(scope, ())))
-        return choose_unnamed(known, seen) if scope in (None, _BY_FUNCTION) else choose_given(known, seen)
+        if scope in (None, _BY_FUNCTION):
+            return choose_unnamed(known, seen, here)
+        return choose_given(known, seen)
 
     def _keep_named(self, name: str, seen: Seen) -> None:
         """Remember the list of a session that a function has named, so that its tools find it."""

@@ -11,6 +11,7 @@ writes over another's.
     /.compact/{session}/summary-001_{sha12}.json              only where the host can read: the step's summary,
     /.compact/{session}/session.json                          whose folder it is,
     /.compact/{session}/state-001.json                        and the session's state, which makes the step
+    /.compact/proof.json                                      the same everywhere: what the host returns is what was written
 
 Where the host can read, a new process continues with the state that the last one left, and a step number belongs to whoever
 wrote its state first. Events and attempts are never on the host's filesystem.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import suppress
 
 from compact.archive import keys
 from compact.archive.records import Record, Step, digest, read_state, session_id_in, trust_stored
@@ -31,6 +33,8 @@ from compact.errors import ArchiveError
 __all__ = ["Backend", "BackendStore"]
 
 _RECORDS = "/.compact"
+_PROOF_PATH, _PROOF = f"{_RECORDS}/proof.json", b'{"written_by": "compact"}\n'
+"""A file by which another process sees whether the host returns what was written."""
 _PAGE = re.compile(
     r"(?P<folder>.+)_step-(?P<step>\d{3,})_(?P<sha12>[0-9a-f]{12})\.(?P<ending>md|jsonl)", re.ASCII
 )
@@ -50,10 +54,17 @@ class BackendStore(MemoryStore):
         self._host = HostFiles(backend, timeout_s)
         self._writing = threading.RLock()
         self._newest: dict[str, int] = {}
+        self._is_proven = False
 
     @property
     def forgets(self) -> bool:
         """Whether a new process finds nothing of this one, because the host's filesystem cannot be read."""
+        if not self._is_proven and self._host.can_read:
+            with suppress(ArchiveError):  # nobody knows yet
+                there = self._host.read(_PROOF_PATH)
+                if there is not None and not says_missing(there):
+                    self._host.can_read = there == _PROOF
+                self._is_proven = True
         return not self._host.can_read
 
     def create(self, key: str, record: Record) -> Created:
@@ -140,6 +151,7 @@ class BackendStore(MemoryStore):
             return False
         owner = super().read(f"{folder}/{keys.SESSION}") or b""
         try:
+            self._host.write(_PROOF_PATH, _PROOF)
             self._host.write(_record_path(folder, keys.SESSION), owner)
         except ArchiveError as problem:
             if isinstance(problem.__cause__, OSError) and not isinstance(problem.__cause__, PermissionError):
