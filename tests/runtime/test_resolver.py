@@ -376,6 +376,26 @@ def test_the_running_call_is_known_in_its_own_context_and_to_its_own_manager() -
     assert contexts[0].run(lambda: (one.running, one.certain, one.find())) == ("a", "a", None)
 
 
+@pytest.mark.parametrize("first", ["main", "sub", "new"])
+def test_after_a_restart_nobody_takes_the_session_of_another_agent(first: str) -> None:
+    """Whichever agent of an id calls first, each finds what is stored under its own name."""
+    main, sub, new = [user("Write a book")], [user("Find a title")], [user("Check a fact")]
+    stored = {"t": main, "t.2": sub}
+
+    def belongs(name: str, items: list[Any]) -> bool | None:
+        return items[:1] == stored[name] if name in stored else None
+
+    agents = {"main": (main, "t"), "sub": (sub, "t.2"), "new": (new, "t.3")}
+    names = resolver(belongs=belongs)
+    items, name = agents.pop(first)
+    expected = "t.3" if first == "new" else name
+    assert names.find([*items, says("calling")], given="t") == (None if first == "new" else name)
+    assert names.resolve(rebuilt(items), given="t") == expected
+    for others, of in agents.values():
+        assert names.resolve(rebuilt(others), given="t") == of
+        assert names.find([*rebuilt(others), says("calling")], given="t") == of
+
+
 def test_a_place_that_served_several_sessions_knows_none_for_certain() -> None:
     names = resolver()
     names.enter("ann")

@@ -67,8 +67,8 @@ class Seen:
 
     @property
     def opening(self) -> int:
-        """How many messages there are up to the first that a person wrote, and with it."""
-        return next((n for n, item in enumerate(self.items, 1) if _role(item) == "user"), len(self.items))
+        """See `count_opening`."""
+        return count_opening(self.items)
 
 
 @dataclass(slots=True, eq=False)
@@ -227,6 +227,11 @@ def _longest(known: Sequence[Conversation], seen: Seen) -> Conversation | None:
         continued, key=lambda pair: (pair[0].is_known_by_objects(seen), pair[0].has_prompt(seen), pair[1])
     )
     return best
+
+
+def count_opening(items: Sequence[Any]) -> int:
+    """Count the messages up to the first that a person wrote, and with it."""
+    return next((n for n, item in enumerate(items, 1) if _role(item) == "user"), len(items))
 
 
 def texts_of(value: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ from compact.engine.stages.offload import Offloaded
 from compact.events import Warned, WarningCode
 from compact.messages.dialects.objects import in_form_of
 from compact.runtime.conductor import Conductor, Lines, make_call
+from compact.runtime.continuing import make_belongs
 from compact.runtime.guidance import prompt_segment
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
@@ -95,7 +96,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
         self.models = Models(self.config, count_tokens)
         """Meters, windows and rules by model."""
         ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
-        self.resolver = SessionResolver(warn=self.warn, **({"new_id": new_id} if new_id else {}))
+        self.resolver = SessionResolver(new_id=new_id, warn=self.warn, belongs=make_belongs(self.services))
         """Names the sessions of calls that have no explicit id. Integrations share it."""
         self._lines = Lines(self.config, self.services, self.models, ladder)
         self._model_calls = ModelCalls(self.models, self.services, self.config.recovery)

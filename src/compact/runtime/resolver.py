@@ -30,7 +30,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import ConfigError
@@ -45,6 +45,10 @@ _REMEMBERED = 512
 """Conversations that a manager tells apart at the same time."""
 _ASKED = 4096
 """Tool calls, and sessions without seen replies, that are remembered."""
+_ID_BYTES = 16
+_STORED = 64
+_GAPS = 2
+"""Names without stored steps after which no more are looked up: an agent may have ended before its first step."""
 _BY_FUNCTION = "\0function"
 """Where the lists of sessions are remembered that a function of the host has named. No id that a host gives has a NUL."""
 _RANDOM = re.compile(r"(?=\w*[0-9])(?=\w*[A-Za-z])[A-Za-z0-9]{16}")
@@ -61,17 +65,20 @@ class SessionResolver:
     """Names the sessions of one manager. Thread-safe.
 
     `new_id` gives the unguessable part of a fresh name: 128 random bits, unless a test needs the same names again.
-    `warn(name, code, message)` records a warning in a session.
+    `warn(name, code, message)` records a warning in a session. `belongs(name, items)` tells whether a list goes on from what
+    another process has stored under a name; None: nothing is stored.
     """
 
     def __init__(
         self,
         *,
-        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        new_id: Callable[[], str] | None = None,
         warn: Callable[[str, Literal["new_conversation"], str], None] | None = None,
+        belongs: Callable[[str, Sequence[Any]], bool | None] = lambda _name, _items: None,
     ) -> None:
-        self.new_id = new_id
+        self.new_id = new_id or (lambda: secrets.token_hex(_ID_BYTES))
         self._warn = warn
+        self._belongs = belongs
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         """By name, the one that was used last at the end."""
         self._scopes: dict[str | None, list[Conversation]] = {}
@@ -81,8 +88,10 @@ class SessionResolver:
         """Sessions whose newest reply asked for tools."""
         self._unseen: OrderedDict[str, None] = OrderedDict()
         """Sessions whose replies nobody shows us, so that their calls may have any ids."""
-        self._unclaimed: OrderedDict[str, None] = OrderedDict()
+        self._defaults: OrderedDict[str, None] = OrderedDict()
         """Sessions with the results of conversations that nobody has shown yet."""
+        self._unclaimed: OrderedDict[str, None] = OrderedDict()
+        """Those of them that no conversation has taken anything from."""
         self._lock = threading.Lock()
         self._running = RunningCall()
         self._nobody = ""
@@ -122,6 +131,8 @@ class SessionResolver:
         if not seen.items:
             return scope or self.nobody
         here = self.certain
+        if scope is not None and not self._is_known(scope, seen):
+            fresh = self._find_stored(scope, seen)[0]
         with self._lock:
             found = self._choose(scope, seen, here)
             if found is None:
@@ -172,7 +183,8 @@ class SessionResolver:
         if scope is None or scope is _BY_FUNCTION:
             return None
         if seen.items:
-            return None if neighbours else scope
+            stored, is_certain = self._find_stored(scope, seen)
+            return stored if is_certain or (stored == scope and not neighbours) else None
         return self.running if self.running in neighbours else scope
 
     def fresh_name(self, kind: str) -> str:
@@ -293,15 +305,26 @@ class SessionResolver:
             return found
         name = self.fresh_name("default")
         with self._lock:
+            _remember(self._defaults, name)
             _remember(self._unclaimed, name)
         if not self._running.is_known_here:
             self.enter(name)
         return name
 
+    def is_default(self, name: str) -> bool:
+        """Whether a session holds results of conversations that nobody has shown yet."""
+        with self._lock:
+            return name in self._defaults
+
     def is_unclaimed(self, name: str) -> bool:
-        """Whether a session holds results of a conversation that nobody has shown yet."""
+        """Whether a default session may become that of the one conversation whose results it holds."""
         with self._lock:
             return name in self._unclaimed
+
+    def share_default(self, name: str) -> None:
+        """Note that a default session held the result of some other conversation, so that none may take it over."""
+        with self._lock:
+            self._unclaimed.pop(name, None)
 
     # --- rights
 
@@ -330,6 +353,29 @@ class SessionResolver:
             return choose_unnamed(known, seen, here)
         return choose_given(known, seen)
 
+    def _is_known(self, scope: str, seen: Seen) -> bool:
+        with self._lock:
+            return self._choose(scope, seen) is not None
+
+    def _find_stored(self, scope: str, seen: Seen) -> tuple[str, bool]:
+        """The name for a list inside an id that is new here, and whether that name's stored steps are this list's.
+
+        Otherwise it is the first name that no known conversation has, and no other one in the archive.
+        """
+        free, gaps = "", 0
+        for name in (scope, *(f"{scope}.{number}" for number in range(2, _STORED))):
+            with self._lock:
+                is_taken = self._is_taken(scope, name)
+            verdict = False if is_taken else self._belongs(name, seen.items)
+            if verdict:
+                return name, True
+            if verdict is None:
+                free, gaps = free or name, gaps + 1
+            if gaps == _GAPS:
+                break
+        with self._lock:
+            return free or self._name_inside(scope), False
+
     def _keep_named(self, name: str, seen: Seen) -> None:
         """Remember the list of a session that a function has named, so that its tools find it."""
         found = self._known.get(name)
@@ -341,10 +387,11 @@ class SessionResolver:
 
     def _add(self, scope: str | None, seen: Seen, kind: str, fresh: str | None) -> Conversation:
         if scope is not None:
-            name = self._name_inside(scope)
+            name = fresh if fresh and not self._is_taken(scope, fresh) else self._name_inside(scope)
         else:
             name = self.fresh_name(kind) if fresh is None or fresh in self._known else fresh
-        self._unclaimed.pop(name, None)
+        for names in (self._defaults, self._unclaimed):
+            names.pop(name, None)
         self._drop(name)
         for each in self._scopes.get(scope, ()):
             each.replaced = [before for before in each.replaced if not seen.starts_with(before)]
@@ -358,10 +405,14 @@ class SessionResolver:
         return conversation
 
     def _name_inside(self, scope: str) -> str:
-        if all(each.name != scope for each in self._scopes.get(scope, ())):
-            return scope  # even if a conversation inside another id was called so
-        names = (f"{scope}.{number}" for number in count(2))
-        return next(name for name in names if name not in self._known and name not in self._scopes)
+        names = chain([scope], (f"{scope}.{number}" for number in count(2)))
+        return next(name for name in names if not self._is_taken(scope, name))
+
+    def _is_taken(self, scope: str, name: str) -> bool:
+        """Whether a name inside an id is in use. The id itself is its own, even if one inside another id was called so."""
+        if name == scope:
+            return any(each.name == scope for each in self._scopes.get(scope, ()))
+        return name in self._known or name in self._scopes
 
     def _use(self, conversation: Conversation) -> None:
         self._known.move_to_end(conversation.name)

@@ -124,17 +124,19 @@ class ToolResults:
             with self.lock:
                 held = self.held.pop(pointer, None)
             if held is not None and held.session_id != session_id:
+                self.resolver.share_default(held.session_id)
                 with suppress(ArchiveError):  # the pointer then leads nowhere; the record stays where it is
                     self.lines.services.archive.copy_output(held.session_id, held.path, session_id)
 
     def _note(self, session: Session, stored: Offloaded) -> Offloaded:
         """Remember a result until a list shows whose it is."""
         self.resolver.note_stored(session.id, stored.path)
-        if self.resolver.is_unclaimed(session.id):
+        if self.resolver.is_default(session.id):
             with self.lock:
                 self.held[stored.pointer] = _Held(session.id, stored.path)
-                while len(self.held) > _HELD:
-                    del self.held[next(iter(self.held))]
+                dropped = [self.held.pop(next(iter(self.held))) for _ in range(len(self.held) - _HELD)]
+            for each in dropped:
+                self.resolver.share_default(each.session_id)
         return stored
 
     def _shown_in(self, messages: Sequence[Any]) -> list[str]:
