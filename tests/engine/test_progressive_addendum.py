@@ -273,6 +273,7 @@ def test_without_a_backend_everything_lies_in_the_configured_archive(
     monkeypatch.chdir(tmp_path)
     context = ContextManagementMiddleware()
     path, _ = context.offload_large_result(lines(3_000), "query", "call_1")
-    assert (tmp_path / ".compact/archive/default" / path.lstrip("/")).read_text() == lines(3_000)
+    (session,) = context.manager.archive.sessions()
+    assert (tmp_path / ".compact/archive" / session / path.lstrip("/")).read_text() == lines(3_000)
     assert "row 002999" in context.recovery_tools()["grep"](pattern="row 002999", path=path)
     context.close()

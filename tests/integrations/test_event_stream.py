@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,9 +11,9 @@ from support.integrations import agent_manager, report
 
 from compact import CompactManager
 from compact.checks import violations
-from compact.runtime.between_calls import DEFAULT_SESSION
 
 Event = dict[str, Any]
+PATH = re.compile(r"/tool_outputs/[^\s\"]+\.txt")
 
 
 def large(turn: int) -> str:
@@ -69,13 +70,15 @@ def test_results_pass_through_on_their_way_and_the_context_before_each_call() ->
             async for event in managed(manager, agent, messages, turn):
                 added(messages, event)
                 shown.append(event)
+        path = next(found[0] for event in shown if (found := PATH.search(str(event.get("result")))))
+        stored.append(manager.recovery_tools()["read_file"](path, limit=3))
 
+    stored: list[str] = []
     with manager:
         asyncio.run(work())
     offloaded = [event["properties"]["file_path"] for event in seen.named("offload")]
-    stored = manager.recovery_tools(DEFAULT_SESSION)["read_file"](offloaded[0], limit=3)
     assert len(offloaded) == 4
-    assert "report 0" in stored
+    assert "report 0" in stored[0]
     results = [event["result"] for event in shown if event["type"] == "tool-result"]
     assert sum(path in result for path in offloaded for result in results) == 4
     assert large(0) not in results

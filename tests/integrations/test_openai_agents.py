@@ -358,7 +358,7 @@ def test_a_guardrail_still_stops_the_run() -> None:
 )
 def test_a_session_is_named_by_a_string_a_function_or_by_itself(chosen: Any, expected: str) -> None:
     manager, seen = agent_manager()
-    manager.resolver.new_token = lambda: "fresh"
+    manager.resolver.new_id = lambda: "fresh"
     with serving(calls_then_text(1)) as provider, manager:
         config = filtered(manager, session_id=chosen)
         asyncio.run(sdk_run(sdk_agent(sdk_model(provider)), TASK, run_config=config))

@@ -222,7 +222,7 @@ def test_a_setting_of_the_summarizing_model_that_means_nothing_is_refused_by_nam
     assert hint in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("session_id", ["", 42, None])
+@pytest.mark.parametrize("session_id", ["", 42, b"id"])
 def test_a_session_id_that_is_no_text_is_refused_at_once(session_id: Any) -> None:
     with pytest.raises(ConfigError, match="session_id must be a text"):
         ContextManagementMiddleware(filesystem_backend=Files(), session_id=session_id)

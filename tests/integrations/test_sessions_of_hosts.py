@@ -79,26 +79,39 @@ def a_manager(archive: Any, seen: CapturingExporter) -> CompactManager:
     return CompactManager(model="gpt-4o", max_context_tokens=WINDOW, archive=archive, exporters=[seen])
 
 
+def grep_if_told(request: Any) -> Any:
+    """A model that searches its archive when the newest message says so. Its call carries the person's name."""
+    said = str(request.messages[-1])
+    who = "Ann" if "Ann" in said else "Bob"
+    return Reply("", [Call("grep", {"pattern": r"\w+-\d+"}, id=f"of-{who}")]) if "GREP" in said else "ok"
+
+
 @every_host
 @pytest.mark.parametrize("kept", KEPT)
 def test_people_with_the_same_opening_never_share_a_session_nor_read_each_other(host: str, kept: str) -> None:
     seen = CapturingExporter()
-    with a_manager({"adapter": "memory"}, seen) as manager, serving(["ok"], window=WINDOW) as provider:
-        send = HOSTS[host](manager, provider)
-        tools = RecallTools(manager)
+    with a_manager({"adapter": "memory"}, seen) as manager, serving(grep_if_told, window=WINDOW) as provider:
+        send, tools = HOSTS[host](manager, provider), RecallTools(manager)
+        offered = {"responses": tools.responses, "anthropic": tools.anthropic}.get(host, tools.chat)
         ann, bob = Person("Ann", KEPT[kept]), Person("Bob", KEPT[kept])
         for n in range(16):
-            for person, other in ((ann, bob), (bob, ann)):
+            for person in (ann, bob):
                 person.turn(send, n)
-                found = tools.answers(asks("grep", pattern=r"-\d+"))[0]["content"]
-                assert other.name not in found
-                if n == 15:
-                    assert person.name in found, "and each reads what left their own context"
+            answer = tools.answers(asks("grep", pattern=r"-\d+"))[0]["content"]
+            assert "no session is known here" in answer, (
+                "two people were served here, and no reply had this id"
+            )
+        for person, other in ((ann, bob), (bob, ann)):
+            person.items[-1] = {"role": "user", "content": f"GREP for {person.name}"}
+            send(person.keep(person.items), tools=offered)
+            found = tools.answers(asks("grep", id=f"of-{person.name}", pattern=r"\w+-\d+"))[0]["content"]
+            assert f"{other.name}-" not in found
+            assert f"{person.name}-" in found, "each reads what left their own context"
         steps = {name: manager.archive.steps(name) for name in manager.archive.sessions()}
     assert provider.refused == []
-    assert len([name for name, made in steps.items() if made]) == 2, "compacted on, each in one session"
+    assert len([name for name, made in steps.items() if made]) >= 2
     codes = [event["properties"]["code"] for event in seen.named("warning")]
-    assert codes.count("new_conversation") == 1
+    assert codes.count("new_conversation") >= 2
 
 
 def asks(tool: str, *, id: str = "c", **arguments: Any) -> dict[str, Any]:
@@ -113,14 +126,9 @@ def asks(tool: str, *, id: str = "c", **arguments: Any) -> dict[str, Any]:
 def test_a_tool_call_is_answered_from_its_own_session_on_every_thread(host: str, streamed: bool) -> None:
     """A worker thread has served somebody else before, and knows a call by its id alone."""
 
-    def script(request: Any) -> Any:
-        said = str(request.messages[-1])
-        who = "Ann" if "Ann" in said else "Bob"
-        return Reply("", [Call("grep", {"pattern": r"\w+-\d+"}, id=f"of-{who}")]) if "GREP" in said else "ok"
-
     with (
         a_manager({"adapter": "memory"}, CapturingExporter()) as manager,
-        serving(script, window=WINDOW) as provider,
+        serving(grep_if_told, window=WINDOW) as provider,
         ThreadPoolExecutor(1) as one,
         ThreadPoolExecutor(1) as two,
     ):
@@ -183,24 +191,20 @@ def test_after_a_restart_an_id_continues_and_no_id_reads_nothing(
     assert provider.refused == []
 
 
-def test_recall_tools_without_a_call_say_so_and_read_nobodys_archive() -> None:
-    import contextvars
+ARGUMENTS = {"read_file": {"path": "/x"}, "grep": {"pattern": "s"}, "ls": {}, "search": {"query": "s"}}
 
-    with a_manager({"adapter": "memory"}, CapturingExporter()) as manager:
+
+def test_recall_tools_without_a_call_say_so_and_read_nobodys_archive() -> None:
+    with a_manager({"adapter": "memory"}, CapturingExporter()) as manager, ThreadPoolExecutor(1) as other:
         manager.process_tool_result("secret " * 30_000, "read", "c1")
         tools = manager.recall_tools()
+        assert "secret" in tools["grep"](pattern="secret"), "the program itself reads its default session"
         for name, tool in tools.items():
-            arguments = {
-                "read_file": {"path": "/x"},
-                "grep": {"pattern": "s"},
-                "ls": {},
-                "search": {"query": "s"},
-            }
-            answer = contextvars.copy_context().run(lambda: tool(**arguments[name]))  # noqa: B023
+            answer = other.submit(tool, **ARGUMENTS[name]).result()
             assert "no session is known here" in answer
             assert "secret" not in answer
         assert {name: tool.schema for name, tool in tools.items()} == {
-            name: tool.schema for name, tool in manager.recall_tools("default").items()
+            name: tool.schema for name, tool in manager.recall_tools("s").items()
         }
 
 
@@ -214,7 +218,7 @@ def test_a_call_whose_history_the_provider_keeps_ends_the_session_before_it(name
         send("And I am Bob", previous_response_id=first.id, **({"session_id": "bob"} if named else {}))
         found = tools.answers(asks("grep", pattern=r"\w+-\d+"))[0]["content"]
     assert "Ann" not in found
-    assert ("no session is known here" in found) != named
+    assert "no session is known here" in found, "two conversations were served here"
 
 
 @every_host

@@ -223,23 +223,23 @@ def test_a_new_process_overwrites_no_earlier_conversation(kind: Any) -> None:
 def test_what_an_earlier_process_stored_is_read_back(kind: Any) -> None:
     files = kind()
     before = [user(RULE), *talk(16, "first")]
-    with agent(files) as context:
+    with agent(files, session_id="mine") as context:
         shown = context.process_tool_result("needle\n" * 400, "query", "call_1")
         output = re.search(r"/tool_outputs/\S+\.txt", shown)
         assert output
         after = managed(context, before)
-    with agent(files) as context:
+    with agent(files, session_id="mine") as context:
         archive = context.manager.archive
-        assert archive.steps("default") == [1]
-        assert archive.restore("default").messages == before
-        assert archive.verify("default") == []
-        assert archive.summary("default", archive.step("default", 1))["summaries"]
+        assert archive.steps("mine") == [1]
+        assert archive.restore("mine").messages == before
+        assert archive.verify("mine") == []
+        assert archive.summary("mine", archive.step("mine", 1))["summaries"]
         path = frame_of(after)[2]
         tools = context.recovery_tools()
         assert RULE in tools["read_file"](path=path)
         assert path in tools["ls"](path="/conversation_history")
         assert RULE in tools["grep"](pattern="production", path="/conversation_history")
-        assert "needle" in archive.read_text("default", output[0])
+        assert "needle" in archive.read_text("mine", output[0])
         assert managed(context, after) is after, "the list is known as what the last step left"
 
 
@@ -247,11 +247,11 @@ def test_what_an_earlier_process_stored_is_read_back(kind: Any) -> None:
 def test_many_steps_are_found_again(kind: Any) -> None:
     files = kind()
     messages = [user(RULE), *talk(16, "first")]
-    with agent(files) as context:
+    with agent(files, session_id="mine") as context:
         for n in range(11):
             messages = [*managed(context, messages), *talk(16, f"r{n}x")]
-    with agent(files) as context:
-        assert context.manager.archive.steps("default") == list(range(1, 12))
+    with agent(files, session_id="mine") as context:
+        assert context.manager.archive.steps("mine") == list(range(1, 12))
         assert_kept(files, managed(context, messages), RULE, 12)
 
 
@@ -259,8 +259,12 @@ def test_many_steps_are_found_again(kind: Any) -> None:
 
 
 @any_backend
-@pytest.mark.parametrize("ids", [("one", "two"), ("default", "default")], ids=["own ids", "same id"])
-def test_two_agents_on_one_backend_keep_their_own_words(kind: Any, ids: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "ids", [("one", "two"), ("same", "same"), (None, None)], ids=["own ids", "same id", "no ids"]
+)
+def test_two_agents_on_one_backend_keep_their_own_words(
+    kind: Any, ids: tuple[str | None, str | None]
+) -> None:
     """They compact in turn, and both are restarted in between."""
     files = kind()
     rules = ["Never touch the production database.", "Answer in French only."]
@@ -382,7 +386,7 @@ def test_a_host_that_does_not_answer_is_not_taken_for_an_empty_one() -> None:
     files.broken = True
     with (
         agent(files) as context,
-        pytest.raises(ArchiveError, match=r"did not give /\.compact/default/state-"),
+        pytest.raises(ArchiveError, match=r"did not give /\.compact/context-\w+/state-"),
     ):
         managed(context, messages)
     assert files.files == held

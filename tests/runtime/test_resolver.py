@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import re
+import threading
 import uuid
 from itertools import count
 from typing import Any
@@ -31,7 +34,7 @@ def system(text: str) -> Item:
 
 def resolver(**more: Any) -> SessionResolver:
     numbers = count(1)
-    return SessionResolver(new_token=lambda: str(next(numbers)), **more)
+    return SessionResolver(new_id=lambda: str(next(numbers)), **more)
 
 
 def rebuilt(items: list[Item]) -> list[Item]:
@@ -310,18 +313,19 @@ def test_a_fresh_name_is_known_to_no_other_process() -> None:
     items = [user("Hi")]
     found = {SessionResolver().resolve(items, kind="litellm") for _ in range(50)}
     assert len(found) == 50
-    assert all(name.startswith("litellm-") and len(name) >= len("litellm-") + 16 for name in found)
+    assert all(re.fullmatch(r"litellm-[0-9a-f]{32}", name) for name in found), "128 bits"
 
 
-def test_the_warning_comes_once_and_only_for_unnamed_conversations() -> None:
+def test_a_warning_says_that_an_unnamed_conversation_began() -> None:
     told: list[tuple[str, str]] = []
     names = resolver(warn=lambda name, code, _: told.append((name, code)))
     names.resolve([user("a")], given="t")
     names.resolve([user("a")], session_id="s")
     assert told == []
-    for text in "abc":
-        names.resolve([user(text)])
-    assert told == [("conversation-1", "new_conversation")]
+    ann = [user("a")]
+    for items in (ann, [user("b")], [*ann, says("1"), user("2")]):
+        names.resolve(items)
+    assert told == [("conversation-1", "new_conversation"), ("conversation-2", "new_conversation")]
 
 
 # --- tools
@@ -369,7 +373,122 @@ def test_the_running_call_is_known_in_its_own_context_and_to_its_own_manager() -
         ("b", None),
     ]
     assert one.running is None
-    assert contexts[0].run(lambda: one.find()) == "a"
+    assert contexts[0].run(lambda: (one.running, one.certain, one.find())) == ("a", "a", None)
+
+
+@pytest.mark.parametrize("first", ["main", "sub", "new"])
+def test_after_a_restart_nobody_takes_the_session_of_another_agent(first: str) -> None:
+    """Whichever agent of an id calls first, each finds what is stored under its own name."""
+    main, sub, new = [user("Write a book")], [user("Find a title")], [user("Check a fact")]
+    stored = {"t": main, "t.2": sub}
+
+    def belongs(name: str, items: list[Any]) -> bool | None:
+        return items[:1] == stored[name] if name in stored else None
+
+    agents = {"main": (main, "t"), "sub": (sub, "t.2"), "new": (new, "t.3")}
+    names = resolver(belongs=belongs)
+    items, name = agents.pop(first)
+    expected = "t.3" if first == "new" else name
+    assert names.find([*items, says("calling")], given="t") == (None if first == "new" else name)
+    assert names.resolve(rebuilt(items), given="t") == expected
+    for others, of in agents.values():
+        assert names.resolve(rebuilt(others), given="t") == of
+        assert names.find([*rebuilt(others), says("calling")], given="t") == of
+
+
+def test_a_place_that_served_several_sessions_knows_none_for_certain() -> None:
+    names = resolver()
+    names.enter("ann")
+    assert names.certain == names.running == "ann"
+    names.enter("bob")
+    assert (names.certain, names.running) == (None, "bob")
+    names.enter("ann")
+    assert names.certain is None, "the next tool call may be anybody's"
+
+    async def serve(name: str) -> tuple[str | None, ...]:
+        before = names.certain
+        names.enter(name)
+        in_child = await asyncio.create_task(look())
+        return before, names.certain, in_child, await asyncio.to_thread(lambda: names.certain)
+
+    async def look() -> str | None:
+        return names.certain
+
+    async def both() -> list[tuple[str | None, ...]]:
+        names.enter("warm-up")
+        return list(await asyncio.gather(serve("ann"), serve("bob")))
+
+    assert asyncio.run(both()) == [(None, "ann", None, "ann"), (None, "bob", None, "bob")]
+    found: list[str | None] = []
+    thread = threading.Thread(target=lambda: (names.enter("ann"), found.append(names.certain)))
+    thread.start()
+    thread.join()
+    assert found == [None]
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["kept", "rebuilt"])
+def test_the_right_to_read_ends_with_the_next_list(copied: bool) -> None:
+    """Whoever goes on, the call before it may have been another person's with the same words."""
+    names, items = resolver(), [user("Hi")]
+    kept = rebuilt if copied else list
+    name = names.resolve(kept(items))
+    names.enter(name)
+    names.note_calls(name, ["call_0"])
+    assert names.certain == names.find_asked("call_0") == name
+    call = {"role": "assistant", "tool_calls": [{"id": "call_0"}], "content": None}
+    items += [call, user("more")]
+    assert names.resolve(kept(items)) == name
+    assert names.certain is None
+    assert names.find_asked("call_0") is None
+    names.enter(name)
+    assert names.certain == name
+
+
+def test_a_list_by_its_words_alone_must_show_every_call_of_the_model() -> None:
+    """Two people say the same, but the model made its call to one of them."""
+    names, items = resolver(), [user("Hi")]
+    ann = names.resolve(items)
+    names.note_calls(ann, ["call_7"])
+    went_on = [*rebuilt(items), says("Hello"), user("And now?")]
+    assert names.resolve(went_on) != ann
+
+
+def test_a_list_by_its_words_alone_must_have_the_same_prompt() -> None:
+    names = resolver()
+    talk = [user("Hi"), *(m for n in range(8) for m in (says(f"a{n}"), user(f"q{n}")))]
+    ann = names.resolve([system("You serve Ann."), talk[0]])
+    assert names.resolve([system("You serve Ann."), *talk]) == ann
+    assert names.resolve(rebuilt([system("You serve Bob."), *talk])) != ann
+    assert names.resolve(rebuilt([system("You serve Bob."), *talk, says("x"), user("y")])) != ann
+
+
+@pytest.mark.parametrize("call_id", ["call_0", "functions.grep:3", "1"])
+def test_a_numbered_call_id_alone_reads_nothing_beside_replies_that_nobody_showed(call_id: str) -> None:
+    names = resolver()
+    names.note_calls("ann", [call_id])
+    assert names.find_asked(call_id) == "ann"
+    names.note_unseen("bob")
+    assert names.find_asked(call_id) is None
+    names.note_calls("bob", ["another"])
+    assert names.find_asked(call_id) == "ann"
+    names.note_calls("bob", [call_id])
+    assert names.find_asked(call_id) is None, "both were asked so"
+
+
+def test_an_id_that_no_reply_contained_is_not_that_of_a_session_whose_replies_are_known() -> None:
+    names = resolver()
+    names.enter("ann")
+    assert names.find_asked("text-agents-make-their-own") == "ann"
+    names.note_calls("ann", ["call_of_ann"])
+    assert names.find_asked("call_of_somebody") is None
+    assert names.find_asked("call_of_ann") == "ann"
+
+
+def test_a_list_that_is_not_known_reads_nothing_even_if_a_call_runs() -> None:
+    names = resolver()
+    names.enter(names.resolve([user("Ann's words")]))
+    assert names.find([user("Bob's words")]) is None
+    assert names.find([user("Bob's words")], session_id=lambda _: "bob") is None
 
 
 # --- all of it

@@ -43,7 +43,7 @@ LISTS = {
 }
 RESERVED = {
     "reason": {"cold_cache", "background_started", "background_swapped"},
-    "code": {"ledger_full", "new_conversation", "learned_limit", "clock_unknown"},
+    "code": {"ledger_full", "learned_limit", "clock_unknown"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
 
@@ -180,6 +180,14 @@ def a_conversation_that_the_provider_keeps(_: Path) -> Lines:
     return list(map(dict, seen.events))
 
 
+def a_conversation_without_an_id(_: Path) -> Lines:
+    made, seen = agent_manager()
+    with serving(lambda _: Reply("hi")) as provider, made:
+        client = made.wrap(openai_client(provider))
+        client.chat.completions.create(model="gpt-4o", messages=[user("Hello.")])
+    return list(map(dict, seen.events))
+
+
 def an_exporter_that_drops(_: Path) -> Lines:
     stuck = Gate(batch=1)
     made = manager(exporters=[stuck], tracing={"queue_events": 10, "flush_timeout_s": 0.1})
@@ -250,6 +258,7 @@ SCENARIOS: list[Scenario] = [
     models_and_windows,
     histories_that_were_edited,
     a_conversation_that_the_provider_keeps,
+    a_conversation_without_an_id,
     an_exporter_that_drops,
     a_log_that_hangs,
     damaged_files,

@@ -21,6 +21,7 @@ from compact.archive.records import (
     Scribe,
     session_id_in,
     tenant_in,
+    trust_stored,
 )
 from compact.archive.steps import Attempt, Attempts
 from compact.archive.stores.port import Operation, Store
@@ -203,6 +204,19 @@ class Archive(Reader):
         found = f"{keys.OUTPUTS}/{stored.path.rpartition('/')[2]}"
         known[keys.content_hash(found) or ""] = found
         return stored
+
+    def copy_output(self, session_id: str, path: str, to: str) -> None:
+        """Store a tool's output of one session for another one too, under the same path.
+
+        Raises:
+            ArchiveError: it is not there, or cannot be stored.
+        """
+        data = self.read_text(session_id, path).encode()
+        with Operation("quick").enter():
+            session = self._enter(to)
+            name = f"{keys.OUTPUTS}/{path.rpartition('/')[2]}"
+            self._put_once(session, trust_stored(data), lambda _: name, 0, None)
+            self._outputs_of(session)[keys.content_hash(name) or ""] = name
 
     def put_removed(
         self, session_id: str, messages: Sequence[Any], *, step: int = 0, trace: Trace | None = None

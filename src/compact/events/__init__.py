@@ -57,11 +57,10 @@ WarningCode: TypeAlias = Literal[
     "events_dropped",  # the archive accepted no events for a long time; the oldest waiting events are lost
     "state_reset",  # the session's state does not match its messages and was started anew
     "pointer_copied",  # text from elsewhere contains a pointer to an archived output
-    "new_conversation",  # a conversation without a session id got a name that nobody else can know
+    "new_conversation",  # a list without a session id continues no known one and began a session of its own
     "server_managed",  # the provider keeps the conversation; there is nothing to compact
     "torn_events",  # a half-written line was cut from the end of events.jsonl
     "ledger_full",  # the user's standing rules no longer fit their share of the context
-    "new_conversation",  # a list that continues no known one began a session of its own
     "learned_limit",  # a provider's refusal taught a smaller window
     "clock_unknown",  # the age of the provider's cache is not known
 ]

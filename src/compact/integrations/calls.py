@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any
 
 from compact.config import CompactConfig
@@ -132,7 +134,10 @@ class HostCall:
 
     def observe(self, event: Any) -> None:
         """Pass on what a reply or an event of a stream says: the usage, and the tools that the model asks for."""
-        self.manager.resolver.note_calls(self.session_id, _call_ids(event))
+        if hasattr(event, "http_response") and not _is_read(event):
+            self.manager.resolver.note_unseen(self.session_id)
+            return
+        self.manager.resolver.note_calls(self.session_id, call_ids(event))
         for path in ("usage", "response.usage", "message.usage"):
             usage = None
             with suppress(AttributeError):
@@ -142,10 +147,16 @@ class HostCall:
                 return
 
 
-def _call_ids(event: Any) -> Iterator[str]:
+def _is_read(reply: Any) -> bool:
+    """Whether the whole body of a raw reply is there."""
+    return bool(getattr(reply.http_response, "is_stream_consumed", False)) and hasattr(reply, "text")
+
+
+def call_ids(event: Any) -> Iterator[str]:
     """Find the ids of tool calls in a reply or in an event of a stream: of chat, of Responses or of Anthropic."""
     if hasattr(event, "http_response"):
-        return  # a raw reply, which the host reads
+        with suppress(ValueError):
+            event = json.loads(event.http_response.text, object_hook=lambda found: SimpleNamespace(**found))
     for choice in _listed(event, "choices"):
         said = getattr(choice, "message", None) or getattr(choice, "delta", None)
         yield from _texts(getattr(call, "id", None) for call in _listed(said, "tool_calls"))

@@ -15,13 +15,16 @@ def before_model_call(manager: CompactManager) -> Callable[[Any], None]:
     """Return a function `hook(ctx)` that replaces `ctx.messages` by what should be sent.
 
     `ctx.tools` and `ctx.system` are counted if the context has them, and `ctx.model` is the request's model. `ctx.tenant`
-    is whose session it is. The hook raises as `preflight` does.
+    is whose session it is. Without `ctx.session_id`, conversations are told apart by their contents. The hook raises as
+    `preflight` does.
     """
     check_manager(manager, "before_model_call")
 
     def hook(ctx: Any) -> None:
         owner = _for_tenant(manager, ctx)
-        ctx.messages = owner.preflight(ctx.session_id, ctx.messages, **_counted(owner, ctx))
+        name, given = _begin(owner, ctx), ctx.messages
+        ctx.messages = owner.preflight(name, given, **_counted(owner, ctx, name))
+        owner.resolver.note_sent(name, given, ctx.messages)
 
     return hook
 
@@ -32,7 +35,9 @@ def abefore_model_call(manager: CompactManager) -> Callable[[Any], Coroutine[Any
 
     async def hook(ctx: Any) -> None:
         owner = _for_tenant(manager, ctx)
-        ctx.messages = await owner.apreflight(ctx.session_id, ctx.messages, **_counted(owner, ctx))
+        name, given = _begin(owner, ctx), ctx.messages
+        ctx.messages = await owner.apreflight(name, given, **_counted(owner, ctx, name))
+        owner.resolver.note_sent(name, given, ctx.messages)
 
     return hook
 
@@ -42,8 +47,14 @@ def _for_tenant(manager: CompactManager, ctx: Any) -> CompactManager:
     return manager if tenant is None else manager.for_tenant(tenant)
 
 
-def _counted(manager: CompactManager, ctx: Any) -> dict[str, Any]:
+def _begin(manager: CompactManager, ctx: Any) -> str:
+    return manager.tool_results.begin_call(
+        ctx.messages, getattr(ctx, "session_id", None), system=getattr(ctx, "system", None)
+    )
+
+
+def _counted(manager: CompactManager, ctx: Any, name: str) -> dict[str, Any]:
     system = getattr(ctx, "system", None)
-    if system is not None and (masked := manager.mask(ctx.session_id, system)) is not system:
+    if system is not None and (masked := manager.mask(name, system)) is not system:
         ctx.system = masked
     return {name: getattr(ctx, name, None) for name in ("tools", "system", "model")}

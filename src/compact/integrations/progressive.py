@@ -21,8 +21,9 @@ from compact.archive.recall import RecallTool
 from compact.config import CompactConfig, SummaryConfig, share_of
 from compact.errors import ArchiveError, ConfigError
 from compact.events import CallsShrunk, Event, Offload
-from compact.runtime.between_calls import DEFAULT_SESSION
 from compact.runtime.manager import CompactManager
+from compact.runtime.recalling import follow_running
+from compact.runtime.running import is_program
 from compact.runtime.services import CompactionStats
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.models import model_table
@@ -75,13 +76,14 @@ class CompactionResult:
 
 
 class ContextManagementMiddleware:
-    """Keeps the one session of an agent inside its model's window.
+    """Keeps the sessions of an agent inside its model's window.
 
     `filesystem_backend` is any object with `write_file(path, content)`, plain or async. It receives everything before it
     leaves the context. If it has `read_file(path)` too, a new process continues where the last one stopped. Without a
     backend, the configured archive is used. `tokenizer` counts in the two counting methods and for tool results; a whole
     request is counted as its model counts. `session_id` names the conversation, the same in every process, and `tenant`
-    says whose it is.
+    says whose it is. Without an id, conversations are told apart by their contents, each under a name that nobody else can
+    know; on the same backend, a new process continues one whose list still begins with what compact has left of it.
 
     Raises:
         ConfigError: a setting is wrong, or the tokenizer is unknown.
@@ -93,11 +95,11 @@ class ContextManagementMiddleware:
         filesystem_backend: Backend | None = None,
         tokenizer: str = "cl100k_base",
         *,
-        session_id: str = DEFAULT_SESSION,
+        session_id: str | None = None,
         tenant: str | None = None,
     ) -> None:
         given: Any = session_id
-        if not isinstance(given, str) or not given:
+        if given is not None and (not isinstance(given, str) or not given):
             raise ConfigError(
                 f"session_id must be a text that is not empty, got {session_id!r:.40}", path="session_id"
             )
@@ -110,7 +112,9 @@ class ContextManagementMiddleware:
             settings = settings.updated(tenant=tenant)
         self.manager = CompactManager(settings, archive=filesystem_backend)
         """The manager that does the work."""
-        self._events_seen = len(self._events())
+        self._events_seen: dict[str, int] = {}
+        if session_id is not None:
+            self._events_seen[session_id] = len(self._events(session_id))
 
     # --- counting
 
@@ -138,13 +142,15 @@ class ContextManagementMiddleware:
         Raises:
             ArchiveError: it could not be stored, and must stay in the context.
         """
-        with self._recording(lambda: self.count_tokens(result)):
-            return self.manager.offload(result, tool_name, tool_call_id, self.session_id)
+        name = self._session_of_result(tool_call_id)
+        with self._recording(name, lambda: self.count_tokens(result)):
+            return self.manager.offload(result, tool_name, tool_call_id, name)
 
     def process_tool_result(self, result: str, tool_name: str, tool_call_id: str) -> str:
         """Return a tool result as it should go into the context. One that cannot be stored stays unchanged."""
-        with self._recording(lambda: self.count_tokens(result)):
-            return self.manager.process_tool_result(result, tool_name, tool_call_id, self.session_id)
+        name = self._session_of_result(tool_call_id)
+        with self._recording(name, lambda: self.count_tokens(result)):
+            return self.manager.process_tool_result(result, tool_name, tool_call_id, name)
 
     # --- the session
 
@@ -154,8 +160,9 @@ class ContextManagementMiddleware:
         Raises:
             MessageError: an entry is not a message.
         """
-        with self._recording(lambda: self._size(messages, model)):
-            return self.manager.reduce(self.session_id, messages, model=model or None)
+        name = self._session_of(messages)
+        with self._recording(name, lambda: self._size(messages, model)):
+            return self._noted(name, messages, self.manager.reduce(name, messages, model=model or None))
 
     async def summarize_conversation(
         self, messages: list[Any], model: str, summarization_agent: Any = None
@@ -170,14 +177,16 @@ class ContextManagementMiddleware:
         threshold = share_of(self.get_context_limit(model), self.config.summarization_threshold)
         if self._size(messages, model) < threshold:
             return messages
-        with self._recording(lambda: self._size(messages, model)):
-            return await self.manager.amanual_compact(
-                self.session_id,
+        name = self._session_of(messages)
+        with self._recording(name, lambda: self._size(messages, model)):
+            found = await self.manager.amanual_compact(
+                name,
                 messages,
                 note="summarize_conversation",
                 model=model or None,
                 summarization_agent=summarization_agent,
             )
+            return self._noted(name, messages, found)
 
     async def manage_context(
         self, messages: list[Any], model: str, summarization_agent: Any = None
@@ -186,10 +195,12 @@ class ContextManagementMiddleware:
 
         Raises as `summarize_conversation` does.
         """
-        with self._recording(lambda: self._size(messages, model)):
-            return await self.manager.manage_context(
-                messages, model or None, summarization_agent, session_id=self.session_id
+        name = self._session_of(messages)
+        with self._recording(name, lambda: self._size(messages, model)):
+            found = await self.manager.manage_context(
+                messages, model or None, summarization_agent, session_id=name
             )
+            return self._noted(name, messages, found)
 
     # --- what happened
 
@@ -202,8 +213,14 @@ class ContextManagementMiddleware:
         return self.manager.get_system_prompt_segment()
 
     def recovery_tools(self) -> dict[str, RecallTool]:
-        """Return read_file, grep, ls and search over what left the context, for an agent whose host has none."""
-        return self.manager.recall_tools(self.session_id)
+        """Return read_file, grep, ls and search over what left the context, for an agent whose host has none.
+
+        Without a `session_id` they read the conversation of the running call, as `CompactManager.recall_tools` does.
+        The program's main thread reads the only conversation that there is, too.
+        """
+        if self.session_id is not None:
+            return self.manager.recall_tools(self.session_id)
+        return follow_running(self.manager.archive, self._session_to_read)
 
     def close(self) -> None:
         """Stop background work."""
@@ -212,8 +229,24 @@ class ContextManagementMiddleware:
     def _size(self, messages: list[Any], model: str) -> int:
         return self.manager.meter(model or None).estimate(messages).total
 
+    # --- whose call it is
+
+    def _session_of(self, messages: list[Any]) -> str:
+        return self.manager.tool_results.begin_call(messages, self.session_id)
+
+    def _session_of_result(self, tool_call_id: str) -> str:
+        return self.session_id or self.manager.resolver.place_result(tool_call_id)
+
+    def _session_to_read(self) -> str | None:
+        certain = self.manager.resolver.certain
+        return certain or (self.manager.sessions.sole if is_program() else None)
+
+    def _noted(self, name: str, messages: list[Any], found: list[Any]) -> list[Any]:
+        self.manager.resolver.note_sent(name, messages, found)
+        return found
+
     @contextmanager
-    def _recording(self, size_before: Callable[[], int]) -> Iterator[None]:
+    def _recording(self, name: str, size_before: Callable[[], int]) -> Iterator[None]:
         """Add what the manager does inside the block to the history."""
         before = self.manager.get_compaction_stats()["by_strategy"]
         yield
@@ -221,18 +254,19 @@ class ContextManagementMiddleware:
         gains = {strategy: saved - before.get(strategy, 0) for strategy, saved in stats.items()}
         if not any(gains.values()):
             return
-        files, size = self._new_files(), size_before()
+        files, size = self._new_files(name), size_before()
         for strategy, gain in gains.items():
             if gain:
-                created = files.get(strategy, self._archived_conversation())
+                created = files.get(strategy, self._archived_conversation(name))
                 self.history.append(CompactionResult(size, size - gain, gain, strategy, created))
                 size -= gain
 
-    def _new_files(self) -> dict[str, list[str]]:
+    def _new_files(self, name: str) -> dict[str, list[str]]:
         """Return the files written since the last call, by strategy."""
         self.manager.flush()
-        events = self._events(self._events_seen)
-        self._events_seen += len(events)
+        seen = self._events_seen.get(name, 0)
+        events = self._events(name, seen)
+        self._events_seen[name] = seen + len(events)
         found: dict[str, list[str]] = {}
         for properties in (event.properties for event in events):
             if isinstance(properties, Offload | CallsShrunk):
@@ -240,18 +274,18 @@ class ContextManagementMiddleware:
                 found.setdefault(strategy, []).append(properties.file_path)
         return found
 
-    def _events(self, start: int = 0) -> list[Event]:
+    def _events(self, name: str, start: int = 0) -> list[Event]:
         try:
-            return self.manager.archive.events(self.session_id, start)
+            return self.manager.archive.events(name, start)
         except ArchiveError:
             return []  # the history then names no files, but the agent can go on
 
-    def _archived_conversation(self) -> list[str]:
+    def _archived_conversation(self, name: str) -> list[str]:
         """Return the path of the conversation before the newest step."""
-        outcome = self.manager.last_outcome(self.session_id)
+        outcome = self.manager.last_outcome(name)
         if outcome is None or outcome.step is None:
             return []
-        return [self.manager.archive.page_path(self.session_id, outcome.step)]
+        return [self.manager.archive.page_path(name, outcome.step)]
 
 
 def _settings(config: ContextConfig, tokenizer: str) -> CompactConfig:

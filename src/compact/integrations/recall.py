@@ -31,7 +31,8 @@ class RecallTools:
 
     `prefix` is put before their names, for an agent with a `read_file` of its own. Pointers and summaries in the requests
     of a wrapped client call them by these names. Without `session_id`, they read the session in which the model asked for
-    them, known by the id of its call, else that of the running call. Where neither is certain, they read nothing.
+    them, known by the id of its call. A call that no reply contained is read from the session of the running call, if no
+    other session had a call in this task or main thread. Where neither is certain, they read nothing.
 
     Raises:
         ConfigError: `manager` is not a manager, or the id is not a non-empty string.

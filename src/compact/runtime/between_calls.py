@@ -21,11 +21,8 @@ from compact.runtime.run import is_light
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, check_session_id
 from compact.runtime.tenants import Tenant, Tenants
-from compact.runtime.tool_results import ToolResults
 
 R = TypeVar("R")
-
-DEFAULT_SESSION = "default"
 
 
 class BetweenCalls(ABC):
@@ -38,7 +35,6 @@ class BetweenCalls(ABC):
     services: Services
     conductor: Conductor
     live: LiveMasking | None
-    _tool_results: ToolResults
     _tenants: Tenants
     _tenant: Tenant
 
@@ -55,10 +51,11 @@ class BetweenCalls(ABC):
         """Return a tool's result as it should go into the context: itself, or a preview with the path of the whole.
 
         If the archive cannot take it, or not within `archive.timeout_s` and a moment, it stays as it is. Without an id it
-        is stored for the session of the running call (see `recall_tools`), else for the manager's default session.
+        is stored for the session of its call (see `recall_tools`), else in a default session, from where the conversation
+        takes it whose list shows it first.
         """
         session = self._session_of_call(session_id, tool_call_id, tenant)
-        asking = self._tool_results.process(session, result, tool_name, tool_call_id)
+        asking = session.tenant.tool_results.process(session, result, tool_name, tool_call_id)
         shown: R | str = drive(asking, wait_here)
         return shown
 
@@ -73,7 +70,7 @@ class BetweenCalls(ABC):
         """`process_tool_result` for async hosts. Disk and heavy work happen off the event loop."""
         session = self._session_of_call(session_id, tool_call_id, tenant)
         here = is_light(result)
-        asking = self._tool_results.process(session, result, tool_name, tool_call_id, here=here)
+        asking = session.tenant.tool_results.process(session, result, tool_name, tool_call_id, here=here)
         return await adrive(asking, wait_on_loop)
 
     def offload(
@@ -90,7 +87,7 @@ class BetweenCalls(ABC):
             ArchiveError: the archive did not take it.
         """
         session = self._session_of_call(session_id, tool_call_id, tenant)
-        return drive(self._tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
+        return drive(session.tenant.tool_results.offload(session, result, tool_name, tool_call_id), wait_here)
 
     # --- what a provider said, and what it may see
 
@@ -138,8 +135,8 @@ class BetweenCalls(ABC):
         """Return read_file, grep, ls and search over what left this session's context, by name.
 
         Without an id they read the session of the running call: the newest that an integration, a wrapped client or
-        `manage_context` made in this task or in the main thread. If there is none, they say so and read nothing; so they
-        do in a worker thread, whose last call may be somebody else's.
+        `manage_context` made in this task or in the main thread. If there is none, or another session had a call there
+        too, they say so and read nothing; so they do in a worker thread, whose last call may be somebody else's.
 
         Raises:
             ConfigError: the id is not a non-empty string.
@@ -147,7 +144,7 @@ class BetweenCalls(ABC):
         found = self._tenant_called(tenant)
         archive = self.services.archive_of(found.name)
         if session_id is None:
-            return follow_running(archive, lambda: found.resolver.running)
+            return follow_running(archive, lambda: found.resolver.certain)
         return dict(recall_tools(archive, check_session_id(session_id)))
 
     recovery_tools = recall_tools
@@ -198,9 +195,9 @@ class BetweenCalls(ABC):
         """The session of a call that names this tenant, or none."""
 
     def _session_of_call(self, session_id: str | None, call_id: str, tenant: str | None) -> Session:
-        """A tool result without an id belongs where the model asked for it, else to the default session."""
+        """A tool result without an id belongs where the model asked for it, else to a default session."""
         if session_id is None:
-            session_id = self._tenant_called(tenant).resolver.find_asked(call_id) or DEFAULT_SESSION
+            session_id = self._tenant_called(tenant).resolver.place_result(call_id)
         return self._session(session_id, tenant)
 
     def _tenant_called(self, tenant: str | None) -> Tenant:

@@ -19,7 +19,7 @@ from compact.engine.effects import adrive, drive
 from compact.engine.ladder import DEFAULT_STAGES, check_stages
 from compact.engine.line import Call
 from compact.messages.dialects.objects import in_form_of
-from compact.runtime.between_calls import DEFAULT_SESSION, BetweenCalls
+from compact.runtime.between_calls import BetweenCalls
 from compact.runtime.conductor import Conductor, Lines, make_call
 from compact.runtime.guidance import prompt_segment
 from compact.runtime.lanes import wait_here, wait_on_loop
@@ -52,7 +52,7 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
     `summarizer`, `archive`, `exporters`, `redactor` and `clock` replace the parts that the settings describe. An object
     with `write_file(path, content)` is accepted in place of an archive, and a mapping there is settings. `stages`
     replaces the ladder; ours is `compact.DEFAULT_STAGES`. `count_tokens(text)` replaces the tokenizer: it returns a
-    text's tokens for the model.
+    text's tokens for the model. `new_id()` replaces the 128 random bits in the names of sessions without an id.
 
     Raises:
         ConfigError: a setting or a part is wrong; names it.
@@ -69,18 +69,14 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         clock: Callable[[], datetime] | None = None,
         stages: Iterable[Stage] | None = None,
         count_tokens: Callable[[str], int] | None = None,
+        new_id: Callable[[], str] | None = None,
         **settings: Unpack[SettingArguments],
     ) -> None:
         self.config, part = join_settings(config, archive, settings)
-        check_parts(summarizer=summarizer, archive=part, exporters=exporters, redactor=redactor, clock=clock)
-        self.services = Services(
-            self.config,
-            summarizer=summarizer,
-            archive=part,
-            exporters=exporters,
-            redactor=redactor,
-            clock=clock,
-        )
+        parts: Any = {"summarizer": summarizer, "archive": part, "exporters": exporters}
+        parts |= {"redactor": redactor, "clock": clock}
+        check_parts(**parts, new_id=new_id)
+        self.services = Services(self.config, **parts)
         """What serves the engine. Tests wrap its `serve` to inject faults."""
         self.live: LiveMasking | None = None
         """Masks what goes to the model; None while `redaction.live` is off."""
@@ -88,8 +84,9 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
             self.live = LiveMasking(self.config, self.services, redactor)
         policy = self.config.policy
         models = Models(self.config, count_tokens)
-        self._tenants = Tenants(self.config, self.services, models, self.warn)
-        self._tenant = self._tenants.get(self.config.tenant)
+        self._tenants = Tenants(
+            self.config, self.services, models, self._results_of, warn=self.warn, new_id=new_id
+        )
         self._is_view = False
         self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget, self._tenants.get)
         """The sessions in memory."""
@@ -103,7 +100,7 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
         self._lines = Lines(self.config, self.services, ladder)
         self._model_calls = ModelCalls(self.services, self.config.recovery)
-        self._tool_results = ToolResults(self._lines, self.conductor, self.live)
+        self._tenant = self._tenants.get(self.config.tenant)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
         self.meter().load()
 
@@ -194,13 +191,19 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         model: str | None = None,
         summarization_agent: Any = None,
         *,
-        session_id: str = DEFAULT_SESSION,
+        session_id: str | None = None,
         tenant: str | None = None,
     ) -> list[M]:
-        """`apreflight` on the default session, with the model of this call and an agent that writes the summary."""
-        session = self._session(session_id, tenant)
-        session.tenant.resolver.enter(session_id)
-        return await self._arun(session, make_call(messages), model, _summarizer_of(summarization_agent))
+        """`apreflight` with the model of this call and an agent that writes the summary.
+
+        Without an id, conversations are told apart by their contents, and none of them is continued after a restart.
+        """
+        owner = self._tenant_called(tenant)
+        name = owner.tool_results.begin_call(messages, session_id)
+        session, call = self._session(name, tenant), make_call(messages)
+        found = await self._arun(session, call, model, _summarizer_of(summarization_agent))
+        owner.resolver.note_sent(name, messages, found)
+        return found
 
     def reduce(
         self,
@@ -390,6 +393,11 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         return self._tenant.models
 
     @property
+    def tool_results(self) -> ToolResults:
+        """Tool results that hosts hand in one by one."""
+        return self._tenant.tool_results
+
+    @property
     def resolver(self) -> SessionResolver:
         """Names the sessions of calls that have no explicit id. Integrations share it."""
         return self._tenant.resolver
@@ -400,12 +408,18 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
 
     # --- one call
 
+    def _results_of(self, tenant: str | None, resolver: SessionResolver) -> ToolResults:
+        return ToolResults(self._lines, self.conductor, resolver, self.live, tenant)
+
     def _session(self, session_id: str, tenant: str | None) -> Session:
         return self.sessions.get(session_id, self._tenant.name if tenant is None else tenant)
 
     def _run(
         self, session: Session, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
+        results = session.tenant.tool_results
+        if results.held:
+            results.hand_over(session.id, call.messages)
         if self.live is not None:
             call = self.live.mask_call(session, call)
         run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
@@ -415,7 +429,9 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
     async def _arun(
         self, session: Session, call: Call, model: str | None = None, summarizer: Summarizer | None = None
     ) -> list[Any]:
-        loop = asyncio.get_running_loop()
+        loop, results = asyncio.get_running_loop(), session.tenant.tool_results
+        if results.held:
+            await asyncio.to_thread(results.hand_over, session.id, call.messages)
         if self.live is not None:
             call = await asyncio.to_thread(self.live.mask_call, session, call)
         run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)

@@ -29,7 +29,9 @@ def join_settings(config: Any, archive: Any, settings: SettingArguments) -> tupl
     return config, None if is_settings else archive
 
 
-def check_parts(*, summarizer: Any, archive: Any, exporters: Any, redactor: Any, clock: Any) -> None:
+def check_parts(
+    *, summarizer: Any, archive: Any, exporters: Any, redactor: Any, clock: Any, new_id: Any = None
+) -> None:
     """Check the parts that replace those of the configuration.
 
     Raises:
@@ -57,6 +59,8 @@ def check_parts(*, summarizer: Any, archive: Any, exporters: Any, redactor: Any,
         _refuse("redactor", "a Redactor", redactor, "Rules go to redaction={'rules': ...}")
     if clock is not None and not callable(clock):
         _refuse("clock", "a function that returns the time as a datetime", clock)
+    if new_id is not None and not callable(new_id):
+        _refuse("new_id", "a function that returns a text which nobody can guess", new_id)
 
 
 def check_count(name: str, given: Any) -> int:

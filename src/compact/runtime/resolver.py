@@ -4,7 +4,7 @@
     given      else an id that the host gives (a thread, a conversation, a trace) is the id. Different conversations inside
                it, such as those of sub-agents, are told apart by their contents: `id`, `id.2`, `id.3`
     unnamed    with no id at all, conversations are told apart by their contents, each under a fresh name that no other
-               process, restart or user can know. A warning says once that a session id survives a restart
+               process, restart or user can know. A warning says that a session id survives a restart
 
 A list belongs to a conversation if it continues the newest list of it. Cache marks, and the words of a system prompt, may
 have changed. Conversations are never compared across ids.
@@ -14,26 +14,28 @@ regenerated, and stays in the session. If the list that it replaced is continued
 longer one keeps the session.
 
 Unnamed conversations may be those of different people, so nothing is merged on a guess. A list belongs to a known
-conversation if it goes on from the newest list of that one alone, with a reply. Every other list is a new conversation,
-even if it holds the very same message objects: many people may be sent one opening. A list is known to be sent again only
-by what was said after the conversation's first list. A list that begins with what compact wrote for a conversation belongs
-to it, because nobody else has seen that.
+conversation if it goes on from the newest list of that one alone, with a reply. If the host does not keep the message
+objects, it must also have the same prompt, and every call that the model made since. Every other list is a new
+conversation, even if it holds the very same message objects: many people may be sent one opening. A list is known to be
+sent again only by what was said after the conversation's first list.
+
+A tool reads what left a conversation by a right that its call got, and that right ends with the conversation's next list.
+So people whose lists are still equal word for word never read each other, whoever goes on first.
 """
 
 from __future__ import annotations
 
-import asyncio
+import re
 import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from itertools import count, takewhile
+from itertools import chain, count
 from typing import Any, Literal, TypeAlias
 
-from compact.engine.state import continues, is_same_message
 from compact.errors import ConfigError
+from compact.runtime.conversations import Conversation, Seen, choose_given, choose_unnamed
+from compact.runtime.running import Right, RunningCall
 from compact.runtime.session_cache import check_session_id
 
 SessionId: TypeAlias = str | Callable[[Any], str] | None
@@ -41,152 +43,57 @@ SessionId: TypeAlias = str | Callable[[Any], str] | None
 
 _REMEMBERED = 512
 """Conversations that a manager tells apart at the same time."""
-_TELLING = 8
-"""Two people's lists may be equal by chance, but not for this many messages."""
 _ASKED = 4096
-"""Tool calls whose session is remembered."""
-_FORMS = 3
-_REPLACED = 4
-"""Edited lists of a conversation that are remembered, in case they are continued after all."""
+"""Tool calls, and sessions without seen replies, that are remembered."""
+_ID_BYTES = 16
+_STORED = 64
+_GAPS = 2
+"""Names without stored steps after which no more are looked up: an agent may have ended before its first step."""
 _BY_FUNCTION = "\0function"
 """Where the lists of sessions are remembered that a function of the host has named. No id that a host gives has a NUL."""
+_RANDOM = re.compile(r"(?=\w*[0-9])(?=\w*[A-Za-z])[A-Za-z0-9]{16}")
+"""A call id with this in it is never given twice. Some models merely number their calls."""
+_NOT_LISTED = -1
+"""What a right says of a session whose lists are not compared, because its name is fixed."""
 _UNNAMED = (
-    "a call has no session id, so its conversation is known by its contents and only in this process; pass session_id= to "
-    "continue it after a restart"
+    "a list without a session id continues no known conversation, so it began a new one, which is known by its contents and "
+    "only in this process; pass session_id= to continue it after a restart"
 )
-_NAMES_BY_RESOLVER: ContextVar[Mapping[object, str]] = ContextVar("compact_running_session")
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A host's list, as it is compared."""
-
-    items: Sequence[Any]
-    objects: Sequence[Any]
-    """The host's own objects, whose identity tells more than their contents."""
-    system: Any
-
-    def starts_with(self, known: Sequence[Any]) -> bool:
-        """Whether the list continues `known`. Nothing continues an empty list."""
-        try:
-            return bool(known) and continues(self.items, known)
-        except RecursionError:
-            return False
-
-    def shares(self, known: Sequence[Any]) -> int:
-        """How many messages at the beginning are those of `known`."""
-        found = 0
-        try:
-            for one, other in zip(self.items, known, strict=False):
-                if not is_same_message(one, other):
-                    break
-                found += 1
-        except RecursionError:
-            pass
-        return found
-
-    def has_objects(self, known: Sequence[Any]) -> bool:
-        """Whether the list begins with the very same messages. Prompts are shared by many and tell nothing."""
-        told = [pair for pair in zip(self.objects, known, strict=False) if not _is_prompt(pair[1])]
-        return bool(told) and all(one is other for one, other in told)
-
-    @property
-    def prompt(self) -> list[Any]:
-        """What tells agents with the same task apart."""
-        return [self.system, *takewhile(_is_prompt, self.items)]
-
-    @property
-    def opening(self) -> int:
-        """How many messages there are up to the first that a person wrote, and with it."""
-        return next((n for n, item in enumerate(self.items, 1) if _role(item) == "user"), len(self.items))
-
-
-@dataclass(slots=True, eq=False)
-class _Conversation:
-    """What is remembered of one."""
-
-    name: str
-    scope: str | None
-    """The id that the host gave; None for an unnamed conversation. Only conversations of one scope are compared."""
-    forms: list[_Seen]
-    """The newest list in each form that the host has of it: in full, and as compact shortened it before. Newest last."""
-    sent: Sequence[Any]
-    """What was sent for the newest list."""
-    own: int = 0
-    """How many messages `sent` has up to the last one that compact wrote, and with it."""
-    begun: int = 0
-    """How many messages its first list had. Others may begin with the same ones, even with the same objects."""
-    replaced: list[Sequence[Any]] = field(default_factory=list)
-    """Lists that an edit replaced."""
-
-    @classmethod
-    def begin(cls, name: str, scope: str | None, seen: _Seen) -> _Conversation:
-        return cls(name, scope, [seen], seen.items, begun=len(seen.items))
-
-    def continued_by(self, seen: _Seen) -> int:
-        """The length of what the list continues: a list of the host's, or what was sent for one. 0: neither."""
-        known = (*(form.items for form in self.forms), self.sent)
-        return max((len(items) for items in known if seen.starts_with(items)), default=0)
-
-    def shared_by(self, seen: _Seen) -> int:
-        """How many messages a list has in common with this conversation, from the beginning."""
-        return max(seen.shares(form.items) for form in self.forms)
-
-    def descends_to(self, seen: _Seen) -> bool:
-        """Whether a list begins with what compact wrote for this conversation."""
-        return bool(self.own) and seen.starts_with(self.sent[: self.own])
-
-    def is_known_by_objects(self, seen: _Seen) -> bool:
-        return seen.has_objects(self.sent) or any(seen.has_objects(form.objects) for form in self.forms)
-
-    def has_prompt(self, seen: _Seen) -> bool:
-        try:
-            return any(form.prompt == seen.prompt for form in self.forms)
-        except RecursionError:
-            return False
-
-    def take(self, seen: _Seen) -> None:
-        """Remember the newest list."""
-        others = [form for form in self.forms if not seen.starts_with(form.items)]
-        self.forms = [*others[-_FORMS + 1 :], seen]
-        if seen.starts_with(self.sent):
-            self.sent = seen.items
-
-    def edit(self, seen: _Seen) -> None:
-        """The host has changed what it had said before."""
-        before = [form.items for form in self.forms]
-        self.replaced = [*self.replaced, *before][-_REPLACED:]
-        self.forms, self.sent, self.own = [seen], seen.items, 0
-
-    def note_sent(self, items: Sequence[Any], sent: Sequence[Any]) -> None:
-        """Remember what was sent for a list, and how far it is compact's own."""
-        theirs = set(map(id, items))
-        written = max((n for n, item in enumerate(sent, 1) if id(item) not in theirs), default=0)
-        stands = self.own if _Seen(sent, sent, None).starts_with(self.sent[: self.own]) else 0
-        self.sent, self.own = list(sent), max(written, stands)
 
 
 class SessionResolver:
     """Names the sessions of one manager. Thread-safe.
 
-    `new_token` gives the unguessable part of a fresh name. `warn(name, code, message)` records a warning in a session.
+    `new_id` gives the unguessable part of a fresh name: 128 random bits, unless a test needs the same names again.
+    `warn(name, code, message)` records a warning in a session. `belongs(name, items)` tells whether a list goes on from what
+    another process has stored under a name; None: nothing is stored.
     """
 
     def __init__(
         self,
         *,
-        new_token: Callable[[], str] = lambda: secrets.token_hex(8),
+        new_id: Callable[[], str] | None = None,
         warn: Callable[[str, Literal["new_conversation"], str], None] | None = None,
+        belongs: Callable[[str, Sequence[Any]], bool | None] = lambda _name, _items: None,
     ) -> None:
-        self.new_token = new_token
+        self.new_id = new_id or (lambda: secrets.token_hex(_ID_BYTES))
         self._warn = warn
-        self._known: OrderedDict[str, _Conversation] = OrderedDict()
+        self._belongs = belongs
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
         """By name, the one that was used last at the end."""
-        self._scopes: dict[str | None, list[_Conversation]] = {}
-        self._asked: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._scopes: dict[str | None, list[Conversation]] = {}
+        self._asked: OrderedDict[str, frozenset[Right]] = OrderedDict()
         """The sessions of tool calls, by the ids of these."""
+        self._calling: OrderedDict[str, None] = OrderedDict()
+        """Sessions whose newest reply asked for tools."""
+        self._unseen: OrderedDict[str, None] = OrderedDict()
+        """Sessions whose replies nobody shows us, so that their calls may have any ids."""
+        self._defaults: OrderedDict[str, None] = OrderedDict()
+        """Sessions with the results of conversations that nobody has shown yet."""
+        self._unclaimed: OrderedDict[str, None] = OrderedDict()
+        """Those of them that no conversation has taken anything from."""
         self._lock = threading.Lock()
-        self._key = object()
+        self._running = RunningCall()
         self._nobody = ""
 
     # --- names
@@ -201,41 +108,49 @@ class SessionResolver:
         objects: Sequence[Any] | None = None,
         system: Any = None,
         kind: str = "conversation",
+        fresh: str | None = None,
     ) -> str:
         """Return the session of a call, and remember its list.
 
         `session_id` is explicit: a name, or a function of `call`. `given` is the host's own id. `items` is the
         conversation as it is passed to the manager, `objects` the host's messages where those are others, and `system` a
-        prompt outside the list. `kind` begins a fresh name.
+        prompt outside the list. `kind` begins a fresh name; `fresh` is that name where one was given out already.
 
         Raises:
             ConfigError: an id is not a non-empty string.
         """
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
-        seen = _Seen(list(items), list(items if objects is None else objects), system)
+        seen = Seen(list(items), list(items if objects is None else objects), system)
         if session_id is not None:
             name = _ask(session_id, call)
             with self._lock:
                 self._keep_named(name, seen)
             return name
-        scope, warn = _scope(given), None
+        scope, is_new = _scope(given), False
         if not seen.items:
             return scope or self.nobody
+        here = self.certain
+        if scope is not None and not self._is_known(scope, seen):
+            fresh = self._find_stored(scope, seen)[0]
         with self._lock:
-            found = self._choose(scope, seen)
+            found = self._choose(scope, seen, here)
             if found is None:
-                found = self._add(scope, seen, kind)
+                found, is_new = self._add(scope, seen, kind, fresh), True
             elif found.continued_by(seen) or found.descends_to(seen):
                 found.take(seen)
             else:
                 found.edit(seen)
             self._use(found)
-            if scope is None:
-                warn, self._warn = self._warn, None  # once is enough
-        if warn is not None:
-            warn(found.name, "new_conversation", _UNNAMED)
+        if is_new and scope is None and self._warn is not None:
+            self._warn(found.name, "new_conversation", _UNNAMED)
         return found.name
+
+    def is_continued(self, items: Sequence[Any]) -> bool:
+        """Return whether a list without an id belongs to a known conversation."""
+        seen, here = Seen(list(items), list(items), None), self.certain
+        with self._lock:
+            return bool(seen.items) and self._choose(None, seen, here) is not None
 
     def find(
         self,
@@ -248,9 +163,10 @@ class SessionResolver:
     ) -> str | None:
         """Return the session that a tool reads, without making one. None: it is not known, and nothing may be read.
 
-        The arguments are those of `resolve`. A tool that knows no list gets the session of the running call. An id that
-        the host gave is good for reading, even before its first call in this process. Where a function names the
-        sessions, the list decides, because a tool has no call to pass to it.
+        The arguments are those of `resolve`. A list that belongs to no known conversation reads nothing, even if a call
+        of another one runs. An id that the host gave is good for reading before its first call in this process, and then
+        for its known conversations. Where a function names the sessions, the list decides, because a tool has no call to
+        pass to it.
 
         Raises:
             ConfigError: an id is not a non-empty string.
@@ -258,20 +174,22 @@ class SessionResolver:
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
         scope = _BY_FUNCTION if session_id is not None else _scope(given)
-        seen = _Seen(list(items), list(items if objects is None else objects), system)
-        running = self.running
+        seen = Seen(list(items), list(items if objects is None else objects), system)
         with self._lock:
             found = self._choose(scope, seen) if seen.items else None
             if found is not None:
                 return found.name
-            current = None if running is None else self._known.get(running)
-        if scope is None or scope is _BY_FUNCTION or (current is not None and current.scope == scope):
-            return running
-        return scope
+            neighbours = [each.name for each in self._scopes.get(scope, ())]
+        if scope is None or scope is _BY_FUNCTION:
+            return None
+        if seen.items:
+            stored, is_certain = self._find_stored(scope, seen)
+            return stored if is_certain or (stored == scope and not neighbours) else None
+        return self.running if self.running in neighbours else scope
 
     def fresh_name(self, kind: str) -> str:
         """Return a name that nobody else can know."""
-        return f"{kind}-{self.new_token()}"
+        return f"{kind}-{self.new_id()}"
 
     @property
     def nobody(self) -> str:
@@ -300,61 +218,186 @@ class SessionResolver:
         The next job of a worker thread may be somebody else's, so no call is known there. The session of calls without
         an id is that of several people, so none is known after such a call either.
         """
-        known = dict(list(_NAMES_BY_RESOLVER.get({}).items())[-_REMEMBERED:])
-        known.pop(self._key, None)
-        if name != self._nobody and _ends_with_its_work():
-            known[self._key] = name
-        _NAMES_BY_RESOLVER.set(known)
+        with self._lock:
+            right = None if name == self._nobody else self._right(name)
+            self._calling.pop(name, None)
+        self._running.enter(right)
 
     @property
     def running(self) -> str | None:
-        """The session of the newest call in this task or main thread."""
-        return _NAMES_BY_RESOLVER.get({}).get(self._key)
+        """The session of the newest call in this task or main thread, for frameworks that run their own tools."""
+        return self._valid(self._running.newest)
 
-    # --- tool calls
+    @property
+    def certain(self) -> str | None:
+        """The session of the running call, if no other session had a call in this task or main thread."""
+        return self._valid(self._running.certain)
 
-    def note_calls(self, name: str, call_ids: Iterable[str]) -> None:
-        """Remember in which session a model asked for tools."""
+    # --- tool calls and their results
+
+    def note_calls(self, name: str, call_ids: Iterable[str], message_id: str | None = None) -> None:
+        """Remember in which session a model asked for tools. The session's reply is seen, even if it asks for none.
+
+        `message_id` is that of the message with the calls, where a framework gives it one.
+        """
+        call_ids = tuple(call_ids)
         with self._lock:
+            self._unseen.pop(name, None)
+            known = self._known.get(name)
             for call_id in call_ids:
-                self._asked[call_id] = self._asked.pop(call_id, frozenset()) | {name}
+                key = _call_key(call_id, message_id)
+                others = (right for right in self._asked.pop(key, ()) if right.name != name)
+                self._asked[key] = frozenset((*others, self._right(name)))
+                _remember(self._calling, name)
+                if known is not None:
+                    known.owed.add(call_id)
             while len(self._asked) > _ASKED:
                 self._asked.popitem(last=False)
 
-    def find_asked(self, call_id: str) -> str | None:
-        """Return the session in which a model asked for a tool, else that of the running call.
-
-        None: it is not known. Some models number their calls, so that an id means several sessions.
-        """
+    def note_unseen(self, name: str) -> None:
+        """Remember that nobody shows us a session's reply."""
         with self._lock:
-            names = self._asked.get(call_id, frozenset())
-        if not names:
-            return self.running
-        return next(iter(names)) if len(names) == 1 else None
+            _remember(self._unseen, name)
+
+    def note_stored(self, name: str, path: str) -> None:
+        """Remember that a result was stored for a conversation. Its next list shows where."""
+        with self._lock:
+            known = self._known.get(name)
+            if known is not None:
+                known.owed.add(path)
+
+    def find_asked(self, call_id: str, *, inherited: bool = False) -> str | None:
+        """Return the session in which a model asked for a tool. None: it is not certain, and nothing may be read.
+
+        A call that no reply contained is of the running call's session, if no other session had a call in this task or
+        main thread, and if its newest reply asked for no tools. `inherited`: a framework runs the tool, so that the
+        running call is that of its run.
+        """
+        here = self.running if inherited else self.certain
+        with self._lock:
+            rights = self._asked.get(call_id, frozenset())
+            names = {right.name for right in rights if self._holds(right)}
+            if here in names:
+                return here
+            if names:
+                is_sure = len(names) == 1 and (_is_random(call_id) or not self._unseen.keys() - names)
+                return names.pop() if is_sure else None
+            is_theirs = here is not None and (inherited or here not in self._calling)
+        return here if is_theirs and not rights else None
+
+    def find_noted(self, call_id: str, message_id: str | None) -> str | None:
+        """Return the only session in which a model asked for a tool, as `note_calls` was told. None: it is not certain."""
+        if message_id is None:
+            return None
+        with self._lock:
+            rights = self._asked.get(_call_key(call_id, message_id), ())
+            names = {right.name for right in rights if self._holds(right)}
+        return names.pop() if len(names) == 1 else None
+
+    def place_result(self, call_id: str) -> str:
+        """Return the session for a tool's result that came without an id: that of its call, else a default session.
+
+        In a task or main thread without any call that is the running session from now on. Its first list, which shows
+        the result, may take it over (`is_unclaimed`).
+        """
+        found = self.find_asked(call_id)
+        if found is not None:
+            return found
+        name = self.fresh_name("default")
+        with self._lock:
+            _remember(self._defaults, name)
+            _remember(self._unclaimed, name)
+        if not self._running.is_known_here:
+            self.enter(name)
+        return name
+
+    def is_default(self, name: str) -> bool:
+        """Whether a session holds results of conversations that nobody has shown yet."""
+        with self._lock:
+            return name in self._defaults
+
+    def is_unclaimed(self, name: str) -> bool:
+        """Whether a default session may become that of the one conversation whose results it holds."""
+        with self._lock:
+            return name in self._unclaimed
+
+    def share_default(self, name: str) -> None:
+        """Note that a default session held the result of some other conversation, so that none may take it over."""
+        with self._lock:
+            self._unclaimed.pop(name, None)
+
+    # --- rights
+
+    def _right(self, name: str) -> Right:
+        known = self._known.get(name)
+        return Right(name, _NOT_LISTED if known is None else known.taken)
+
+    def _holds(self, right: Right) -> bool:
+        """Whether a right still stands. Sessions that a host names itself keep theirs."""
+        known = self._known.get(right.name)
+        if known is None:
+            return right.taken == _NOT_LISTED
+        return known.scope is not None or known.taken == right.taken
+
+    def _valid(self, right: Right | None) -> str | None:
+        if right is None:
+            return None
+        with self._lock:
+            return right.name if self._holds(right) else None
 
     # --- choosing
 
-    def _choose(self, scope: str | None, seen: _Seen) -> _Conversation | None:
+    def _choose(self, scope: str | None, seen: Seen, here: str | None = None) -> Conversation | None:
         known = list(reversed(self._scopes.get(scope, ())))
-        return _choose_unnamed(known, seen) if scope in (None, _BY_FUNCTION) else _choose_given(known, seen)
+        if scope in (None, _BY_FUNCTION):
+            return choose_unnamed(known, seen, here)
+        return choose_given(known, seen)
 
-    def _keep_named(self, name: str, seen: _Seen) -> None:
+    def _is_known(self, scope: str, seen: Seen) -> bool:
+        with self._lock:
+            return self._choose(scope, seen) is not None
+
+    def _find_stored(self, scope: str, seen: Seen) -> tuple[str, bool]:
+        """The name for a list inside an id that is new here, and whether that name's stored steps are this list's.
+
+        Otherwise it is the first name that no known conversation has, and no other one in the archive.
+        """
+        free, gaps = "", 0
+        for name in (scope, *(f"{scope}.{number}" for number in range(2, _STORED))):
+            with self._lock:
+                is_taken = self._is_taken(scope, name)
+            verdict = False if is_taken else self._belongs(name, seen.items)
+            if verdict:
+                return name, True
+            if verdict is None:
+                free, gaps = free or name, gaps + 1
+            if gaps == _GAPS:
+                break
+        with self._lock:
+            return free or self._name_inside(scope), False
+
+    def _keep_named(self, name: str, seen: Seen) -> None:
         """Remember the list of a session that a function has named, so that its tools find it."""
         found = self._known.get(name)
         if found is None or found.scope != _BY_FUNCTION:
             self._drop(name)
-            found = self._keep(_Conversation.begin(name, _BY_FUNCTION, seen))
+            found = self._keep(Conversation.begin(name, _BY_FUNCTION, seen))
         found.take(seen)
         self._use(found)
 
-    def _add(self, scope: str | None, seen: _Seen, kind: str) -> _Conversation:
-        name = self.fresh_name(kind) if scope is None else self._name_inside(scope)
+    def _add(self, scope: str | None, seen: Seen, kind: str, fresh: str | None) -> Conversation:
+        if scope is not None:
+            name = fresh if fresh and not self._is_taken(scope, fresh) else self._name_inside(scope)
+        else:
+            name = self.fresh_name(kind) if fresh is None or fresh in self._known else fresh
+        for names in (self._defaults, self._unclaimed):
+            names.pop(name, None)
         self._drop(name)
         for each in self._scopes.get(scope, ()):
             each.replaced = [before for before in each.replaced if not seen.starts_with(before)]
-        return self._keep(_Conversation.begin(name, scope, seen))
+        return self._keep(Conversation.begin(name, scope, seen))
 
-    def _keep(self, conversation: _Conversation) -> _Conversation:
+    def _keep(self, conversation: Conversation) -> Conversation:
         self._known[conversation.name] = conversation
         self._scopes.setdefault(conversation.scope, []).append(conversation)
         while len(self._known) > _REMEMBERED:
@@ -362,12 +405,16 @@ class SessionResolver:
         return conversation
 
     def _name_inside(self, scope: str) -> str:
-        if all(each.name != scope for each in self._scopes.get(scope, ())):
-            return scope  # even if a conversation inside another id was called so
-        names = (f"{scope}.{number}" for number in count(2))
-        return next(name for name in names if name not in self._known and name not in self._scopes)
+        names = chain([scope], (f"{scope}.{number}" for number in count(2)))
+        return next(name for name in names if not self._is_taken(scope, name))
 
-    def _use(self, conversation: _Conversation) -> None:
+    def _is_taken(self, scope: str, name: str) -> bool:
+        """Whether a name inside an id is in use. The id itself is its own, even if one inside another id was called so."""
+        if name == scope:
+            return any(each.name == scope for each in self._scopes.get(scope, ()))
+        return name in self._known or name in self._scopes
+
+    def _use(self, conversation: Conversation) -> None:
         self._known.move_to_end(conversation.name)
         neighbours = self._scopes[conversation.scope]
         neighbours.remove(conversation)
@@ -381,101 +428,24 @@ class SessionResolver:
                 del self._scopes[found.scope]
 
 
-def _choose_given(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
-    """The conversation inside one id that a list belongs to; None: it is a new one."""
-    best = _longest(known, seen)
-    if best is not None:
-        length = best.continued_by(seen)
-        # Another agent that is given the same task has another prompt.
-        if length < len(seen.items) or length >= _TELLING or best.has_prompt(seen):
-            return best
-    for each in known:
-        if each.descends_to(seen):
-            return each
-    for each in known:
-        if any(len(before) < len(seen.items) and seen.starts_with(before) for before in each.replaced):
-            # It was no edit: both are continued. The longer one keeps the name, a short one may have been an aside.
-            return each if len(seen.items) > max(len(form.items) for form in each.forms) else None
-    edited = max(known, key=lambda each: each.shared_by(seen), default=None)
-    if edited is None:
-        return None
-    shared, opening = edited.shared_by(seen), seen.opening
-    return edited if shared > opening or (shared == opening and edited.has_prompt(seen)) else None
-
-
-def _choose_unnamed(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
-    """The unnamed conversation that a list certainly belongs to; None: it is a new one."""
-    size = len(seen.items)
-    lengths = {each: each.continued_by(seen) for each in known}
-    again = [each for each, length in lengths.items() if length == size > each.begun]
-    for each in again:
-        if size - each.begun >= _TELLING:
-            return each
-    continued = {
-        each: length
-        for each, length in lengths.items()
-        if 0 < length < size and (length > each.begun or not _is_asked(seen.items[length]))
-    }
-    if continued:
-        return _only_one(continued, seen)
-    for each in known:
-        if each.descends_to(seen):
-            return each
-    return next((each for each in again if each.is_known_by_objects(seen)), None)
-
-
-def _only_one(continued: Mapping[_Conversation, int], seen: _Seen) -> _Conversation | None:
-    """The one conversation that a list goes on from; None: several could be meant."""
-    most = max(continued.values())
-    longest = [each for each, length in continued.items() if length == most]
-    by_objects = [each for each in continued if each.is_known_by_objects(seen)]
-    if len(longest) > 1 or (most < _TELLING and by_objects):
-        longest = [each for each in by_objects if continued[each] == most]
-    if len(longest) != 1:
-        return None
-    (best,) = longest
-    return best if most >= _TELLING or best in by_objects or best.has_prompt(seen) else None
-
-
-def _longest(known: Sequence[_Conversation], seen: _Seen) -> _Conversation | None:
-    """Of the conversations that a list continues, the best known one."""
-    lengths = [(each, each.continued_by(seen)) for each in known]
-    continued = [(each, length) for each, length in lengths if length]
-    if not continued:
-        return None
-    # The first of equals, and so the newest, wins.
-    best, _ = max(
-        continued, key=lambda pair: (pair[0].is_known_by_objects(seen), pair[0].has_prompt(seen), pair[1])
-    )
-    return best
-
-
-def _role(item: Any) -> Any:
-    return item.get("role") if isinstance(item, Mapping) else getattr(item, "role", None)
-
-
-def _is_asked(item: Any) -> bool:
-    """Whether a message is one that is sent to a model, and no reply of it."""
-    return _role(item) in ("user", "system", "developer")
-
-
-def _is_prompt(item: Any) -> bool:
-    return _role(item) in ("system", "developer")
-
-
 def check_session_choice(session_id: Any) -> SessionId:
     """Return what names an integration's sessions: a name, a function or None. Raises ConfigError for anything else."""
     return session_id if session_id is None or callable(session_id) else check_session_id(session_id)
 
 
-def _ends_with_its_work() -> bool:
-    """Whether what is set in this context is gone when the work of its caller is done, or the caller is the program."""
-    try:
-        if asyncio.current_task() is not None:
-            return True
-    except RuntimeError:  # no loop runs here
-        pass
-    return threading.current_thread() is threading.main_thread()
+def _remember(names: OrderedDict[str, None], name: str) -> None:
+    names[name] = None
+    names.move_to_end(name)
+    while len(names) > _ASKED:
+        names.popitem(last=False)
+
+
+def _call_key(call_id: str, message_id: str | None) -> str:
+    return call_id if message_id is None else f"{message_id}\0{call_id}"
+
+
+def _is_random(call_id: str) -> bool:
+    return _RANDOM.search(call_id.replace("-", "")) is not None
 
 
 def _ask(session_id: Callable[[Any], str], call: Any) -> str:

@@ -147,6 +147,7 @@ class SessionCache:
         self._forget = forget
         self._tenant_of = tenant_of
         self._sessions: dict[SessionKey, Session] = {}
+        self._begun = 0
         self._lock = threading.Lock()
 
     def get(self, session_id: str, tenant: str | None = None) -> Session:
@@ -176,11 +177,18 @@ class SessionCache:
         session.sent = session.given if messages is session.given else list(messages)
         session.sent_tokens = tokens
 
+    @property
+    def sole(self) -> str | None:
+        """The only session that there ever was in this process; None: there was none, or another one."""
+        found = next(iter(self._sessions), None) if self._begun == 1 else None
+        return None if found is None else found.session_id
+
     def __len__(self) -> int:
         return len(self._sessions)
 
     def _begin(self, key: SessionKey) -> Session:
         check_session_id(key.session_id)
+        self._begun += 1
         return Session(key, self._tenant_of(key.tenant), session_trace(*key))
 
     def _make_room(self) -> list[SessionKey]:

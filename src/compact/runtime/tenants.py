@@ -11,11 +11,13 @@ from weakref import WeakValueDictionary
 
 from compact.archive.keys import check_tenant
 from compact.config import CompactConfig
+from compact.runtime.continuing import make_belongs
 from compact.runtime.model_rules import Models
 from compact.runtime.resolver import SessionResolver
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Statistics
 from compact.runtime.summarizing import Breaker
+from compact.runtime.tool_results import ToolResults
 
 _MOST_TENANTS = 1024
 """Tenants that are remembered without a session in memory. Others begin anew, with what the archive holds."""
@@ -34,18 +36,29 @@ class Tenant:
     statistics: Statistics
     resolver: SessionResolver
     """Names the sessions of calls that have no explicit id."""
+    tool_results: ToolResults
+    """Tool results that hosts hand in one by one."""
 
 
 class Tenants:
     """The tenants of one manager, by name. Thread-safe."""
 
     def __init__(
-        self, config: CompactConfig, services: Services, models: Models, warn: Callable[..., None]
+        self,
+        config: CompactConfig,
+        services: Services,
+        models: Models,
+        results_of: Callable[[str | None, SessionResolver], ToolResults],
+        *,
+        warn: Callable[..., None],
+        new_id: Callable[[], str] | None,
     ) -> None:
         self._config = config
         self._services = services
         self._models = models
+        self._results_of = results_of
         self._warn = warn
+        self._new_id = new_id
         self._lock = threading.Lock()
         self._known: WeakValueDictionary[str | None, Tenant] = WeakValueDictionary()
         """A tenant that somebody uses is never made twice."""
@@ -72,10 +85,15 @@ class Tenants:
     def _make(self, name: str | None) -> Tenant:
         recovery, whole = self._config.recovery, self._services.statistics
         clock = self._services.recorder.clock
+        belongs = make_belongs(self._services, name)
+        resolver = SessionResolver(
+            new_id=self._new_id, warn=partial(self._warn, tenant=name), belongs=belongs
+        )
         return Tenant(
             name,
             self._models if name is None else self._models.apart(),
             Breaker(recovery.breaker_failures, recovery.breaker_pause_s, clock),
             whole if name is None else Statistics(whole),
-            SessionResolver(warn=partial(self._warn, tenant=name)),
+            resolver,
+            self._results_of(name, resolver),
         )

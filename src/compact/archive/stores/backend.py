@@ -11,6 +11,7 @@ writes over another's.
     /.compact/{session}/summary-001_{sha12}.json              only where the host can read: the step's summary,
     /.compact/{session}/session.json                          whose folder it is,
     /.compact/{session}/state-001.json                        and the session's state, which makes the step
+    /.compact/proof.json                                      the same everywhere: what the host returns is what was written
 
 The files of a tenant lie in the same folders below `/_tenants/{tenant}`.
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import suppress
 
 from compact.archive import keys
 from compact.archive.records import Record, Step, digest, read_state, session_id_in, trust_stored
@@ -33,6 +35,8 @@ from compact.errors import ArchiveError
 __all__ = ["Backend", "BackendStore"]
 
 _RECORDS = ".compact"
+_PROOF_PATH, _PROOF = f"/{_RECORDS}/proof.json", b'{"written_by": "compact"}\n'
+"""A file by which another process sees whether the host returns what was written."""
 _PAGE = re.compile(
     r"(?P<folder>.+)_step-(?P<step>\d{3,})_(?P<sha12>[0-9a-f]{12})\.(?P<ending>md|jsonl)", re.ASCII
 )
@@ -52,10 +56,17 @@ class BackendStore(MemoryStore):
         self._host = HostFiles(backend, timeout_s)
         self._writing = threading.RLock()
         self._newest: dict[str, int] = {}
+        self._is_proven = False
 
     @property
     def forgets(self) -> bool:
         """Whether a new process finds nothing of this one, because the host's filesystem cannot be read."""
+        if not self._is_proven and self._host.can_read:
+            with suppress(ArchiveError):  # nobody knows yet
+                there = self._host.read(_PROOF_PATH)
+                if there is not None and not says_missing(there):
+                    self._host.can_read = there == _PROOF
+                self._is_proven = True
         return not self._host.can_read
 
     def create(self, key: str, record: Record) -> Created:
@@ -143,6 +154,7 @@ class BackendStore(MemoryStore):
             return False
         owner = super().read(f"{folder}/{keys.SESSION}") or b""
         try:
+            self._host.write(_PROOF_PATH, _PROOF)
             self._host.write(_record_path(folder, keys.SESSION), owner)
         except ArchiveError as problem:
             if isinstance(problem.__cause__, OSError) and not isinstance(problem.__cause__, PermissionError):
@@ -164,13 +176,11 @@ class BackendStore(MemoryStore):
         data = None if path is None else self._host.read(path)
         if data is None or says_missing(data):
             return None
-        if (keys.step_of(name) or ("", 0))[0] == "state":
-            if not _is_state(data):
-                self._host.can_read = (
-                    False  # what it returns is not what was written, so nothing can be read back
-                )
-                return None
-        elif not self._is_as_written(folder, name, data):
+        is_state = (keys.step_of(name) or ("", 0))[0] == "state"
+        if not (_is_state(data) if is_state else self._is_as_written(folder, name, data)):
+            if is_state or name == keys.SESSION:
+                # What it returns is not what was written, so nothing can be read back.
+                self._host.can_read = False
             return None
         super().create(key, trust_stored(data))
         return data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -24,8 +23,6 @@ from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId, check_session_choice
 
 _KIND = "langchain"
-_REMEMBERED = 1024
-"""Tool calls whose session is remembered until they are answered."""
 _MODEL_NAMES = ("model_name", "model", "model_id", "deployment_name")
 """Where chat models of different packages keep their name."""
 
@@ -68,8 +65,6 @@ class CompactMiddleware(AgentMiddleware):
         self._session_id = check_session_choice(session_id)
         choice = recall_tools if recovery_tools is None else recovery_tools
         self._offering = Offering(self.manager, choice, tool_prefix)
-        self._asked: OrderedDict[tuple[str | None, str | None], str] = OrderedDict()
-        """The session of each tool call, by the ids of the message and of the call."""
 
     @property
     def name(self) -> str:
@@ -156,10 +151,8 @@ class CompactMiddleware(AgentMiddleware):
         for message in getattr(reply, "result", ()):
             if isinstance(message, AIMessage):
                 observe(self.manager, session_id, message.usage_metadata)
-                for call in message.tool_calls:
-                    self._asked[message.id, call["id"]] = session_id
-        while len(self._asked) > _REMEMBERED:
-            self._asked.popitem(last=False)
+                asked = [call["id"] for call in message.tool_calls if call["id"]]
+                self.manager.resolver.note_calls(session_id, asked, message.id)
         return reply
 
     # --- calls of the recall tools
@@ -195,7 +188,7 @@ class CompactMiddleware(AgentMiddleware):
         call_id = request.tool_call["id"]
         for message in reversed(messages):
             if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
-                known = self._asked.get((message.id, call_id))
+                known = self.manager.resolver.find_noted(call_id or "", message.id)
                 if known is not None:
                     return known
         return self.manager.resolver.find(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from agents import (
@@ -19,11 +20,13 @@ from agents import (
 from agents.tool import Tool
 from agents.tool_context import ToolContext
 
-from compact.archive.recall import RecallTool, run
+from compact.archive.recall import RecallTool, no_session, run
 from compact.integrations.calls import check_manager
 from compact.runtime.manager import CompactManager
 
 _REMEMBERED_AGENTS = 64
+_REMEMBERED_SESSIONS = 64
+"""Sessions whose search index is kept."""
 
 
 def schemas(
@@ -103,11 +106,17 @@ def recall_tools(
     Raises:
         ConfigError: `manager` is not a manager, or the id is not a non-empty string.
     """
-    tools = check_manager(manager, "recall_tools").recall_tools(session_id)
+    resolver = check_manager(manager, "recall_tools").resolver
+    tools = manager.recall_tools(session_id)
+    tools_of = lru_cache(maxsize=_REMEMBERED_SESSIONS)(manager.recall_tools)
 
     def make(tool: RecallTool) -> FunctionTool:
-        async def invoke(_context: ToolContext[Any], arguments: str) -> str:
-            return await asyncio.to_thread(run, tools, tool.name, arguments)
+        async def invoke(context: ToolContext[Any], arguments: str) -> str:
+            # The SDK runs its own tools, so the newest call of the run's task is that of the run.
+            name = session_id or resolver.find_asked(context.tool_call_id, inherited=True)
+            if name is None:
+                return no_session(tool.name)
+            return await asyncio.to_thread(run, tools_of(name), tool.name, arguments)
 
         return FunctionTool(
             name=f"{prefix}{tool.name}",

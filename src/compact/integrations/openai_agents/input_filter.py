@@ -19,7 +19,13 @@ from agents.run import CallModelData, ModelInputData
 
 from compact.archive.recall import offered_prefix
 from compact.config import CompactConfig
-from compact.integrations.calls import check_manager, observe, separate_roles, warn_server_managed
+from compact.integrations.calls import (
+    call_ids,
+    check_manager,
+    observe,
+    separate_roles,
+    warn_server_managed,
+)
 from compact.integrations.managers import take_manager
 from compact.integrations.offering import describe_recall, name_tools
 from compact.integrations.openai_agents.agent_tools import AgentTools
@@ -80,6 +86,7 @@ def compact_filter(
         )
         chosen.resolver.note_sent(name, items, kept)
         chosen.resolver.enter(name)
+        chosen.resolver.note_unseen(name)  # a CompactModel, or CompactHooks, shows its reply
         sent = list(
             kept if kept is items else adapt_to_model(data.agent.model, name_tools(kept, items, schemas))
         )
@@ -104,6 +111,7 @@ class CompactHooks(RunHooks[Any]):
         """See `RunHooks`."""
         name = self._manager.resolver.running
         if name is not None:
+            self._manager.resolver.note_calls(name, call_ids(response))
             observe(self._manager, name, response.usage)
 
 
@@ -163,7 +171,7 @@ def warn_kept_elsewhere(
     """Warn, once per session, that compact leaves it alone. Returns the session's name."""
     explicit = session_id(data) if callable(session_id) else session_id
     resolver = manager.resolver
-    name = resolver.find(session_id=explicit, given=host_id(given)) or resolver.nobody
+    name = resolver.resolve((), session_id=explicit, given=host_id(given))
     resolver.enter(name)
     warn_server_managed(manager, name, ("conversation_id", "previous_response_id"))
     return name
