@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -113,12 +112,19 @@ class Archive(Reader):
                 hint="Open the tenant on the archive of all",
                 path="tenant",
             )
-        found = copy(self)
-        found.tenant = tenant
-        found.store = tenant_store(self.store, keys.tenant_root(tenant, self._label(tenant)))
-        found._log = self._log.part(found.store)
-        found._attempts = replace(self._attempts, store=found.store, reader=found, log=found._log)
-        found._is_ours = False
+        found = Archive(
+            tenant_store(self.store, keys.tenant_root(tenant, self._label(tenant))),
+            self._redactor,
+            self._recorder,
+            session_redactor=self._session_redactor,
+            listener=self._log.tell,
+            attempt_ids=self._attempts.attempt_ids,
+            attempt_ttl_s=self._attempts.attempt_ttl_s,
+        )
+        found.tenant, found._entered = (
+            tenant,
+            self._entered,
+        )  # known by id and tenant, so one bound holds for all
         return found
 
     @property

@@ -36,10 +36,6 @@ class EventLog:
         self._recorder = recorder
         self._listeners = [] if listener is None else [listener]
 
-    def part(self, store: Store) -> EventLog:
-        """Return the log of a part of this archive. Listeners here hear it too, and its own hear nothing else."""
-        return EventLog(store, self._recorder, self._tell)
-
     def listen(self, listener: Listener) -> None:
         """Call another listener for everything written from now on."""
         self._listeners.append(listener)
@@ -55,7 +51,7 @@ class EventLog:
             return
         record = session.scribe.events(batch)
         outcome = self._store.append(f"{session.folder}/{keys.EVENTS}", record)
-        self._tell(session.key, record.data)
+        self.tell(session.key, record.data)
         if outcome == "mended":
             self.warn(
                 session,
@@ -68,7 +64,8 @@ class EventLog:
         else:
             session.spooling = False
 
-    def _tell(self, session: SessionKey, lines: bytes) -> None:
+    def tell(self, session: SessionKey, lines: bytes) -> None:
+        """Call the listeners. The log of a tenant, which is a part of this one, calls them too."""
         for listener in self._listeners:
             listener(session, lines)
 
