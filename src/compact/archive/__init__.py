@@ -13,7 +13,8 @@ from compact.archive.steps import Attempt, Taken
 from compact.archive.stores.backend import Backend
 from compact.archive.stores.memory import MemoryStore
 from compact.archive.stores.port import Blob, Store
-from compact.archive.upkeep import Defect, Pruned
+from compact.archive.upkeep import Pruned
+from compact.archive.verifying import Defect
 
 __all__ = [
     "Archive",

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from compact.archive import keys
-from compact.archive.records import Step, digest, read_state, session_id_in
-from compact.archive.stores.port import Blob, Operation, SharedPages, Spooling, Store
+from compact.archive.copies import Copies
+from compact.archive.records import Misplaced, Step, digest, read_state, session_id_in
+from compact.archive.seals import Seals
+from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Spooling, Store, is_foreign
 from compact.engine.state import Sides, rebuild_sides
 from compact.errors import ArchiveError
 from compact.events import Event, parse
@@ -49,9 +51,13 @@ class Restored:
 class Reader:
     """Reads an archive and never writes to it. Methods ending in `_in` take a session's folder instead of its id."""
 
-    def __init__(self, store: Store, label: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, label: Callable[[str], str], seals: Seals | None = None) -> None:
         self.store = store
+        self.seals = seals or Seals()
         self._label = label
+        self._copies = Copies(self)
+        if isinstance(store, Chained):
+            store.seal_with(self.seals)
 
     def folder(self, session_id: str) -> str:
         """Return the session's folder in the archive.
@@ -77,7 +83,12 @@ class Reader:
 
     def session_in(self, folder: str) -> str | None:
         """Return the id of the session in a folder, with secrets masked; None if nothing is there."""
-        data = self.store.read(f"{folder}/{keys.SESSION}")
+        try:
+            data = self.store.read(f"{folder}/{keys.SESSION}")
+        except ArchiveError as problem:
+            if not is_foreign(problem):
+                raise
+            return folder  # a link or a folder in its place; the other sessions must not suffer
         if data is None:
             return None
         session_id = session_id_in(data)
@@ -133,13 +144,13 @@ class Reader:
         """
         key = f"{folder}/{keys.state_name(step)}"
         try:
-            found = read_state(data)
+            found = read_state(data, folder, self.seals)
         except ValueError as problem:
             raise ArchiveError(
                 f"{key} cannot be read: {problem}",
                 hint="Restore the file from a backup; `verify` lists everything that is damaged",
                 key=key,
-                reason="damaged",
+                reason="misplaced" if isinstance(problem, Misplaced) else "damaged",
             ) from problem
         if found.step != step:
             raise ArchiveError(
@@ -295,8 +306,10 @@ class Reader:
     def read_text(self, session_id: str, path: str) -> str:
         """Read a file by its virtual path, which can never lead outside the session.
 
+        A copy that is not what was written is rebuilt from the transcripts, if they hold its text.
+
         Raises:
-            ArchiveError: there is no such file.
+            ArchiveError: there is no such file, or it is not what was written and cannot be rebuilt.
         """
         return self.read_text_in(self.folder(session_id), path)
 
@@ -314,9 +327,7 @@ class Reader:
         keys.check_type(path, str, "a path", hint="`files` lists the paths of a session", key=folder)
         shown = self._label(path)
         name = keys.virtual_name(path, shown)
-        data = self.store.read(f"{folder}/{name}")
-        if data is None:
-            data = self._unnamed_page(folder, name)
+        data = self._copies.read(folder, name)
         if data is None:
             raise ArchiveError(
                 f"there is no file {shown}",
@@ -348,15 +359,6 @@ class Reader:
                     page = step.files["history"]
                     found.append(FileInfo(f"/{page.name}", page.bytes))
         return found
-
-    def _unnamed_page(self, folder: str, name: str) -> bytes | None:
-        """Read a page that still has its attempt's name; None if there is no such step, or it was pruned."""
-        number = keys.history_step(name)
-        state = None if number is None else self.store.read(f"{folder}/{keys.state_name(number)}")
-        if number is None or state is None:
-            return None
-        step = self.read_step(folder, number, state)
-        return None if step.pruned_at else self.file(folder, step, "history")
 
 
 def _virtual_path(key: str) -> str:

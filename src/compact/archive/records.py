@@ -7,30 +7,21 @@ made: step numbers, hashes, times, and the fixed words of the contract.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from compact.errors import ArchiveError, CompactError
+from compact.archive.pages import page_title, render_history
+from compact.archive.seals import Seals
+from compact.archive.stores.chain import LogHead
+from compact.errors import ArchiveError
 from compact.events import Archival, Event
-from compact.messages import (
-    Image,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Refusal,
-    Text,
-    ToolCall,
-    ToolResult,
-    dialects,
-    to_json,
-)
 from compact.messages.dialects.objects import fields_of
 from compact.messages.dialects.wire import dump_plain
 from compact.messages.message import number_text, with_known_numbers
@@ -45,7 +36,6 @@ _INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 MOST_SESSIONS = 1024
-_FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 V = TypeVar("V")
 
 
@@ -96,6 +86,8 @@ class Step:
     """Hashes that the engine asked to remember, stored as they are."""
     pruned_at: str | None = None
     """When its records were removed. A pruned step keeps its number and its hashes."""
+    logs: Mapping[str, LogHead] = field(default_factory=dict)
+    """How far the session's logs went when it was committed, by name. What they said then must still be in them."""
     unfinished: str | None = None
     """Why a step that was just committed lacks some of its file names. The next writer tries again."""
 
@@ -124,6 +116,18 @@ def trust_stored(data: bytes) -> Record:
     return Record(data, _SEAL)
 
 
+def as_written(data: bytes, sha256: str) -> Record:
+    """Return the record of bytes that were written once before, redacted: the archive has their hash.
+
+    Raises:
+        ValueError: they are others.
+    """
+    record = Record(data, _SEAL)
+    if not record.sha256.startswith(sha256):
+        raise ValueError("these bytes were never written")
+    return record
+
+
 class CleanMessages:
     """Redacted wire messages."""
 
@@ -138,9 +142,13 @@ class CleanMessages:
 class Scribe:
     """Makes the redacted records of one session. `session_label` is the session's id as records show it."""
 
-    def __init__(self, redactor: ArchiveRedactor, session_label: str) -> None:
+    def __init__(
+        self, redactor: ArchiveRedactor, session_label: str, folder: str = "", seals: Seals | None = None
+    ) -> None:
         self._redactor = redactor
         self.session_label = session_label
+        self._folder = folder
+        self._seals = seals or Seals()
 
     @property
     def redacts(self) -> bool:
@@ -173,8 +181,7 @@ class Scribe:
 
     def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
         """Make the transcript's page for people. The messages are clean already, so it is not redacted again."""
-        title = f"{self.session_label}: the conversation before step {step}"
-        return _text_record(render_history(messages.items, dialect, title))
+        return _text_record(render_history(messages.items, dialect, page_title(self.session_label, step)))
 
     def text(self, text: str) -> Record:
         """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
@@ -184,13 +191,17 @@ class Scribe:
         """Make a file of one line from a JSON object."""
         return Record(to_line(self._redactor.redact_value(to_wire(value, what))), _SEAL)
 
-    def note(self, note: Mapping[str, str]) -> Record:
+    def note(self, note: Mapping[str, Any]) -> Record:
         """Make a note of ids that compact made for its own use. It must hold nothing that a host or a model wrote."""
         return Record(to_line(dict(note)), _SEAL)
 
     def session(self) -> Record:
         """Make the record that says whose folder it is in."""
-        return Record(to_line({"format": FORMAT, "session_id": self.session_label}), _SEAL)
+        return self.sealed({"format": FORMAT, "session_id": self.session_label, "lists_outputs": True})
+
+    def sealed(self, note: Mapping[str, Any]) -> Record:
+        """Make a note like `note` that says whose it is: with a key, it carries a MAC over the session's folder and itself."""
+        return Record(to_line(with_mac(dict(note), self._folder, self._seals)), _SEAL)
 
     def events(self, events: Iterable[Event]) -> Record:
         """Make one line for each event."""
@@ -214,6 +225,7 @@ class Scribe:
         body = {
             "format": FORMAT,
             "session_id": self.session_label,
+            "folder": self._folder,
             "step": step.step,
             "committed_at": step.committed_at,
             "dialect": step.dialect,
@@ -222,8 +234,10 @@ class Scribe:
             "fingerprints": dict(step.fingerprints),
             "state": self._redactor.redact_value(to_wire(step.state, "state")),
             "pruned_at": step.pruned_at,
+            "logs": {name: head._asdict() for name, head in step.logs.items()},
         }
-        return Record(to_line({**body, "sha256": digest(to_line(body))}), _SEAL)
+        sealed = {**body, "sha256": digest(to_line(body))}
+        return Record(to_line(with_mac(sealed, self._folder, self._seals)), _SEAL)
 
     def _event(self, event: Event) -> dict[str, Any]:
         plain = event.to_json()
@@ -261,59 +275,6 @@ def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
 
 
-def render_history(messages: Sequence[Any], dialect: str, title: str) -> str:
-    """Render a transcript as Markdown, for people who read it and agents who grep it. Nothing is shortened except images.
-
-    Messages that cannot be read in their dialect are shown as JSON, because a page for people must not stop a step.
-    """
-    try:
-        _, neutral = dialects.read(messages, dialect)
-    except CompactError:
-        shown = [f"## {number}\n\n{_fence(to_json(item), 'json')}" for number, item in enumerate(messages, 1)]
-    else:
-        shown = [_render_message(number, message) for number, message in enumerate(neutral, 1)]
-    return "\n\n".join([f"# {title}", *shown]) + "\n"
-
-
-def _render_message(number: int, message: Message) -> str:
-    pieces = [f"## {number}. {message.role}"]
-    for part in message.parts:
-        pieces.extend(_render_part(part))
-    return "\n\n".join(pieces)
-
-
-def _render_part(part: Part) -> Iterator[str]:
-    match part:
-        case Text(text=text) | Refusal(text=text):
-            yield text
-        case ToolCall():
-            yield f"**calls `{part.name}`** ({part.id})"
-            yield _fence(part.arguments_text, "" if part.free_form else "json")
-        case ToolResult():
-            yield f"**{'error' if part.is_error else 'result'} of** {part.call_id}"
-            for inner in part.content:
-                if isinstance(inner, Text):
-                    yield _fence(inner.text, "")
-                else:
-                    yield from _render_part(inner)
-        case Reasoning(text=text):
-            yield f"**reasoning**\n\n{text}" if text else "**reasoning** (sealed)"
-        case Image(source=source):
-            yield (
-                f"[image {source}]"
-                if source.startswith("http")
-                else f"[image, {len(source)} characters inline]"
-            )
-        case Opaque(type=kind):
-            yield f"**{kind}**\n\n{_fence(to_json(part.origin), 'json')}"
-
-
-def _fence(text: str, language: str) -> str:
-    longest = max(map(len, _FENCES.findall(text)), default=2)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
 @dataclass(slots=True)
 class OpenSession:
     """A session that is being written to, and what is remembered about it."""
@@ -325,6 +286,8 @@ class OpenSession:
     """All steps up to this one are known to be finished."""
     outputs: dict[str, str] | None = None
     """The names of stored outputs by the hash in them; None until they were listed."""
+    listed: set[str] = field(default_factory=set)
+    """Names that this process has put into the list of outputs."""
     spooling: bool = False
     """Whether a warning about the current outage was logged."""
 
@@ -347,29 +310,86 @@ def session_id_in(data: bytes | None) -> str | None:
     """Return the session id in the bytes of a `session.json`; None if it cannot be read."""
     try:
         return str(json.loads(data or b"")["session_id"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def read_state(data: bytes) -> Step:
-    """Read back the step that `Scribe.state` wrote.
+def lists_outputs(data: bytes | None) -> bool:
+    """Return whether a `session.json` says that every output of its session is listed in `outputs.jsonl`."""
+    try:
+        return json.loads(data or b"")["lists_outputs"] is True
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def with_mac(body: dict[str, Any], folder: str, seals: Seals) -> dict[str, Any]:
+    """Return a record with its MAC, if there is a key."""
+    return {**body, "mac": _mac(body, folder, seals)} if seals.is_keyed else body
+
+
+def check_mac(body: dict[str, Any], folder: str, seals: Seals) -> None:
+    """Take the MAC out of a record and check it.
+
+    Raises:
+        ValueError: there is a key, and the record has no MAC or another one.
+    """
+    given = body.pop("mac", None)
+    if seals.is_keyed and given is None:
+        raise ValueError("it has no MAC, and archive.mac.key is set")
+    if seals.is_keyed and not hmac.compare_digest(
+        str(given).encode("utf-8", "replace"), _mac(body, folder, seals).encode()
+    ):
+        raise ValueError("its MAC is wrong: it was changed, or made with another key")
+
+
+def _mac(body: dict[str, Any], folder: str, seals: Seals) -> str:
+    return seals.seal(b"compact record", folder.encode(), to_line(body))
+
+
+class Misplaced(ValueError):
+    """A record of another session."""
+
+
+def read_state(data: bytes, folder: str = "", seals: Seals | None = None) -> Step:
+    """Read back the step that `Scribe.state` wrote. With a `folder` it must be a record of that folder.
 
     Raises:
         ValueError: the bytes are not such a record, or not the one that was written.
     """
-    body = json.loads(data)
-    if not isinstance(body, dict) or "sha256" not in body:
+    body = read_object(data)
+    if "sha256" not in body:
         raise ValueError("it is not a state record")
+    if folder:
+        check_mac(body, folder, seals or Seals())
+    else:
+        body.pop("mac", None)
     expected = body.pop("sha256")
     if digest(to_line(body)) != expected:
         raise ValueError("its content does not match its own hash")
     if body.get("format") != FORMAT:
         raise ValueError(f"its format is {body.get('format')!r}, this version reads {FORMAT}")
+    if folder and body.get("folder", folder) not in ("", folder):
+        raise Misplaced(f"it is a record of {body['folder']!r:.80}")
     try:
         return _STEP.validate_python(body)
     except ValidationError as problem:
         first = problem.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ValueError: it is none, or it is nested too deeply.
+    """
+    try:
+        body = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(body, dict):
+        raise ValueError("it is not a JSON object")
+    return body
 
 
 def digest(data: bytes) -> str:
