@@ -335,7 +335,7 @@ def check_mac(body: dict[str, Any], folder: str, seals: Seals) -> None:
     """
     given = body.pop("mac", None)
     if seals.is_keyed and given is None:
-        raise ValueError("it has no MAC, and archive.mac.key is set")
+        raise ValueError("it has no MAC, and archive.mac_key is set")
     if seals.is_keyed and not hmac.compare_digest(
         str(given).encode("utf-8", "replace"), _mac(body, folder, seals).encode()
     ):

@@ -1,7 +1,7 @@
 """Seals: the hashes by which the archive notices that a record is not as it was written.
 
 Without a key a seal is a SHA-256. It shows damage, and changes by somebody who did not compute it anew. With a key
-(`archive.mac.key`) it is an HMAC-SHA256, which nobody can compute who does not have the key.
+(`archive.mac_key`) it is an HMAC-SHA256, which nobody can compute who does not have the key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KeySource: TypeAlias = str | Callable[[], bytes | str]
 
 LEAST_KEY_BYTES = 16
 _MOST_KEY_BYTES = 1 << 16
-_SETTING = "archive.mac.key"
+_SETTING = "archive.mac_key"
 
 
 class Seals:

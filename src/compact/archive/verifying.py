@@ -71,7 +71,9 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
             yield from check.guarded(step.files[kind].name, partial(check.file, step, kind))
     lines = list(check.guarded(keys.EVENTS, check.events))
     yield from lines
-    if all(found.code != "damaged" for found in lines):  # lines that are no events are said one by one; the chain would only say it again
+    if all(
+        found.code != "damaged" for found in lines
+    ):  # lines that are no events are said one by one; the chain would only say it again
         yield from check.guarded(keys.EVENTS, partial(check.chain, keys.EVENTS))
     yield from check.guarded(keys.LISTED, partial(check.chain, keys.LISTED))
     yield from check.guarded(keys.LISTED, check.outputs)
@@ -121,7 +123,7 @@ class _Check:
             return
         body = read_object(data)
         if body.get("mac") is not None and not self.reader.seals.is_keyed:
-            message = "its records carry MACs, which cannot be checked without the key: set archive.mac.key"
+            message = "its records carry MACs, which cannot be checked without the key: set archive.mac_key"
             yield self.defect(keys.SESSION, "unkeyed", message)
         try:
             check_mac(body, self.folder, self.reader.seals)
