@@ -21,6 +21,9 @@ from compact.engine.state import Sides, rebuild_sides
 from compact.errors import ArchiveError
 from compact.events import Event, parse
 
+UNTRUSTED = frozenset({"damaged", "misplaced"})
+"""The reasons of errors about a state that is there and must not be used."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
@@ -131,7 +134,13 @@ class Reader:
     def step_in(self, folder: str, step: int) -> Step:
         """See `step`."""
         keys.check_type(step, int, "a step", hint="`steps` lists the numbers of a session", key=folder)
-        data = self.store.read(f"{folder}/{keys.state_name(step)}")
+        key = f"{folder}/{keys.state_name(step)}"
+        try:
+            data = self.store.read(key)
+        except ArchiveError as problem:
+            if is_foreign(problem):
+                raise ArchiveError(problem.message, hint=problem.hint, key=key, reason="damaged") from problem
+            raise
         if data is None:
             raise _no_step(folder, step, self.steps_in(folder))
         return self.read_step(folder, step, data)

@@ -232,7 +232,9 @@ class Services:
         except ArchiveError as problem:
             if problem.reason not in UNTRUSTED:
                 raise
-            message = f"the session goes on without its state, which is not as it was written: {problem.message}"
+            message = (
+                f"the session goes on without its state, which is not as it was written: {problem.message}"
+            )
             self.warn_once(session, Warned(code="state_reset", severity="high", message=message))
             return forget(max(self.archive.steps(session.id)))
         if latest is None:
