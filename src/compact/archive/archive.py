@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from compact.archive import keys
-from compact.archive.copies import to_listing
 from compact.archive.log import EventLog, Listener, read_cursor, write_cursor
 from compact.archive.reading import Reader
 from compact.archive.records import (
@@ -198,7 +197,7 @@ class Archive(Reader):
         for defect in self.verify(session_id):
             folder, _, name = defect.key.partition("/")
             if defect.code not in {"orphan", "gap"} and f"/{name.partition('/')[0]}" in keys.VIRTUAL_FOLDERS:
-                copy = self._copies.rebuild(folder, name)
+                copy = self.copies.rebuild(folder, name)
                 if copy is not None:
                     with suppress(ArchiveError):  # something that cannot be replaced stands in its place
                         self.store.replace(defect.key, copy)
@@ -346,12 +345,11 @@ class Archive(Reader):
     def _list_output(self, session: OpenSession, name: str, record: Record) -> None:
         """Put a file into the session's list of outputs. It comes first, so that no output is ever unlisted."""
         log = f"{session.folder}/{keys.LISTED}"
-        entry = to_listing(name, record.sha256, len(record.data))
-        if self.store.append(log, session.scribe.note(entry)) == "spooled":
+        entry = session.scribe.listing(name, record.sha256, len(record.data))
+        if self.store.append(log, entry) == "spooled":
             self._log.warn_spooled(session)
         self.store.sync(log)
         session.listed.add(name)
-        self._copies.remember(session.folder, name, record.sha256, len(record.data))
 
     def _outputs_of(self, session: OpenSession) -> dict[str, str]:
         """Return the names of the session's outputs by the hash in them."""

@@ -13,16 +13,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compact.archive import keys
-from compact.archive.pages import page_title, render_history
-from compact.archive.records import Recent, Record, Step, as_written, digest, lists_outputs, session_id_in
+from compact.archive.records import Recent, Record, Step, as_written, digest, render_history, session_id_in
 from compact.archive.stores.port import Spooling, is_foreign
 from compact.errors import ArchiveError, CompactError
 from compact.messages import ToolResult, dialects
 
 if TYPE_CHECKING:
     from compact.archive.reading import Reader
-
-_PRUNED = "pruned_at"
 
 
 class Listed(NamedTuple):
@@ -34,11 +31,11 @@ class Listed(NamedTuple):
 
 
 class Copies:
-    """Reads the copies of a session, checks and rebuilds them."""
+    """Reads the copies of a session, checks and rebuilds them. `known` keeps the lists that were read, by address."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, known: Recent[dict[str, Listed]] | None = None) -> None:
         self._reader = reader
-        self._listed: Recent[dict[str, Listed]] = Recent()
+        self._known: Recent[dict[str, Listed]] = Recent() if known is None else known
 
     def read(self, folder: str, name: str) -> bytes | None:
         """Read a copy as it was written, from its file or rebuilt. None if there is no such copy.
@@ -73,15 +70,12 @@ class Copies:
 
     def expected(self, folder: str, name: str) -> Listed | None:
         """Return what the list of outputs says about a file; None if it says nothing."""
-        known = self._listed.get(folder, {}).get(name)
+        place = self._reader.store.address(folder)
+        known = self._known.get(place, {}).get(name)
         if known is None or known.is_pruned:
-            self._listed[folder] = found = self.listed(folder)
+            self._known[place] = found = self.listed(folder)
             known = found.get(name)
         return known
-
-    def remember(self, folder: str, name: str, sha256: str, size: int) -> None:
-        """Note what this process has just put into the list."""
-        self._listed.setdefault(folder, {}).setdefault(name, Listed(sha256, size))
 
     def listed(self, folder: str) -> dict[str, Listed]:
         """Return the list of outputs. What was listed first stands, until it is pruned."""
@@ -89,7 +83,7 @@ class Copies:
         for line in self._reader.store.read_log(f"{folder}/{keys.LISTED}").split(b"\n")[:-1]:
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 entry = json.loads(line)
-                made = Listed(str(entry["sha256"]), int(entry["bytes"]), entry.get(_PRUNED) is not None)
+                made = Listed(str(entry["sha256"]), int(entry["bytes"]), entry.get("pruned_at") is not None)
                 name = str(entry["name"])
                 if made.is_pruned or name not in found or found[name].is_pruned:
                     found[name] = made
@@ -97,7 +91,12 @@ class Copies:
 
     def is_listing(self, folder: str) -> bool:
         """Return whether every output of a session is in its list. Sessions of an earlier version have none."""
-        return lists_outputs(self._reader.store.read(f"{folder}/{keys.SESSION}"))
+        try:
+            return lists_outputs(self._reader.store.read(f"{folder}/{keys.SESSION}"))
+        except ArchiveError as problem:
+            if is_foreign(problem):
+                return True  # somebody replaced the record: nothing is taken on trust
+            raise
 
     def rebuild(self, folder: str, name: str) -> Record | None:
         """Return a copy as it was written, made from the transcripts; None if they do not hold its text."""
@@ -140,7 +139,7 @@ class Copies:
         messages = self._reader.transcript_in(folder, step) if sides is None else sides.before
         label = session_id_in(self._reader.store.read(f"{folder}/{keys.SESSION}")) or step.session_id
         for title in dict.fromkeys((step.session_id, label)):
-            page = render_history(messages, step.dialect, page_title(title, step.step))
+            page = render_history(messages, step.dialect, title, step.step)
             data = page.encode("utf-8", "surrogatepass")
             if digest(data) == ref.sha256:
                 return data
@@ -175,10 +174,12 @@ def saved_names(reader: Reader, folder: str) -> set[str]:
     return found
 
 
-def to_listing(name: str, sha256: str, size: int, pruned_at: str | None = None) -> dict[str, Any]:
-    """Return an entry of `outputs.jsonl`."""
-    entry: dict[str, Any] = {"name": name, "sha256": sha256, "bytes": size}
-    return entry if pruned_at is None else {**entry, _PRUNED: pruned_at}
+def lists_outputs(data: bytes | None) -> bool:
+    """Return whether a `session.json` says that every output of its session is listed in `outputs.jsonl`."""
+    try:
+        return json.loads(data or b"")["lists_outputs"] is True
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 def _texts(messages: list[Any], dialect: str) -> Iterator[str]:

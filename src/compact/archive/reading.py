@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from compact.archive import keys
-from compact.archive.copies import Copies
-from compact.archive.records import Misplaced, Step, digest, read_state, session_id_in
+from compact.archive.copies import Copies, Listed
+from compact.archive.records import Misplaced, Recent, Step, digest, read_state, session_id_in
 from compact.archive.seals import Seals
 from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Spooling, Store, is_foreign
 from compact.engine.state import Sides, rebuild_sides
@@ -58,9 +58,14 @@ class Reader:
         self.store = store
         self.seals = seals or Seals()
         self._label = label
-        self._copies = Copies(self)
+        self._lists: Recent[dict[str, Listed]] = Recent()
         if isinstance(store, Chained):
             store.seal_with(self.seals)
+
+    @property
+    def copies(self) -> Copies:
+        """The files that an agent may read, checked against what was written."""
+        return Copies(self, self._lists)
 
     def folder(self, session_id: str) -> str:
         """Return the session's folder in the archive.
@@ -74,6 +79,14 @@ class Reader:
     def sessions(self) -> list[str]:
         """List the ids of all sessions, sorted."""
         return sorted(self.sessions_by_folder().values())
+
+    def unchained(self) -> list[str]:
+        """List the ids of sessions that an earlier version began: their outputs are not listed, or their events not chained."""
+        return sorted(
+            session_id
+            for folder, session_id in self.sessions_by_folder().items()
+            if not self.copies.is_listing(folder)
+        )
 
     def sessions_by_folder(self) -> dict[str, str]:
         """Return each session's id by its folder. An id that holds a secret is masked; only the folder identifies it."""
@@ -336,7 +349,7 @@ class Reader:
         keys.check_type(path, str, "a path", hint="`files` lists the paths of a session", key=folder)
         shown = self._label(path)
         name = keys.virtual_name(path, shown)
-        data = self._copies.read(folder, name)
+        data = self.copies.read(folder, name)
         if data is None:
             raise ArchiveError(
                 f"there is no file {shown}",

@@ -7,21 +7,32 @@ made: step numbers, hashes, times, and the fixed words of the contract.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from compact.archive.pages import page_title, render_history
 from compact.archive.seals import Seals
 from compact.archive.stores.chain import LogHead
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, CompactError
 from compact.events import Archival, Event
+from compact.messages import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    dialects,
+    to_json,
+)
 from compact.messages.dialects.objects import fields_of
 from compact.messages.dialects.wire import dump_plain
 from compact.messages.message import number_text, with_known_numbers
@@ -36,6 +47,7 @@ _INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 MOST_SESSIONS = 1024
+_FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 V = TypeVar("V")
 
 
@@ -117,11 +129,7 @@ def trust_stored(data: bytes) -> Record:
 
 
 def as_written(data: bytes, sha256: str) -> Record:
-    """Return the record of bytes that were written once before, redacted: the archive has their hash.
-
-    Raises:
-        ValueError: they are others.
-    """
+    """Return the record of bytes whose hash the archive has, because they were written before. Raises ValueError for others."""
     record = Record(data, _SEAL)
     if not record.sha256.startswith(sha256):
         raise ValueError("these bytes were never written")
@@ -181,7 +189,7 @@ class Scribe:
 
     def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
         """Make the transcript's page for people. The messages are clean already, so it is not redacted again."""
-        return _text_record(render_history(messages.items, dialect, page_title(self.session_label, step)))
+        return _text_record(render_history(messages.items, dialect, self.session_label, step))
 
     def text(self, text: str) -> Record:
         """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
@@ -200,8 +208,14 @@ class Scribe:
         return self.sealed({"format": FORMAT, "session_id": self.session_label, "lists_outputs": True})
 
     def sealed(self, note: Mapping[str, Any]) -> Record:
-        """Make a note like `note` that says whose it is: with a key, it carries a MAC over the session's folder and itself."""
-        return Record(to_line(with_mac(dict(note), self._folder, self._seals)), _SEAL)
+        """Make a note like `note`. With a key it carries a MAC."""
+        mac = {"mac": self._seals.mac(self._folder, to_line(note))} if self._seals.is_keyed else {}
+        return Record(to_line({**note, **mac}), _SEAL)
+
+    def listing(self, name: str, sha256: str, size: int, pruned_at: str | None = None) -> Record:
+        """Make an entry of the list of outputs: what a file holds, or that it was pruned."""
+        entry = {"name": name, "sha256": sha256, "bytes": size}
+        return self.note(entry if pruned_at is None else {**entry, "pruned_at": pruned_at})
 
     def events(self, events: Iterable[Event]) -> Record:
         """Make one line for each event."""
@@ -236,8 +250,7 @@ class Scribe:
             "pruned_at": step.pruned_at,
             "logs": {name: head._asdict() for name, head in step.logs.items()},
         }
-        sealed = {**body, "sha256": digest(to_line(body))}
-        return Record(to_line(with_mac(sealed, self._folder, self._seals)), _SEAL)
+        return self.sealed({**body, "sha256": digest(to_line(body))})
 
     def _event(self, event: Event) -> dict[str, Any]:
         plain = event.to_json()
@@ -273,6 +286,60 @@ class Scribe:
 
 def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
+
+
+def render_history(messages: Sequence[Any], dialect: str, session_label: str, step: int) -> str:
+    """Render a transcript as Markdown, for people who read it and agents who grep it. Nothing is shortened except images.
+
+    Messages that cannot be read in their dialect are shown as JSON, because a page for people must not stop a step.
+    """
+    try:
+        _, neutral = dialects.read(messages, dialect)
+    except CompactError:
+        shown = [f"## {number}\n\n{_fence(to_json(item), 'json')}" for number, item in enumerate(messages, 1)]
+    else:
+        shown = [_render_message(number, message) for number, message in enumerate(neutral, 1)]
+    title = f"# {session_label}: the conversation before step {step}"
+    return "\n\n".join([title, *shown]) + "\n"
+
+
+def _render_message(number: int, message: Message) -> str:
+    pieces = [f"## {number}. {message.role}"]
+    for part in message.parts:
+        pieces.extend(_render_part(part))
+    return "\n\n".join(pieces)
+
+
+def _render_part(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text) | Refusal(text=text):
+            yield text
+        case ToolCall():
+            yield f"**calls `{part.name}`** ({part.id})"
+            yield _fence(part.arguments_text, "" if part.free_form else "json")
+        case ToolResult():
+            yield f"**{'error' if part.is_error else 'result'} of** {part.call_id}"
+            for inner in part.content:
+                if isinstance(inner, Text):
+                    yield _fence(inner.text, "")
+                else:
+                    yield from _render_part(inner)
+        case Reasoning(text=text):
+            yield f"**reasoning**\n\n{text}" if text else "**reasoning** (sealed)"
+        case Image(source=source):
+            yield (
+                f"[image {source}]"
+                if source.startswith("http")
+                else f"[image, {len(source)} characters inline]"
+            )
+        case Opaque(type=kind):
+            yield f"**{kind}**\n\n{_fence(to_json(part.origin), 'json')}"
+
+
+def _fence(text: str, language: str) -> str:
+    longest = max(map(len, _FENCES.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 @dataclass(slots=True)
@@ -314,38 +381,6 @@ def session_id_in(data: bytes | None) -> str | None:
         return None
 
 
-def lists_outputs(data: bytes | None) -> bool:
-    """Return whether a `session.json` says that every output of its session is listed in `outputs.jsonl`."""
-    try:
-        return json.loads(data or b"")["lists_outputs"] is True
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
-
-
-def with_mac(body: dict[str, Any], folder: str, seals: Seals) -> dict[str, Any]:
-    """Return a record with its MAC, if there is a key."""
-    return {**body, "mac": _mac(body, folder, seals)} if seals.is_keyed else body
-
-
-def check_mac(body: dict[str, Any], folder: str, seals: Seals) -> None:
-    """Take the MAC out of a record and check it.
-
-    Raises:
-        ValueError: there is a key, and the record has no MAC or another one.
-    """
-    given = body.pop("mac", None)
-    if seals.is_keyed and given is None:
-        raise ValueError("it has no MAC, and archive.mac_key is set")
-    if seals.is_keyed and not hmac.compare_digest(
-        str(given).encode("utf-8", "replace"), _mac(body, folder, seals).encode()
-    ):
-        raise ValueError("its MAC is wrong: it was changed, or made with another key")
-
-
-def _mac(body: dict[str, Any], folder: str, seals: Seals) -> str:
-    return seals.seal(b"compact record", folder.encode(), to_line(body))
-
-
 class Misplaced(ValueError):
     """A record of another session."""
 
@@ -356,13 +391,15 @@ def read_state(data: bytes, folder: str = "", seals: Seals | None = None) -> Ste
     Raises:
         ValueError: the bytes are not such a record, or not the one that was written.
     """
-    body = read_object(data)
-    if "sha256" not in body:
+    try:
+        body = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(body, dict) or "sha256" not in body:
         raise ValueError("it is not a state record")
-    if folder:
-        check_mac(body, folder, seals or Seals())
-    else:
-        body.pop("mac", None)
+    mac = body.pop("mac", None)
+    if seals is not None and seals.is_keyed:
+        seals.check_mac(mac, folder, to_line(body))
     expected = body.pop("sha256")
     if digest(to_line(body)) != expected:
         raise ValueError("its content does not match its own hash")
@@ -375,21 +412,6 @@ def read_state(data: bytes, folder: str = "", seals: Seals | None = None) -> Ste
     except ValidationError as problem:
         first = problem.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-
-def read_object(data: bytes) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        ValueError: it is none, or it is nested too deeply.
-    """
-    try:
-        body = json.loads(data)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if not isinstance(body, dict):
-        raise ValueError("it is not a JSON object")
-    return body
 
 
 def digest(data: bytes) -> str:

@@ -26,15 +26,12 @@ _SETTING = "archive.mac_key"
 class Seals:
     """Makes and checks seals. The key is held in memory only, and no text shows it."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "is_keyed")
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key
-
-    @property
-    def is_keyed(self) -> bool:
+        self.is_keyed = key is not None
         """Whether the seals are MACs."""
-        return self._key is not None
 
     def seal(self, *parts: bytes) -> str:
         """Return the seal of some bytes, in hexadecimal. Where one part ends and the next begins matters."""
@@ -50,6 +47,21 @@ class Seals:
         return isinstance(given, str) and hmac.compare_digest(
             given.encode("utf-8", "replace"), self.seal(*parts).encode()
         )
+
+    def mac(self, folder: str, line: bytes) -> str:
+        """Return the MAC of a session's record. It holds for one folder, so that no other session's record can take its place."""
+        return self.seal(b"compact record", folder.encode(), line)
+
+    def check_mac(self, given: object, folder: str, line: bytes) -> None:
+        """Check the MAC of a session's record.
+
+        Raises:
+            ValueError: it has none, or another one.
+        """
+        if given is None:
+            raise ValueError("it has no MAC, and archive.mac_key is set")
+        if not self.is_seal(given, b"compact record", folder.encode(), line):
+            raise ValueError("its MAC is wrong: it was changed, or made with another key")
 
 
 def open_seals(source: KeySource | None) -> Seals:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from compact.archive import keys
-from compact.archive.copies import Copies, to_listing
+from compact.archive.copies import Copies
 from compact.archive.reading import Reader
 from compact.archive.records import ArchiveRedactor, Scribe, Step
 from compact.archive.stores.port import Blob, Store
@@ -73,8 +73,8 @@ class Pruner:
         log = f"{folder}/{keys.LISTED}"
         for blob in loose:
             if (entry := listed.get(blob.name)) is not None:
-                note = to_listing(blob.name, entry.sha256, entry.bytes, timestamp(self.now))
-                self.store.append(log, scribe.note(note))
+                note = scribe.listing(blob.name, entry.sha256, entry.bytes, timestamp(self.now))
+                self.store.append(log, note)
         self.store.sync(log)
 
     def _remove(self, session_id: str, step: int | None, found: list[Blob]) -> Iterator[Pruned]:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from compact.archive import keys
-from compact.archive.copies import Copies, saved_names
+from compact.archive.copies import Copies, lists_outputs, saved_names
 from compact.archive.reading import Reader
-from compact.archive.records import Step, check_mac, digest, lists_outputs, read_object, session_id_in
+from compact.archive.records import Step, digest, session_id_in, to_line
 from compact.archive.stores.chain import LogCheck
 from compact.archive.stores.port import Blob, Chained, Store
 from compact.errors import ArchiveError
@@ -121,14 +121,16 @@ class _Check:
         if data is None or session_id is None:
             yield self.defect(keys.SESSION, "damaged", "the session's own record cannot be read")
             return
-        body = read_object(data)
-        if body.get("mac") is not None and not self.reader.seals.is_keyed:
+        body = json.loads(data)
+        mac, seals = body.pop("mac", None), self.reader.seals
+        if mac is not None and not seals.is_keyed:
             message = "its records carry MACs, which cannot be checked without the key: set archive.mac_key"
             yield self.defect(keys.SESSION, "unkeyed", message)
-        try:
-            check_mac(body, self.folder, self.reader.seals)
-        except ValueError as problem:
-            yield self.defect(keys.SESSION, "damaged", str(problem))
+        if seals.is_keyed:
+            try:
+                seals.check_mac(mac, self.folder, to_line(body))
+            except ValueError as problem:
+                yield self.defect(keys.SESSION, "damaged", str(problem))
         self.facts["session_id"] = session_id
         if not self.folder.startswith("h-") and session_id != self.folder:
             yield self.defect(keys.SESSION, "misplaced", f"it is the record of session {session_id!r:.80}")

@@ -21,8 +21,10 @@ _VIEW_HINT = "Name an existing folder, or none: then the viewer waits for the co
 
 
 @contextmanager
-def open_at(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]:
+def open_at(root: Path | None, *, may_be_new: bool = False, writes: bool = False) -> Iterator[Archive]:
     """Open the archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
+
+    A command that writes says so, and a bucket is then asked whether it refuses to write over an object.
 
     Raises:
         ArchiveError: there is no such folder.
@@ -42,7 +44,7 @@ def open_at(root: Path | None, *, may_be_new: bool = False) -> Iterator[Archive]
     rules = config.redaction
     redactor = Redactor(rules_from_config(rules.rules, rules.extra)) if rules.enabled else Redactor.disabled()
     recorder = Recorder(lambda: datetime.now(UTC), Ids("compact archive"))
-    with closing(open_archive(redactor, recorder, **settings)) as archive:
+    with closing(open_archive(redactor, recorder, writes=writes, **settings)) as archive:
         yield archive
 
 
