@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from compact.archive import keys
 from compact.archive.copies import Copies, lists_outputs, saved_names
 from compact.archive.reading import Reader
-from compact.archive.records import Step, digest, session_id_in, to_line
+from compact.archive.records import FORMAT, Step, digest, session_id_in, to_line
 from compact.archive.stores.chain import LogCheck
 from compact.archive.stores.port import Blob, Chained, Store
 from compact.errors import ArchiveError
@@ -25,7 +25,7 @@ DefectCode: TypeAlias = Literal[
 ]
 
 LARGEST_RECORD = 1 << 28
-"""Bytes of a record whose size is written nowhere. A larger file is reported without being read."""
+"""Bytes of a state or a session's own record. A larger file is reported without being read."""
 _STATE_CODES: dict[str, DefectCode] = {"damaged": "damaged", "misplaced": "misplaced"}
 _FILE_CODES: dict[str, DefectCode] = {"missing": "missing", "changed": "changed"}
 _MOST_LISTED = 100
@@ -122,6 +122,14 @@ class _Check:
             yield self.defect(keys.SESSION, "damaged", "the session's own record cannot be read")
             return
         body = json.loads(data)
+        written = {"format": FORMAT, "session_id": session_id}
+        if data != to_line(body) or {**body, "mac": None} not in (
+            {**written, "mac": None},
+            {**written, "lists_outputs": True, "mac": None},
+        ):
+            yield self.defect(
+                keys.SESSION, "damaged", "the session's own record is not one that this version writes"
+            )
         mac, seals = body.pop("mac", None), self.reader.seals
         if mac is not None and not seals.is_keyed:
             message = "its records carry MACs, which cannot be checked without the key: set archive.mac_key"
@@ -131,8 +139,9 @@ class _Check:
                 seals.check_mac(mac, self.folder, to_line(body))
             except ValueError as problem:
                 yield self.defect(keys.SESSION, "damaged", str(problem))
-        self.facts["session_id"] = session_id
-        if not self.folder.startswith("h-") and session_id != self.folder:
+        if self.folder.startswith("h-"):
+            self.facts["session_id"] = session_id
+        elif session_id != self.folder:
             yield self.defect(keys.SESSION, "misplaced", f"it is the record of session {session_id!r:.80}")
 
     def step_numbers(self) -> Iterator[Defect]:
@@ -159,8 +168,12 @@ class _Check:
                 code = _STATE_CODES.get(str(problem.reason), "unreadable")
                 self.unreadable_steps.append(self.defect(name, code, problem.message))
                 continue
-            if step is None:
+            if data is None or step is None:
                 continue  # removed since it was listed
+            if data != to_line(json.loads(data)):
+                self.unreadable_steps.append(
+                    self.defect(name, "damaged", "it is not in the form that was written")
+                )
             if step.session_id != self.session_id:
                 message = f"it is a record of session {step.session_id!r:.80}"
                 self.unreadable_steps.append(self.defect(name, "misplaced", message))
@@ -193,7 +206,6 @@ class _Check:
         if not isinstance(self.store, Chained):
             return
         sealed = [(number, step.logs[log]) for number, step in self.steps.items() if log in step.logs]
-        self._check_size(log)
         found: LogCheck = self.store.check_log(f"{self.folder}/{log}")
         for message in found.problems[:_MOST_LISTED]:
             yield self.defect(log, "changed", message)
@@ -210,7 +222,6 @@ class _Check:
     def outputs(self) -> Iterator[Defect]:
         """Check outputs and removed messages against the list of outputs."""
         copies = Copies(self.reader)
-        self._check_size(keys.LISTED)
         listed, is_listing = copies.listed(self.folder), lists_outputs(self._read(keys.SESSION))
         saved: set[str] | None = None
         for name, entry in listed.items():
@@ -239,7 +250,6 @@ class _Check:
 
     def events(self) -> Iterator[Defect]:
         """Check that every line is an event, and that the steps that they speak of are there."""
-        self._check_size(keys.EVENTS)
         broken = 0
         for number, line in enumerate(self.reader.event_lines(self.folder), 1):
             try:

@@ -96,8 +96,11 @@ def continue_from(tail: bytes, size: int, first: str) -> tuple[int, str]:
 
 def seal_line(seals: Seals, at: int, after: str, data: bytes) -> bytes:
     """Return the line that announces an append."""
-    seal = seals.seal(after.encode(), data)
-    return json.dumps({"at": at, "bytes": len(data), "after": after, "seal": seal}).encode() + b"\n"
+    return _line(at, len(data), after, seals.seal(after.encode(), data))
+
+
+def _line(at: int, size: int, after: str, seal: str) -> bytes:
+    return json.dumps({"at": at, "bytes": size, "after": after, "seal": seal}).encode() + b"\n"
 
 
 def head_of(tail: bytes) -> LogHead | None:

@@ -31,6 +31,8 @@ _EXISTING = os.O_NOFOLLOW | os.O_NONBLOCK
 _LOG = os.O_RDWR | os.O_CREAT | os.O_APPEND | _EXISTING
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 _NOT_REPLACING = 1  # RENAME_NOREPLACE
+LARGEST_FILE = 1 << 30
+"""Bytes. No record comes near it, and a file with a hole of a terabyte must not fill the memory."""
 _BLOCK = 65536
 _LOCK_PAUSE_S = 0.002
 
@@ -220,6 +222,9 @@ def _same_file(folder: int, one: str, other: str) -> bool:
 
 
 def _read_all(file: int) -> bytes:
+    size = os.fstat(file).st_size
+    if size > LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"{size:,} bytes are more than any record has")
     pieces = []
     while piece := os.read(file, 1 << 20):
         pieces.append(piece)

@@ -145,6 +145,7 @@ _FOREIGN = frozenset(
         errno.ENXIO,
         errno.EACCES,
         errno.EPERM,
+        errno.EFBIG,
         errno.ENODEV,
     }
 )
