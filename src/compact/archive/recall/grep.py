@@ -10,8 +10,8 @@ import re2  # type: ignore[import-untyped]
 
 _MAX_PATTERN_CHARS = 1_000
 _MEMORY = 8 << 20
-_PIECE_BYTES = 1 << 18
-_OVERLAP_BYTES = 1 << 12
+PIECE_BYTES = 1 << 18
+OVERLAP_BYTES = 1 << 12
 _EACH_LINE = "(?m)"
 """Makes `^` and `$` match at the ends of a line."""
 
@@ -70,26 +70,26 @@ class LinePattern:
     def _match_in(self, data: bytes, start: int, end: int, stop: Callable[[], bool]) -> int | None:
         """Return where the first match in a piece begins. A very long line is looked at through overlapping windows."""
         while not stop():
-            window = min(end, start + _PIECE_BYTES)
+            window = min(end, start + PIECE_BYTES)
             found = self._regex.search(data, start, window)
             # A match that ends with its window may only seem to end there. The next window shows all of it.
             if found is not None and (
-                window == end or found.end() < window or found.start() < window - _OVERLAP_BYTES
+                window == end or found.end() < window or found.start() < window - OVERLAP_BYTES
             ):
                 return int(found.start())
             if window == end:
                 return None
-            start = window - _OVERLAP_BYTES
+            start = window - OVERLAP_BYTES
         return None
 
 
 def _pieces(data: bytes) -> Iterator[tuple[int, int]]:
     """Divide a text at the ends of lines, which belong to no piece. Only a line that is longer than a piece is a longer one."""
     start = 0
-    while len(data) - start > _PIECE_BYTES:
-        cut = data.rfind(b"\n", start, start + _PIECE_BYTES)
+    while len(data) - start > PIECE_BYTES:
+        cut = data.rfind(b"\n", start, start + PIECE_BYTES)
         if cut < 0:
-            cut = data.find(b"\n", start + _PIECE_BYTES)
+            cut = data.find(b"\n", start + PIECE_BYTES)
         if cut < 0:
             break
         yield start, cut

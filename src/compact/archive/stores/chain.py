@@ -131,14 +131,15 @@ def check(seals: Seals, first: str, log: bytes, chain: bytes | None) -> LogCheck
             place = len(log)
             break
         if len(log) < seal.end:
-            found.problems.append(f"it ends at byte {len(log):,}: bytes up to {seal.end:,} were written")
-        elif not seals.is_seal(seal.seal, seal.after.encode(), log[seal.at : seal.end]):
+            found.problems.append(f"it ends at byte {len(log):,}: bytes up to {made[-1].end:,} were written")
+            break
+        if not seals.is_seal(seal.seal, seal.after.encode(), log[seal.at : seal.end]):
             found.problems.append(f"bytes {seal.at:,} to {seal.end:,} are not as they were written")
         place, head = seal.end, seal.seal
         found.heads[place] = head
     if not made and log:
         found.problems.append("its seals are gone")
-    elif len(log) > place:
+    elif len(log) > max(place, made[-1].end if made else 0):
         found.problems.append(f"no append wrote what follows byte {place:,}")
     return found
 
