@@ -48,7 +48,8 @@ class Copies:
             return self._read_page(folder, name, number)
         data, problem = self._read_file(folder, name)
         try:
-            expected, is_listing = self.expected(folder, name), self.is_listing(folder)
+            expected = self.expected(folder, name)
+            is_listing = expected is None and self.is_listing(folder)
         except ArchiveError:
             if data is None or not isinstance(self._reader.store, Spooling):
                 raise
