@@ -13,7 +13,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compact.archive import keys
-from compact.archive.records import Recent, Record, Step, as_written, digest, render_history, session_id_in
+from compact.archive.records import (
+    Recent,
+    Record,
+    Step,
+    as_written,
+    digest,
+    page_title,
+    render_history,
+    session_id_in,
+)
 from compact.archive.stores.port import Spooling, is_foreign
 from compact.errors import ArchiveError, CompactError
 from compact.messages import ToolResult, dialects
@@ -140,7 +149,7 @@ class Copies:
         messages = self._reader.transcript_in(folder, step) if sides is None else sides.before
         label = session_id_in(self._reader.store.read(f"{folder}/{keys.SESSION}")) or step.session_id
         for title in dict.fromkeys((step.session_id, label)):
-            page = render_history(messages, step.dialect, title, step.step)
+            page = render_history(messages, step.dialect, page_title(title, step.step))
             data = page.encode("utf-8", "surrogatepass")
             if digest(data) == ref.sha256:
                 return data

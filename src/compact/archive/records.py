@@ -189,7 +189,7 @@ class Scribe:
 
     def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
         """Make the transcript's page for people. The messages are clean already, so it is not redacted again."""
-        return _text_record(render_history(messages.items, dialect, self.session_label, step))
+        return _text_record(render_history(messages.items, dialect, page_title(self.session_label, step)))
 
     def text(self, text: str) -> Record:
         """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
@@ -288,7 +288,12 @@ def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
 
 
-def render_history(messages: Sequence[Any], dialect: str, session_label: str, step: int) -> str:
+def page_title(session_label: str, step: int) -> str:
+    """Return the heading of a step's page."""
+    return f"{session_label}: the conversation before step {step}"
+
+
+def render_history(messages: Sequence[Any], dialect: str, title: str) -> str:
     """Render a transcript as Markdown, for people who read it and agents who grep it. Nothing is shortened except images.
 
     Messages that cannot be read in their dialect are shown as JSON, because a page for people must not stop a step.
@@ -299,8 +304,7 @@ def render_history(messages: Sequence[Any], dialect: str, session_label: str, st
         shown = [f"## {number}\n\n{_fence(to_json(item), 'json')}" for number, item in enumerate(messages, 1)]
     else:
         shown = [_render_message(number, message) for number, message in enumerate(neutral, 1)]
-    title = f"# {session_label}: the conversation before step {step}"
-    return "\n\n".join([title, *shown]) + "\n"
+    return "\n\n".join([f"# {title}", *shown]) + "\n"
 
 
 def _render_message(number: int, message: Message) -> str:

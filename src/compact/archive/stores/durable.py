@@ -173,7 +173,7 @@ def read(folder: int, name: str) -> bytes | None:
         os.close(file)
 
 
-def sync(folder: int, *names: str) -> None:
+def sync(folder: int, *names: str, with_names: bool = True) -> None:
     """Make existing files and their names durable, no matter which process wrote them. Missing ones are skipped."""
     for name in names:
         try:
@@ -184,7 +184,8 @@ def sync(folder: int, *names: str) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-    sync_folder(folder)
+    if with_names:
+        sync_folder(folder)
 
 
 def sync_folder(folder: int) -> None:

@@ -58,6 +58,7 @@ class FsStore:
         self.root = Path(root).absolute()  # a host may change its working folder later
         self._lock_timeout_s = lock_timeout_s
         self._durable_folders: set[tuple[str, ...]] = set()
+        self._durable_logs: set[str] = set()
         self._seals = Seals()
 
     def stage(self, key: str, record: Record) -> None:
@@ -105,7 +106,10 @@ class FsStore:
     def sync(self, log: str) -> None:
         """See `Store.sync`."""
         with self._writing(log) as (folder, name):
-            durable.sync(folder, name, chain.seals_name(name))
+            # A log is never replaced, so its name has to become durable only once.
+            is_first = log not in self._durable_logs
+            durable.sync(folder, name, chain.seals_name(name), with_names=is_first)
+            self._durable_logs.add(log)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
