@@ -79,6 +79,7 @@ def test_every_default_of_the_contract() -> None:
             "spool_retry_s": 30,
             "lock_timeout_s": 5,
             "attempt_ttl_s": 86400,
+            "mac_key": None,
         },
         "redaction": {"enabled": True, "rules": "default", "extra": [], "live": "off"},
         "tracing": {

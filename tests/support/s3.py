@@ -23,6 +23,8 @@ class Faults:
     address: str = ""
     chosen: Callable[[str, str], Fault | None] = field(default=lambda method, path: None)
     seen: list[tuple[str, str]] = field(default_factory=list)
+    ignored: frozenset[str] = frozenset()
+    """Headers, in lower case, that the server behind does not get to see."""
 
     def always(self, fault: Fault) -> None:
         self.chosen = lambda method, path: fault
@@ -78,9 +80,8 @@ def faulty_server(behind: str) -> Iterator[Faults]:
         def pass_on(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
             connection = http.client.HTTPConnection(urlsplit(behind).netloc, timeout=30)
             try:
-                headers = {
-                    name: value for name, value in self.headers.items() if name.lower() != "connection"
-                }
+                hidden = {"connection", *faults.ignored}
+                headers = {name: value for name, value in self.headers.items() if name.lower() not in hidden}
                 connection.request(self.command, self.path, body, headers)
                 response = connection.getresponse()
                 kept = {

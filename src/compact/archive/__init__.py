@@ -7,15 +7,17 @@ from compact.archive.adapters import backend_archive, open_archive
 from compact.archive.archive import Archive, StoredOutput
 from compact.archive.keys import history_path
 from compact.archive.log import Listener, LogWatcher, News
-from compact.archive.reading import FileInfo, Listing, Reader, Restored
+from compact.archive.reading import UNTRUSTED, FileInfo, Listing, Reader, Restored
 from compact.archive.records import ArchiveRedactor, FileRef, Record, Scribe, Step, to_line
 from compact.archive.steps import Attempt, Taken
 from compact.archive.stores.backend import Backend
 from compact.archive.stores.memory import MemoryStore
 from compact.archive.stores.port import Blob, Store
-from compact.archive.upkeep import Defect, Pruned
+from compact.archive.upkeep import Pruned
+from compact.archive.verifying import Defect
 
 __all__ = [
+    "UNTRUSTED",
     "Archive",
     "ArchiveRedactor",
     "Attempt",

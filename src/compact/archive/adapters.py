@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from compact.archive.archive import Archive
 from compact.archive.log import Listener
 from compact.archive.records import ArchiveRedactor
+from compact.archive.seals import KeySource
 from compact.archive.stores.backend import Backend, BackendStore
 from compact.archive.stores.memory import MemoryStore
 from compact.archive.stores.port import Store
-from compact.errors import ConfigError
+from compact.errors import ArchiveError, ConfigError
 from compact.events import Ids, Recorder
 from compact.events.session_key import SessionKey
 from compact.redaction import Redactor
+
+if TYPE_CHECKING:
+    from compact.archive.stores.objects import ObjectStore
+    from compact.archive.stores.spool import SpooledStore
 
 _ADAPTERS = ("fs", "s3", "object_store", "memory")
 
@@ -37,13 +43,19 @@ def open_archive(
     spool_retry_s: float = 30.0,
     lock_timeout_s: float = 5.0,
     attempt_ttl_s: float = 86_400.0,
+    mac_key: KeySource | None = None,
+    writes: bool = True,
     session_redactor: Callable[[SessionKey], ArchiveRedactor] | None = None,
     listener: Listener | None = None,
 ) -> Archive:
     """Open the archive that these settings describe (`archive:` in the configuration).
 
+    A bucket is asked once in a process whether it refuses to write over an object. With `writes` false it is not asked,
+    because the archive is only read.
+
     Raises:
-        ConfigError: the adapter is unknown, or lacks a setting that it needs.
+        ArchiveError: the bucket writes over objects, so that two workers could overwrite each other's steps.
+        ConfigError: the adapter is unknown, or lacks a setting that it needs, or the key cannot be read.
         MissingExtra: the adapter needs a package that is not installed.
     """
     store: Store
@@ -70,6 +82,8 @@ def open_archive(
             retries=retries,
         )
         store = SpooledStore(remote, spool_root, retry_s=spool_retry_s)
+        if writes:
+            _require_conditional_writes(remote, store)
     else:
         raise ConfigError(
             f"archive.adapter must be one of {', '.join(_ADAPTERS)}, got {adapter!r:.40}",
@@ -81,8 +95,19 @@ def open_archive(
         recorder,
         session_redactor=session_redactor,
         attempt_ttl_s=attempt_ttl_s,
+        mac_key=mac_key,
         listener=listener,
     )
+
+
+def _require_conditional_writes(remote: ObjectStore, store: SpooledStore) -> None:
+    try:
+        remote.require_conditional_writes()
+    except ArchiveError as problem:
+        if problem.reason == "unconditional":
+            store.close()
+            raise
+        store.rest()  # it does not answer now, and is asked again before the first record
 
 
 def backend_archive(

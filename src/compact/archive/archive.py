@@ -22,10 +22,12 @@ from compact.archive.records import (
     tenant_in,
     trust_stored,
 )
+from compact.archive.seals import KeySource, open_seals
 from compact.archive.steps import Attempt, Attempts
-from compact.archive.stores.port import Operation, Store
+from compact.archive.stores.port import Chained, Operation, Store
 from compact.archive.stores.tenants import tenant_store
-from compact.archive.upkeep import Defect, Pruned, Pruner, verify
+from compact.archive.upkeep import Pruned, Pruner
+from compact.archive.verifying import Defect, verify
 from compact.errors import ArchiveError, ConfigError
 from compact.events import Event, Recorder, Trace
 from compact.events.session_key import SessionKey
@@ -51,7 +53,8 @@ class Archive(Reader):
     """One archive on one store. Safe to share between threads; other processes may use the same store.
 
     Everything written first passes through the session's own redactor, which `session_redactor` returns (default: a fresh
-    `redactor.session()`). `listener` receives each batch of event lines after it was written.
+    `redactor.session()`). `listener` receives each batch of event lines after it was written. With `mac_key`, states, lists
+    and logs carry MACs, and a state without the right one counts as damaged.
 
     It holds the sessions that belong to no tenant. `for_tenant` returns the archive of one.
     """
@@ -66,9 +69,10 @@ class Archive(Reader):
         listener: Listener | None = None,
         attempt_ids: Callable[[], str] = keys.unique_id,
         attempt_ttl_s: float = DAY_S,
+        mac_key: KeySource | None = None,
     ) -> None:
         # A session's folder must not depend on what its redactor has learnt, so the shared redactor judges ids.
-        super().__init__(store, redactor.redact)
+        super().__init__(store, redactor.redact, open_seals(mac_key))
         self._redactor = redactor
         self._session_redactor = session_redactor or (lambda _: redactor.session())
         self._recorder = recorder
@@ -120,6 +124,7 @@ class Archive(Reader):
             listener=self._log.tell,
             attempt_ids=self._attempts.attempt_ids,
             attempt_ttl_s=self._attempts.attempt_ttl_s,
+            mac_key=self.seals.part(keys.tenant_root(tenant, self._label(tenant))),
         )
         found.tenant, found._entered = (
             tenant,
@@ -166,7 +171,7 @@ class Archive(Reader):
             session = self._enter(session_id)
             newest = max(self.steps_in(session.folder), default=0)
             if newest:
-                note = session.scribe.note({"forgets_step": str(newest)})
+                note = session.scribe.sealed({"forgets_step": str(newest)})
                 self.store.create(f"{session.folder}/{keys.reset_name(newest)}", note)
             return newest
 
@@ -240,9 +245,34 @@ class Archive(Reader):
             )
 
     def verify(self, session_id: str | None = None) -> list[Defect]:
-        """Read everything of one session, or of all, and list what is not as it was written. Changes nothing."""
+        """Read everything of one session, or of all, and list what is not as it was written. Changes nothing.
+
+        A session that cannot be read is reported, and the others are checked.
+        """
         folders = self._folders_of(session_id)
-        return [defect for folder in folders for defect in verify(self.store, self, folder)]
+        found = [] if session_id is not None else self._root_strangers()
+        return [*found, *(defect for folder in folders for defect in verify(self.store, self, folder))]
+
+    def repair(self, session_id: str | None = None) -> list[Defect]:
+        """Write damaged and missing copies anew that the transcripts hold. Returns the defects that are gone by that.
+
+        Only outputs and pages are copies. Transcripts, states and events are not replaced by anything.
+        """
+        repaired = []
+        for defect in self.verify(session_id):
+            folder, _, name = defect.key.partition("/")
+            if defect.code not in {"orphan", "gap"} and f"/{name.partition('/')[0]}" in keys.VIRTUAL_FOLDERS:
+                copy = self.copies.rebuild(folder, name)
+                if copy is not None:
+                    with suppress(ArchiveError):  # something that cannot be replaced stands in its place
+                        self.store.replace(defect.key, copy)
+                        repaired.append(defect)
+        return repaired
+
+    def _root_strangers(self) -> list[Defect]:
+        """List what stands in the root where a session's folder should be."""
+        found = self.store.strangers("") if isinstance(self.store, Chained) else []
+        return [Defect(key, key, "unreadable", why) for key, why in found if keys.is_folder(key)]
 
     def prune(
         self,
@@ -315,15 +345,19 @@ class Archive(Reader):
         known = self._entered.get(SessionKey(session_id, self.tenant))
         if known is not None:
             return known
-        name = SessionKey(session_id, self.tenant)
-        scribe = Scribe(self._session_redactor(name), self._redactor.redact(session_id))
-        session = OpenSession(name, self.folder(session_id), scribe)
+        name, folder = SessionKey(session_id, self.tenant), self.folder(session_id)
+        label = keys.label_for(session_id, self._label(session_id))
+        scribe = Scribe(self._session_redactor(name), label, folder, self.seals)
+        session = OpenSession(name, folder, scribe)
         self._enter_tenant(session)
         key = f"{session.folder}/{keys.SESSION}"
         outcome = self.store.create(key, scribe.session())
         if outcome == "taken" and session.folder == session_id:
             # Two ids that differ in case, on a filesystem that ignores case. (A hashed folder belongs to its hash.)
             found = session_id_in(self.store.read(key))
+            if found == session_id:
+                outcome = "same"  # an earlier version wrote it, or it has another key
+        if outcome == "taken" and session.folder == session_id:
             owner = "its session.json cannot be read" if found is None else repr(found)[:80]
             raise ArchiveError(
                 f"the folder {session.folder} belongs to another session: {owner}",
@@ -371,6 +405,8 @@ class Archive(Reader):
         """Store a record under a name with 12 digits of its hash, or with all of them if other bytes have that name."""
         for digits in (12, 64):
             key = f"{session.folder}/{name(digits)}"
+            if name(digits) not in session.listed:
+                self._list_output(session, name(digits), record)
             began = self._recorder.clock()
             outcome = self.store.create(key, record)
             period = (began, self._recorder.clock())
@@ -394,6 +430,15 @@ class Archive(Reader):
             reason="changed",
         )
 
+    def _list_output(self, session: OpenSession, name: str, record: Record) -> None:
+        """Put a file into the session's list of outputs. It comes first, so that no output is ever unlisted."""
+        log = f"{session.folder}/{keys.LISTED}"
+        entry = session.scribe.listing(name, record.sha256, len(record.data))
+        if self.store.append(log, entry) == "spooled":
+            self._log.warn_spooled(session)
+        self.store.sync(log)
+        session.listed.add(name)
+
     def _outputs_of(self, session: OpenSession) -> dict[str, str]:
         """Return the names of the session's outputs by the hash in them."""
         if session.outputs is None:
@@ -403,4 +448,5 @@ class Archive(Reader):
                 return {}  # the same text may then be stored twice, which is better than not at all
             names = [blob.name for blob in blobs if not blob.hidden]
             session.outputs = {digest: name for name in names if (digest := keys.content_hash(name))}
+            session.listed.update(names)  # they were listed before they were written
         return session.outputs

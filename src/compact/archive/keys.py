@@ -27,6 +27,8 @@ from compact.events.session_key import problem_of
 
 EVENTS = "events.jsonl"
 SESSION = "session.json"
+LISTED = "outputs.jsonl"
+"""The log that lists every output and every file of removed messages, with its hash, before it is written."""
 OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
 PLACEHOLDERS = ".masks/placeholders.jsonl"
@@ -37,6 +39,8 @@ TENANT = ".tenant/tenant.json"
 """A tenant's own record, in a folder that no session can have."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
+PROBES = ".probe"
+"""The folder in which an object store is asked whether it refuses to write over an object."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")
 """The folders that an agent's recall tools see."""
 
@@ -57,6 +61,9 @@ _VIRTUAL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 _PART_CHARS = 48
 _MARK = re.compile(r"\.(?:attempt|tmp)-(?P<attempt>(?P<owner>[0-9a-f]{8}-\d+-\d+)-\d+)(?:-|$)", re.ASCII)
+LONGEST_LABEL = 16_384
+"""Characters of a session id that records show. Every event carries it."""
+_LABEL_START = 100
 _numbers = itertools.count(1)
 
 
@@ -108,6 +115,18 @@ def folder_for(session_id: str, cleaned_id: str) -> str:
     )
     if plain:
         return session_id
+    return hashed(session_id)
+
+
+def label_for(session_id: str, cleaned_id: str) -> str:
+    """Return a session's id as records, events and errors show it: after redaction, and shortened if it is very long."""
+    if len(session_id) <= LONGEST_LABEL:
+        return cleaned_id
+    return f"{cleaned_id[:_LABEL_START]}… ({len(session_id):,} characters, {hashed(session_id)})"
+
+
+def hashed(session_id: str) -> str:
+    """Return the folder of a session whose id is not a safe file name."""
     return f"h-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
@@ -178,6 +197,17 @@ def history_step(name: str) -> int | None:
     """Return the step whose conversation a page holds; None for other names."""
     match = _HISTORY_PAGE.fullmatch(name)
     return int(match["step"]) if match else None
+
+
+def is_known(name: str) -> bool:
+    """Return whether a name is one that the archive gives, where names are read by their form: steps, outputs, pages."""
+    found = step_of(name)
+    if found is not None:
+        return name in {state_name(found[1]), *file_names(found[1]).values()}
+    folder = name.partition("/")[0]
+    return (
+        folder not in {OUTPUTS, HISTORY} or content_hash(name) is not None or history_step(name) is not None
+    )
 
 
 def is_hidden(name: str) -> bool:

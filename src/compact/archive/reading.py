@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from compact.archive import keys
-from compact.archive.records import Step, digest, read_state, session_id_in
-from compact.archive.stores.port import Blob, Operation, SharedPages, Spooling, Store
+from compact.archive.copies import Copies, Listed
+from compact.archive.records import Misplaced, Recent, Step, digest, read_state, session_id_in
+from compact.archive.seals import Seals
+from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Spooling, Store, is_foreign
 from compact.engine.state import Sides, rebuild_sides
 from compact.errors import ArchiveError
 from compact.events import Event, parse
+
+UNTRUSTED = frozenset({"damaged", "misplaced"})
+"""The reasons of errors about a state that is there and must not be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,18 @@ class Restored:
 class Reader:
     """Reads an archive and never writes to it. Methods ending in `_in` take a session's folder instead of its id."""
 
-    def __init__(self, store: Store, label: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, label: Callable[[str], str], seals: Seals | None = None) -> None:
         self.store = store
+        self.seals = seals or Seals()
         self._label = label
+        self._lists: Recent[str, dict[str, Listed]] = Recent()
+        if isinstance(store, Chained):
+            store.seal_with(self.seals)
+
+    @property
+    def copies(self) -> Copies:
+        """The files that an agent may read, checked against what was written."""
+        return Copies(self, self._lists)
 
     tenant: str | None = None
     """Whose archive it is; None: nobody's in particular."""
@@ -69,6 +83,14 @@ class Reader:
         """List the ids of all sessions, sorted."""
         return sorted(self.sessions_by_folder().values())
 
+    def unchained(self) -> list[str]:
+        """List the ids of sessions that an earlier version began: their outputs are not listed, or their events not chained."""
+        return sorted(
+            session_id
+            for folder, session_id in self.sessions_by_folder().items()
+            if not self.copies.is_listing(folder)
+        )
+
     def sessions_by_folder(self) -> dict[str, str]:
         """Return each session's id by its folder. An id that holds a secret is masked; only the folder identifies it."""
         found = {folder: self.session_in(folder) for folder in self.folders()}
@@ -80,7 +102,12 @@ class Reader:
 
     def session_in(self, folder: str) -> str | None:
         """Return the id of the session in a folder, with secrets masked; None if nothing is there."""
-        data = self.store.read(f"{folder}/{keys.SESSION}")
+        try:
+            data = self.store.read(f"{folder}/{keys.SESSION}")
+        except ArchiveError as problem:
+            if not is_foreign(problem):
+                raise
+            return folder  # a link or a folder in its place; the other sessions must not suffer
         if data is None:
             return None
         session_id = session_id_in(data)
@@ -123,7 +150,13 @@ class Reader:
     def step_in(self, folder: str, step: int) -> Step:
         """See `step`."""
         keys.check_type(step, int, "a step", hint="`steps` lists the numbers of a session", key=folder)
-        data = self.store.read(f"{folder}/{keys.state_name(step)}")
+        key = f"{folder}/{keys.state_name(step)}"
+        try:
+            data = self.store.read(key)
+        except ArchiveError as problem:
+            if is_foreign(problem):
+                raise ArchiveError(problem.message, hint=problem.hint, key=key, reason="damaged") from problem
+            raise
         if data is None:
             raise _no_step(folder, step, self.steps_in(folder))
         return self.read_step(folder, step, data)
@@ -136,13 +169,13 @@ class Reader:
         """
         key = f"{folder}/{keys.state_name(step)}"
         try:
-            found = read_state(data)
+            found = read_state(data, folder, self.seals)
         except ValueError as problem:
             raise ArchiveError(
                 f"{key} cannot be read: {problem}",
                 hint="Restore the file from a backup; `verify` lists everything that is damaged",
                 key=key,
-                reason="damaged",
+                reason="misplaced" if isinstance(problem, Misplaced) else "damaged",
             ) from problem
         if found.step != step:
             raise ArchiveError(
@@ -298,8 +331,10 @@ class Reader:
     def read_text(self, session_id: str, path: str) -> str:
         """Read a file by its virtual path, which can never lead outside the session.
 
+        A copy that is not what was written is rebuilt from the transcripts, if they hold its text.
+
         Raises:
-            ArchiveError: there is no such file.
+            ArchiveError: there is no such file, or it is not what was written and cannot be rebuilt.
         """
         return self.read_text_in(self.folder(session_id), path)
 
@@ -317,9 +352,7 @@ class Reader:
         keys.check_type(path, str, "a path", hint="`files` lists the paths of a session", key=folder)
         shown = self._label(path)
         name = keys.virtual_name(path.removeprefix(self._pages_root), shown)
-        data = self.store.read(f"{folder}/{name}")
-        if data is None:
-            data = self._unnamed_page(folder, name)
+        data = self.copies.read(folder, name)
         if data is None:
             raise ArchiveError(
                 f"there is no file {shown}",
@@ -361,15 +394,6 @@ class Reader:
                     page = step.files["history"]
                     found.append(FileInfo(f"/{page.name}", page.bytes))
         return found
-
-    def _unnamed_page(self, folder: str, name: str) -> bytes | None:
-        """Read a page that still has its attempt's name; None if there is no such step, or it was pruned."""
-        number = keys.history_step(name)
-        state = None if number is None else self.store.read(f"{folder}/{keys.state_name(number)}")
-        if number is None or state is None:
-            return None
-        step = self.read_step(folder, number, state)
-        return None if step.pruned_at else self.file(folder, step, "history")
 
 
 def _virtual_path(key: str) -> str:

@@ -16,6 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from compact.archive.seals import Seals
+from compact.archive.stores.chain import LogHead
 from compact.errors import ArchiveError, CompactError
 from compact.events import Archival, Event, Trace, session_trace
 from compact.events.session_key import SessionKey
@@ -98,6 +100,8 @@ class Step:
     """Hashes that the engine asked to remember, stored as they are."""
     pruned_at: str | None = None
     """When its records were removed. A pruned step keeps its number and its hashes."""
+    logs: Mapping[str, LogHead] = field(default_factory=dict)
+    """How far the session's logs went when it was committed, by name. What they said then must still be in them."""
     unfinished: str | None = None
     """Why a step that was just committed lacks some of its file names. The next writer tries again."""
 
@@ -126,6 +130,14 @@ def trust_stored(data: bytes) -> Record:
     return Record(data, _SEAL)
 
 
+def as_written(data: bytes, sha256: str) -> Record:
+    """Return the record of bytes whose hash the archive has, because they were written before. Raises ValueError for others."""
+    record = Record(data, _SEAL)
+    if not record.sha256.startswith(sha256):
+        raise ValueError("these bytes were never written")
+    return record
+
+
 class CleanMessages:
     """Redacted wire messages."""
 
@@ -140,9 +152,13 @@ class CleanMessages:
 class Scribe:
     """Makes the redacted records of one session. `session_label` is the session's id as records show it."""
 
-    def __init__(self, redactor: ArchiveRedactor, session_label: str) -> None:
+    def __init__(
+        self, redactor: ArchiveRedactor, session_label: str, folder: str = "", seals: Seals | None = None
+    ) -> None:
         self._redactor = redactor
         self.session_label = session_label
+        self._folder = folder
+        self._seals = seals or Seals()
 
     @property
     def redacts(self) -> bool:
@@ -175,8 +191,7 @@ class Scribe:
 
     def history(self, messages: CleanMessages, dialect: str, step: int) -> Record:
         """Make the transcript's page for people. The messages are clean already, so it is not redacted again."""
-        title = f"{self.session_label}: the conversation before step {step}"
-        return _text_record(render_history(messages.items, dialect, title))
+        return _text_record(render_history(messages.items, dialect, page_title(self.session_label, step)))
 
     def text(self, text: str) -> Record:
         """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
@@ -186,13 +201,23 @@ class Scribe:
         """Make a file of one line from a JSON object."""
         return Record(to_line(self._redactor.redact_value(to_wire(value, what))), _SEAL)
 
-    def note(self, note: Mapping[str, str]) -> Record:
+    def note(self, note: Mapping[str, Any]) -> Record:
         """Make a note of ids that compact made for its own use. It must hold nothing that a host or a model wrote."""
         return Record(to_line(dict(note)), _SEAL)
 
     def session(self) -> Record:
         """Make the record that says whose folder it is in."""
-        return Record(to_line({"format": FORMAT, "session_id": self.session_label}), _SEAL)
+        return self.sealed({"format": FORMAT, "session_id": self.session_label, "lists_outputs": True})
+
+    def sealed(self, note: Mapping[str, Any]) -> Record:
+        """Make a note like `note`. With a key it carries a MAC."""
+        mac = {"mac": self._seals.mac(self._folder, to_line(note))} if self._seals.is_keyed else {}
+        return Record(to_line({**note, **mac}), _SEAL)
+
+    def listing(self, name: str, sha256: str, size: int, pruned_at: str | None = None) -> Record:
+        """Make an entry of the list of outputs: what a file holds, or that it was pruned."""
+        entry = {"name": name, "sha256": sha256, "bytes": size}
+        return self.note(entry if pruned_at is None else {**entry, "pruned_at": pruned_at})
 
     def tenant(self, label: str) -> Record:
         """Make the record that says whose root it is in. `label` is the tenant's name after redaction."""
@@ -220,6 +245,7 @@ class Scribe:
         body = {
             "format": FORMAT,
             "session_id": self.session_label,
+            "folder": self._folder,
             "step": step.step,
             "committed_at": step.committed_at,
             "dialect": step.dialect,
@@ -228,8 +254,9 @@ class Scribe:
             "fingerprints": dict(step.fingerprints),
             "state": self._redactor.redact_value(to_wire(step.state, "state")),
             "pruned_at": step.pruned_at,
+            "logs": {name: head._asdict() for name, head in step.logs.items()},
         }
-        return Record(to_line({**body, "sha256": digest(to_line(body))}), _SEAL)
+        return self.sealed({**body, "sha256": digest(to_line(body))})
 
     def _event(self, event: Event) -> dict[str, Any]:
         plain = event.to_json()
@@ -265,6 +292,11 @@ class Scribe:
 
 def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
+
+
+def page_title(session_label: str, step: int) -> str:
+    """Return the heading of a step's page."""
+    return f"{session_label}: the conversation before step {step}"
 
 
 def render_history(messages: Sequence[Any], dialect: str, title: str) -> str:
@@ -331,6 +363,8 @@ class OpenSession:
     """All steps up to this one are known to be finished."""
     outputs: dict[str, str] | None = None
     """The names of stored outputs by the hash in them; None until they were listed."""
+    listed: set[str] = field(default_factory=set)
+    """Names that this process has put into the list of outputs."""
     spooling: bool = False
     """Whether a warning about the current outage was logged."""
 
@@ -372,24 +406,36 @@ def tenant_in(data: bytes | None) -> str | None:
 def _field_in(data: bytes | None, name: str) -> str | None:
     try:
         return str(json.loads(data or b"")[name])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def read_state(data: bytes) -> Step:
-    """Read back the step that `Scribe.state` wrote.
+class Misplaced(ValueError):
+    """A record of another session."""
+
+
+def read_state(data: bytes, folder: str = "", seals: Seals | None = None) -> Step:
+    """Read back the step that `Scribe.state` wrote. With a `folder` it must be a record of that folder.
 
     Raises:
         ValueError: the bytes are not such a record, or not the one that was written.
     """
-    body = json.loads(data)
+    try:
+        body = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     if not isinstance(body, dict) or "sha256" not in body:
         raise ValueError("it is not a state record")
+    mac = body.pop("mac", None)
+    if seals is not None and seals.is_keyed:
+        seals.check_mac(mac, folder, to_line(body))
     expected = body.pop("sha256")
     if digest(to_line(body)) != expected:
         raise ValueError("its content does not match its own hash")
     if body.get("format") != FORMAT:
         raise ValueError(f"its format is {body.get('format')!r}, this version reads {FORMAT}")
+    if folder and body.get("folder", folder) not in ("", folder):
+        raise Misplaced(f"it is a record of {body['folder']!r:.80}")
     try:
         return _STEP.validate_python(body)
     except ValidationError as problem:

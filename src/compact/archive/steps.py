@@ -30,7 +30,8 @@ from compact.archive import keys
 from compact.archive.log import EventLog, Period
 from compact.archive.reading import Reader
 from compact.archive.records import CleanMessages, FileRef, OpenSession, Record, Step
-from compact.archive.stores.port import Blob, Operation, SharedPages, Store
+from compact.archive.stores.chain import LogHead
+from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Store
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 
@@ -84,6 +85,13 @@ class Attempts:
             attempt.abandon()
             raise
         return attempt
+
+    def heads(self, folder: str) -> dict[str, LogHead]:
+        """Return how far the session's logs go, where the store knows it."""
+        if not isinstance(self.store, Chained):
+            return {}
+        found = {name: self.store.head(f"{folder}/{name}") for name in (keys.EVENTS, keys.LISTED)}
+        return {name: head for name, head in found.items() if head is not None}
 
     def tidy(self, session: OpenSession) -> None:
         """Finish steps whose process died after the commit point, and remove what dead attempts left."""
@@ -228,6 +236,7 @@ class Attempt:
                 files=self._files,
                 state=state,
                 fingerprints=fingerprints or {},
+                logs=attempts.heads(folder),
             )
             record = scribe.state(step)
             self._check_open()

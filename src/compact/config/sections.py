@@ -6,6 +6,8 @@ Every field has a docstring. The reference in docs/CONFIG.md is generated from t
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -44,6 +46,12 @@ def _require_rules(given: Any) -> Any:
         except RedactionError as problem:
             raise WrongPart("" if isinstance(given, str) else f"[{place}]", str(problem)) from problem
     return given
+
+
+def _require_key_place(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"(?:env|file):.+", value):
+        raise ValueError("not the place of a key")
+    return value
 
 
 def _off_if_false(value: Any) -> Any:
@@ -87,6 +95,15 @@ Rules: TypeAlias = Annotated[
     list[str | dict[str, Any]],
     AfterValidator(_require_rules),
     Field(description="a list of names, patterns (RE2), and mappings with name and pattern"),
+]
+KeyPlace: TypeAlias = Annotated[
+    str | Callable[[], Any],
+    AfterValidator(_require_key_place),
+    # Write-only, so that an error does not repeat a key that was written here by mistake.
+    Field(
+        description="env:NAME, file:PATH, or a function that returns the key",
+        json_schema_extra={"writeOnly": True},
+    ),
 ]
 LiveMasking: TypeAlias = Annotated[Literal["off", "secrets", "pii"], BeforeValidator(_off_if_false)]
 
@@ -247,6 +264,9 @@ class ArchiveConfig(ConfigSection):
     """Longest time a process waits for another one that appends to the same event log."""
     attempt_ttl_s: Seconds = 86400
     """Age at which the remains of an abandoned pass are removed."""
+    mac_key: KeyPlace | None = None
+    """Where the key lies with which states, lists and event logs are sealed (HMAC-SHA256), for a store that others can write
+    to: `env:NAME`, `file:PATH`, or in Python a function. A state with a wrong MAC counts as damaged. null: hashes, no key."""
 
 
 class RedactionConfig(ConfigSection):

@@ -399,7 +399,7 @@ class Ids:
     """A sequence of ids that depends only on its seed. Safe to share between threads."""
 
     def __init__(self, seed: str) -> None:
-        self._seed = hashlib.sha256(f"{seed}:".encode())
+        self._seed = hashlib.sha256(f"{seed}:".encode("utf-8", "surrogatepass"))
         self.next_number: Callable[[], int] = itertools.count(1).__next__  # atomic
         """Draws the number of an id. The id itself can be made later."""
 

@@ -12,7 +12,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypedDict
 
-from compact.archive import Archive, ArchiveRedactor, Backend, Step, backend_archive, open_archive
+from compact.archive import (
+    UNTRUSTED,
+    Archive,
+    ArchiveRedactor,
+    Backend,
+    Step,
+    backend_archive,
+    open_archive,
+)
 from compact.config import CompactConfig
 from compact.engine.effects import (
     EFFECTS,
@@ -198,7 +206,16 @@ class Services:
         the session. If the archive remembers nothing, what the list itself says.
         """
         archive = self.archive_of(session.tenant.name)
-        latest = archive.latest(session.id)
+        try:
+            latest = archive.latest(session.id)
+        except ArchiveError as problem:
+            if problem.reason not in UNTRUSTED:
+                raise
+            message = (
+                f"the session goes on without its state, which is not as it was written: {problem.message}"
+            )
+            self.warn_once(session, Warned(code="state_reset", severity="high", message=message))
+            return forget(max(archive.steps(session.id)))
         if latest is None:
             return adopt(messages) if archive.forgets else None
         if archive.is_forgotten(session.id, latest.step):

@@ -9,6 +9,7 @@ from compact.events import Failure, Finished, Properties, Recovery, Started, War
 
 log = logging.getLogger("compact")
 log.addHandler(logging.NullHandler())  # stay silent unless the host configures logging
+_ID_CHARS = 120
 LOGGED = (Started, Finished, Failure, Warned, Recovery)
 """The start and the end of a pass, failures, warnings and recoveries."""
 
@@ -17,7 +18,18 @@ def log_event(session_id: str, properties: Properties, redact: Callable[[str], s
     """Log a `LOGGED` event as one line, with secrets masked."""
     level, text = _line(properties)
     if log.isEnabledFor(level):
-        log.log(level, "%s", redact(f"session {session_id}: {text}"))
+        log.log(level, "%s", _one_line(redact(f"session {_shortened(session_id)}: {text}")))
+
+
+def _shortened(session_id: str) -> str:
+    return session_id if len(session_id) <= _ID_CHARS else f"{session_id[:_ID_CHARS]}…"
+
+
+def _one_line(text: str) -> str:
+    """Escape what could control a terminal, forge another line, or not be encoded: ids and error texts come from outside."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _line(properties: Properties) -> tuple[int, str]:

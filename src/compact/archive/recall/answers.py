@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compact.errors import ConfigError
@@ -33,9 +34,20 @@ class AnswerLimits:
     """Characters of one line among others. A line that is requested alone may take the whole answer."""
     max_matches: int = 50
     """Matching lines in one answer of `grep`."""
+    max_seconds: float = 10.0
+    """How long `grep` and `search` look. What they did not reach is named in the answer."""
+    max_scanned_bytes: int = 1 << 28
+    """Bytes of stored text that one call of `grep` reads."""
 
     def __post_init__(self) -> None:
-        least = {"max_chars": 4 * FRAME_CHARS, "max_lines": 1, "max_line_chars": 80, "max_matches": 1}
+        least = {
+            "max_chars": 4 * FRAME_CHARS,
+            "max_lines": 1,
+            "max_line_chars": 80,
+            "max_matches": 1,
+            "max_seconds": 0.01,
+            "max_scanned_bytes": 1,
+        }
         for name, minimum in least.items():
             if getattr(self, name) < minimum:
                 raise ConfigError(
@@ -48,6 +60,18 @@ class AnswerLimits:
     def text_chars(self) -> int:
         """Characters of one answer without its first line and notes."""
         return self.max_chars - FRAME_CHARS
+
+
+class Deadline:
+    """The moment at which a call stops looking. `clock` counts seconds."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at = clock() + seconds
+
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self._clock() >= self._at
 
 
 class CannotAnswer(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import re2  # type: ignore[import-untyped]
 
 _MAX_PATTERN_CHARS = 1_000
 _MEMORY = 8 << 20
+PIECE_BYTES = 1 << 18
+OVERLAP_BYTES = 1 << 12
 _EACH_LINE = "(?m)"
 """Makes `^` and `$` match at the ends of a line."""
 
@@ -43,22 +45,56 @@ class LinePattern:
         except UnicodeEncodeError:
             raise ValueError("the pattern holds half a character, which no text contains") from None
 
-    def matches(self, text: str) -> Iterator[Match]:
-        """Find the matching lines, in order."""
+    def matches(self, text: str, stop: Callable[[], bool] = lambda: False) -> Iterator[Match]:
+        """Find the matching lines, in order. `stop` is asked before each piece of the text; True ends the search."""
+        if not text:
+            return
         data = text.removesuffix("\n").encode("utf-8", "replace")
-        place = 0
-        line = 0
-        while text:
-            found = self._regex.search(data, place)
-            if found is None:
+        line, counted = 0, 0
+        for start, end in _pieces(data):
+            for place in self._matches_in(data, start, end, stop):
+                line += data.count(b"\n", counted, place)
+                counted = data.rfind(b"\n", 0, place) + 1
+                yield Match(line, len(data[counted:place].decode("utf-8", "replace")))
+            if stop():
                 return
-            line += data.count(b"\n", place, found.start())
-            start = data.rfind(b"\n", 0, found.start()) + 1
-            yield Match(line, len(data[start : found.start()].decode("utf-8", "replace")))
-            end = data.find(b"\n", found.start())
-            if end < 0:
-                return
-            place, line = end + 1, line + 1
+
+    def _matches_in(self, data: bytes, start: int, end: int, stop: Callable[[], bool]) -> Iterator[int]:
+        """Yield where the first match of each line of a piece begins."""
+        place = self._match_in(data, start, end, stop)
+        while place is not None:
+            yield place
+            line_end = data.find(b"\n", place, end)
+            place = None if line_end < 0 else self._match_in(data, line_end + 1, end, stop)
+
+    def _match_in(self, data: bytes, start: int, end: int, stop: Callable[[], bool]) -> int | None:
+        """Return where the first match in a piece begins. A very long line is looked at through overlapping windows."""
+        while not stop():
+            window = min(end, start + PIECE_BYTES)
+            found = self._regex.search(data, start, window)
+            # A match that ends with its window may only seem to end there. The next window shows all of it.
+            if found is not None and (
+                window == end or found.end() < window or found.start() < window - OVERLAP_BYTES
+            ):
+                return int(found.start())
+            if window == end:
+                return None
+            start = window - OVERLAP_BYTES
+        return None
+
+
+def _pieces(data: bytes) -> Iterator[tuple[int, int]]:
+    """Divide a text at the ends of lines, which belong to no piece. Only a line that is longer than a piece is a longer one."""
+    start = 0
+    while len(data) - start > PIECE_BYTES:
+        cut = data.rfind(b"\n", start, start + PIECE_BYTES)
+        if cut < 0:
+            cut = data.find(b"\n", start + PIECE_BYTES)
+        if cut < 0:
+            break
+        yield start, cut
+        start = cut + 1
+    yield start, len(data)
 
 
 def _options(ignore_case: bool) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -28,6 +28,8 @@ INDEX = f"{keys.CACHES}/search"
 _FORMAT = "compact search index 1"
 _SAVING_ADAPTERS = frozenset({"fs", "memory"})
 """An object store would charge for each new version of the index, so there it stays in this process."""
+MOST_INDEXED_CHARS = 20_000_000
+"""Characters of one file that ranked search sees. `grep` sees all of it."""
 _MOST_TERMS = 64
 _MOST_QUERY_CHARS = 10_000
 SCHEMA = """
@@ -72,9 +74,15 @@ class SearchIndex:
         self._session_id = session_id
         self._lock = threading.Lock()
         self._image: bytes | None = None
+        self.unread: list[str] = []
+        """Files that the last search left out, because they are not what was written."""
+        self.unseen = 0
+        """Files that the last search had no time to read."""
 
-    def search(self, query: str, limit: int = 5) -> list[Hit]:
+    def search(self, query: str, limit: int = 5, *, stop: Callable[[], bool] = lambda: False) -> list[Hit]:
         """Return the passages that fit a query best, best first. Any text is a query; one without words finds nothing.
+
+        New files are read first. `stop` is asked before each; True leaves the rest, `unseen`, to the next search.
 
         Raises:
             ArchiveError: the archive cannot be read, or this Python's SQLite has no FTS5.
@@ -83,36 +91,50 @@ class SearchIndex:
         if listing.problem is not None:
             # The rest of what the index knows cannot be read now, so the index is kept as it is until it can.
             with closing(_open(b"")) as database:
-                self._refresh(database, listing.files)
+                self._refresh(database, listing.files, stop)
                 return list(self._hits(database, query, limit))
         with self._lock:
             if self._image is None:
                 self._image = self._saved()
             try:
-                return self._answer(query, limit, listing.files)
+                return self._answer(query, limit, listing.files, stop)
             except (sqlite3.Error, _UnusableError):
                 self._image = b""
-                return self._answer(query, limit, listing.files)
+                return self._answer(query, limit, listing.files, stop)
 
-    def _answer(self, query: str, limit: int, files: list[FileInfo]) -> list[Hit]:
+    def _answer(self, query: str, limit: int, files: list[FileInfo], stop: Callable[[], bool]) -> list[Hit]:
         with closing(_open(self._image or b"")) as database:
-            if self._refresh(database, files):
+            if self._refresh(database, files, stop):
                 self._image = database.serialize()
                 self._save(self._image)
             return list(self._hits(database, query, limit))
 
-    def _refresh(self, database: sqlite3.Connection, files: list[FileInfo]) -> bool:
+    def _refresh(self, database: sqlite3.Connection, files: list[FileInfo], stop: Callable[[], bool]) -> bool:
         """Read files that are new. Returns whether there were any."""
         present = {info.path: info.size for info in files}
         known: dict[str, int] = dict(database.execute("SELECT path, size FROM files"))
         if any(present.get(path) != size for path, size in known.items()):
             raise _UnusableError  # records never change: files were pruned, or the index belongs to another archive
         new = [path for path in present if path not in known]
-        for path in new:
-            text = self._archive.find_text(self._session_id, path)
+        self.unread, self.unseen = [], 0
+        for place, path in enumerate(new):
+            if place and stop():
+                self.unseen = len(new) - place
+                return True
+            text = self._text(path)
             if text is not None:
-                _add_file(database, path, present[path], text)
+                _add_file(database, path, present[path], text[:MOST_INDEXED_CHARS])
         return bool(new)
+
+    def _text(self, path: str) -> str | None:
+        """Return a file's text; None if it is gone, or if it is not what was written."""
+        try:
+            return self._archive.find_text(self._session_id, path)
+        except ArchiveError as problem:
+            if problem.reason != "changed":
+                raise
+            self.unread.append(path)
+            return None
 
     def _hits(self, database: sqlite3.Connection, query: str, limit: int) -> Iterator[Hit]:
         match = _match(query)
@@ -124,7 +146,7 @@ class SearchIndex:
                 _PLACE, (passage,)
             ).fetchone()
             if path not in texts:
-                texts[path] = self._archive.find_text(self._session_id, path)
+                texts[path] = self._text(path)
             text = texts[path]
             if text is not None:
                 yield Hit(

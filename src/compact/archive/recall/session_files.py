@@ -5,7 +5,8 @@ A path that a model names is looked up in the list of what there is, never opene
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 
@@ -15,6 +16,7 @@ from compact.archive.recall.answers import (
     AnswerLimits,
     BoundedLines,
     CannotAnswer,
+    Deadline,
     answer,
     cut_near,
     plural,
@@ -22,6 +24,7 @@ from compact.archive.recall.answers import (
 )
 from compact.archive.recall.grep import LinePattern, Match
 from compact.archive.recall.search import Hit, SearchIndex
+from compact.errors import ArchiveError
 
 ROOT = "/"
 _MOST_COUNTED = 1_000
@@ -33,13 +36,22 @@ _NOTE_CHARS = 100
 """Room for the note after a line that was cut."""
 _SHOWN = 20
 _PROBLEM_CHARS = 300
+_MOST_COMPARED = 500
+"""Names that a wrong path is compared with. Comparing is slow."""
 
 
 class SessionFiles:
     """The files of one session, as the tools show them. Every tool raises CannotAnswer if it has no answer."""
 
-    def __init__(self, archive: Reader, session_id: str, limits: AnswerLimits) -> None:
+    def __init__(
+        self,
+        archive: Reader,
+        session_id: str,
+        limits: AnswerLimits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._archive = archive
+        self._clock = clock
         self._session_id = session_id
         self._limits = limits
         self._index = SearchIndex(archive, session_id)
@@ -77,24 +89,51 @@ class SessionFiles:
         listing = self._listing()
         files, gaps = _find_files(listing, path), _about_gaps(listing)
         page = BoundedLines(self._limits.text_chars)
-        total, shown, in_files = 0, 0, 0
-        for info in files:
-            text = self._archive.find_text(self._session_id, info.path) or ""
-            found = list(islice(compiled.matches(text), _MOST_COUNTED - total))
+        total, shown, in_files, scanned = 0, 0, 0, 0
+        deadline, unread, unseen = Deadline(self._limits.max_seconds, self._clock), list[str](), 0
+        for place, info in enumerate(files):
+            if deadline.is_over() or (scanned and scanned + info.size > self._limits.max_scanned_bytes):
+                unseen = len(files) - place
+                break
+            scanned += info.size
+            text = self._text(info.path, unread)
+            found = list(islice(compiled.matches(text, deadline.is_over), _MOST_COUNTED - total))
             room = self._limits.max_matches - shown
             shown += self._add_matches(page, info.path, _lines(text) if found else [], found[:room], context)
             total += len(found)
             in_files += bool(found)
             if total >= _MOST_COUNTED:
                 break
+            if deadline.is_over():
+                unseen = len(files) - place
+        gaps = [*gaps, *_about_unread(unread), *self._about_unseen(unseen, len(files))]
         if not total:
             return answer(
-                f"grep {quote(pattern)}: no line matches in {plural(len(files), 'file')}", notes=gaps
+                f"grep {quote(pattern)}: no line matches in {plural(len(files) - unseen, 'file')}", notes=gaps
             )
-        count = f"{'at least ' if total >= _MOST_COUNTED else ''}{plural(total, 'matching line')}"
+        count = f"{'at least ' if total >= _MOST_COUNTED or unseen else ''}{plural(total, 'matching line')}"
         notes = [f"{shown} of them are shown: narrow the pattern or the path"] if shown < total else []
         headline = f"grep {quote(pattern)}: {count} in {plural(in_files, 'file')}"
         return answer(headline, page.lines, [*notes, *gaps])
+
+    def _text(self, path: str, unread: list[str]) -> str:
+        """Return a file's text; nothing if it is gone, or if it is not what was written, which goes to `unread`."""
+        try:
+            return self._archive.find_text(self._session_id, path) or ""
+        except ArchiveError as problem:
+            if problem.reason != "changed":
+                raise
+            unread.append(path)
+            return ""
+
+    def _about_unseen(self, unseen: int, files: int) -> list[str]:
+        if not unseen:
+            return []
+        limit = f"{self._limits.max_seconds:g} s or {self._limits.max_scanned_bytes:,} bytes"
+        return [
+            f"the search was cut after {limit}: {unseen:,} of {plural(files, 'file')} were not read to the end. "
+            "Name a path, or a simpler pattern"
+        ]
 
     def ls(self, path: str = ROOT, offset: int = 0) -> str:
         """Show the files of a folder, with their sizes."""
@@ -114,9 +153,13 @@ class SessionFiles:
     def search(self, query: str, limit: int = 5) -> str:
         """Show the passages that fit a query best."""
         room = self._limits.text_chars
-        hits = self._index.search(query, min(limit, room // _LEAST_HIT_CHARS))
+        deadline = Deadline(self._limits.max_seconds, self._clock)
+        hits = self._index.search(query, min(limit, room // _LEAST_HIT_CHARS), stop=deadline.is_over)
         listing = self._listing()
-        gaps = _about_gaps(listing)
+        gaps = [*_about_gaps(listing), *_about_unread(self._index.unread)]
+        if self._index.unseen:
+            later = plural(self._index.unseen, "file")
+            gaps.append(f"{later} could not be read in {self._limits.max_seconds:g} s: search again to go on")
         if not hits:
             files = plural(len(listing.files), "file")
             raise CannotAnswer(
@@ -230,7 +273,7 @@ def _nothing_at(path: str, listing: Listing) -> CannotAnswer:
     why = f"there is no {quote(path)} in this session's archive"
     if not files:
         return CannotAnswer(f"{why}: nothing was archived yet")
-    by_name = {info.path.rpartition("/")[2]: info for info in files}
+    by_name = {info.path.rpartition("/")[2]: info for info in files[-_MOST_COMPARED:]}
     near = [by_name[name] for name in get_close_matches(path.rpartition("/")[2][:200], by_name)]
     return CannotAnswer(
         f"{why}. It contains", _list_some([*near, *(info for info in files if info not in near)])
@@ -245,6 +288,13 @@ def _about_gaps(listing: Listing) -> list[str]:
         f"only {plural(len(listing.files), 'file')} on this machine can be read now; more may be there later"
     )
     return [f"{quote(listing.problem, _PROBLEM_CHARS)}: {here}"]
+
+
+def _about_unread(paths: list[str]) -> list[str]:
+    """Return the note about files that are not what was written."""
+    if not paths:
+        return []
+    return [f"{plural(len(paths), 'file')} left out, not what was written: {', '.join(paths[:3])}"]
 
 
 def _list_some(files: list[FileInfo]) -> list[str]:

@@ -43,6 +43,8 @@ _DESCRIPTIONS = {
     "Use it when you do not know the exact text; use grep when you do.",
 }
 _LARGEST = 10**12
+_NOT_THE_ARCHIVE = frozenset({"argument", "changed", "missing", "outside", "pruned", "unsupported"})
+"""Reasons of errors that are about what was asked for. The archive itself can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class RecallTool:
         except CannotAnswer as problem:
             return answer(f"{self.name}: {problem.why}", problem.lines)
         except ArchiveError as problem:
-            return answer(f"{self.name}: the archive cannot be read: {problem}")
+            blame = "" if problem.reason in _NOT_THE_ARCHIVE else "the archive cannot be read: "
+            return answer(f"{self.name}: {blame}{problem}")
 
     def openai(self) -> dict[str, Any]:
         """Describe the tool for OpenAI's chat completions."""

@@ -22,12 +22,17 @@ import time
 from contextlib import suppress
 
 from compact.archive import keys
+from compact.archive.seals import Seals
+from compact.archive.stores import chain
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 # Without O_NONBLOCK, opening a pipe that somebody put there would wait forever.
 _EXISTING = os.O_NOFOLLOW | os.O_NONBLOCK
+_LOG = os.O_RDWR | os.O_CREAT | os.O_APPEND | _EXISTING
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 _NOT_REPLACING = 1  # RENAME_NOREPLACE
+LARGEST_FILE = 1 << 30
+"""Bytes. No record comes near it, and a file with a hole of a terabyte must not fill the memory."""
 _BLOCK = 65536
 _LOCK_PAUSE_S = 0.002
 
@@ -97,28 +102,62 @@ def replace(folder: int, name: str, data: bytes) -> None:
     sync_folder(folder)
 
 
-def append(folder: int, name: str, data: bytes, lock_timeout_s: float) -> bool:
-    """Add whole lines to a log in one write. Returns True if a torn last line had to be cut off first.
+def append(folder: int, name: str, data: bytes, lock_timeout_s: float, seals: Seals, origin: str) -> bool:
+    """Add whole lines to a log in one write, and to its chain. Returns True if a torn end had to be cut off first.
 
     Writers lock the file, and the kernel drops the lock when its holder dies. The file is opened anew each time, because
     a descriptor shared through fork would share the lock too.
     """
-    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND | _EXISTING, 0o600, dir_fd=folder)
+    file = os.open(name, _LOG, 0o600, dir_fd=folder)
     try:
-        _lock(file, lock_timeout_s)
+        _lock(file, fcntl.LOCK_EX, lock_timeout_s)
         end = _regular_size(file)
-        whole = _end_of_last_line(file, end)
-        if whole < end:
-            os.ftruncate(file, whole)
+        sealed = os.open(chain.seals_name(name), _LOG, 0o600, dir_fd=folder)
         try:
-            _write_all(file, data)
-        except BaseException:
-            with suppress(OSError):  # the next writer cuts off what stays
-                os.ftruncate(file, whole)
-            raise
+            at, after = chain.continue_from(_tail(sealed), _end_of_last_line(file, end), origin)
+            if at < end:
+                os.ftruncate(file, at)
+            _write_all(sealed, chain.seal_line(seals, at, after, data))
+            try:
+                _write_all(file, data)
+                _write_all(sealed, chain.DONE)
+            except BaseException:
+                with suppress(OSError):  # the next writer cuts off what stays
+                    os.ftruncate(file, at)
+                raise
+        finally:
+            os.close(sealed)
     finally:
         os.close(file)
-    return whole < end
+    return at < end
+
+
+def read_chained(folder: int, name: str, lock_timeout_s: float) -> tuple[bytes, bytes | None]:
+    """Return a log and its chain as they were at one moment. A writer that holds the lock for long is not waited for."""
+    try:
+        file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
+    except FileNotFoundError:
+        return b"", read(folder, chain.seals_name(name))
+    try:
+        _regular_size(file)
+        with suppress(TimeoutError):
+            _lock(file, fcntl.LOCK_SH, lock_timeout_s)
+        return _read_all(file), read(folder, chain.seals_name(name))
+    finally:
+        os.close(file)
+
+
+def read_tail(folder: int, name: str) -> bytes:
+    """Return the last seals of a log; empty if it has none."""
+    try:
+        file = os.open(chain.seals_name(name), os.O_RDONLY | _EXISTING, dir_fd=folder)
+    except FileNotFoundError:
+        return b""
+    try:
+        end = _regular_size(file)
+        return os.pread(file, chain.TAIL_BYTES, max(0, end - chain.TAIL_BYTES))
+    finally:
+        os.close(file)
 
 
 def read(folder: int, name: str) -> bytes | None:
@@ -129,25 +168,24 @@ def read(folder: int, name: str) -> bytes | None:
         return None
     try:
         _regular_size(file)
-        pieces = []
-        while piece := os.read(file, 1 << 20):
-            pieces.append(piece)
+        return _read_all(file)
     finally:
         os.close(file)
-    return b"".join(pieces)
 
 
-def sync(folder: int, name: str) -> None:
-    """Make an existing file and its name durable, no matter which process wrote it."""
-    try:
-        file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-    sync_folder(folder)
+def sync(folder: int, *names: str, with_names: bool = True) -> None:
+    """Make existing files and their names durable, no matter which process wrote them. Missing ones are skipped."""
+    for name in names:
+        try:
+            file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+    if with_names:
+        sync_folder(folder)
 
 
 def sync_folder(folder: int) -> None:
@@ -184,6 +222,25 @@ def _same_file(folder: int, one: str, other: str) -> bool:
     return os.path.samestat(first, second)
 
 
+def _read_all(file: int) -> bytes:
+    size = os.fstat(file).st_size
+    if size > LARGEST_FILE:
+        raise OSError(errno.EFBIG, f"{size:,} bytes are more than any record has")
+    pieces = []
+    while piece := os.read(file, 1 << 20):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _tail(sealed: int) -> bytes:
+    """Return the last seals. A line that its writer could not finish is removed first: its append did not begin."""
+    end = _regular_size(sealed)
+    whole = _end_of_last_line(sealed, end)
+    if whole < end:
+        os.ftruncate(sealed, whole)
+    return os.pread(sealed, chain.TAIL_BYTES, max(0, whole - chain.TAIL_BYTES))
+
+
 def _end_of_last_line(file: int, end: int) -> int:
     while end:
         start = max(0, end - _BLOCK)
@@ -194,11 +251,11 @@ def _end_of_last_line(file: int, end: int) -> int:
     return 0
 
 
-def _lock(file: int, timeout_s: float) -> None:
+def _lock(file: int, kind: int, timeout_s: float) -> None:
     give_up = time.monotonic() + timeout_s
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= give_up:
                 raise TimeoutError(

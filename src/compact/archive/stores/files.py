@@ -16,7 +16,9 @@ from pathlib import Path
 
 from compact.archive import keys
 from compact.archive.records import Record, digest
-from compact.archive.stores import durable
+from compact.archive.seals import Seals
+from compact.archive.stores import chain, durable
+from compact.archive.stores.chain import LogCheck, LogHead
 from compact.archive.stores.port import Appended, Blob, Created
 from compact.errors import ArchiveError
 
@@ -39,6 +41,13 @@ _HINTS = {
     errno.ENAMETOOLONG: "The archive's root is too deep: choose a shorter path",
     errno.ETIMEDOUT: "A stopped or stuck process holds the lock on that file: end it",
 }
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
 
 
 class FsStore:
@@ -52,6 +61,8 @@ class FsStore:
         self.root = Path(root).absolute()  # a host may change its working folder later
         self._lock_timeout_s = lock_timeout_s
         self._durable_folders: set[tuple[str, ...]] = set()
+        self._durable_logs: set[str] = set()
+        self._seals = Seals()
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`."""
@@ -90,13 +101,18 @@ class FsStore:
     def append(self, log: str, record: Record) -> Appended:
         """See `Store.append`."""
         with self._writing(log) as (folder, name):
-            mended = durable.append(folder, name, record.data, self._lock_timeout_s)
+            mended = durable.append(
+                folder, name, record.data, self._lock_timeout_s, self._seals, chain.origin(self._seals, log)
+            )
         return "mended" if mended else "appended"
 
     def sync(self, log: str) -> None:
         """See `Store.sync`."""
         with self._writing(log) as (folder, name):
-            durable.sync(folder, name)
+            # A log is never replaced, so its name has to become durable only once.
+            is_first = log not in self._durable_logs
+            durable.sync(folder, name, chain.seals_name(name), with_names=is_first)
+            self._durable_logs.add(log)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -107,6 +123,30 @@ class FsStore:
     def read_log(self, log: str) -> bytes:
         """See `Store.read_log`."""
         return self.read(log) or b""
+
+    def seal_with(self, seals: Seals) -> None:
+        """See `Chained.seal_with`."""
+        self._seals = seals
+
+    def head(self, log: str) -> LogHead | None:
+        """See `Chained.head`."""
+        parts, name = _split(log)
+        with _explain("read", log), self._open(parts) as folder:
+            return None if folder is None else chain.head_of(durable.read_tail(folder, name))
+
+    def check_log(self, log: str) -> LogCheck:
+        """See `Chained.check_log`."""
+        parts, name = _split(log)
+        with _explain("read", log), self._open(parts) as folder:
+            if folder is None:
+                return LogCheck(is_chained=False)
+            lines, sealed = durable.read_chained(folder, name, self._lock_timeout_s)
+        return chain.check(self._seals, chain.origin(self._seals, log), lines, sealed)
+
+    def strangers(self, folder: str) -> list[tuple[str, str]]:
+        """See `Chained.strangers`: links, pipes, devices, and folders that cannot be read."""
+        with _explain("list", folder), self._open(tuple(folder.split("/")) if folder else ()) as opened:
+            return [] if opened is None else sorted(_strangers(opened, folder, deep=bool(folder)))
 
     def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Store.blobs`. Lists regular files only."""
@@ -244,11 +284,33 @@ def _walk(folder: int, path: str, prefix: str) -> Iterator[Blob]:
                 if stat.S_ISREG(status.st_mode):
                     yield Blob(key, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
                 elif stat.S_ISDIR(status.st_mode):
-                    below = os.open(item.name, _FOLDER, dir_fd=folder)
+                    try:
+                        below = os.open(item.name, _FOLDER, dir_fd=folder)
+                    except PermissionError:
+                        continue  # `verify` reports it; what lies beside it can be read
                     try:
                         yield from _walk(below, key, prefix)
                     finally:
                         os.close(below)
+
+
+def _strangers(folder: int, path: str, *, deep: bool) -> Iterator[tuple[str, str]]:
+    with os.scandir(folder) as items:
+        for item in items:
+            key = f"{path}/{item.name}" if path else item.name
+            mode = item.stat(follow_symlinks=False).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                yield key, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, and the archive makes none"
+            elif deep and stat.S_ISDIR(mode):
+                try:
+                    below = os.open(item.name, _FOLDER, dir_fd=folder)
+                except OSError as problem:
+                    yield key, f"the folder cannot be read: {problem.strerror}"
+                    continue
+                try:
+                    yield from _strangers(below, key, deep=True)
+                finally:
+                    os.close(below)
 
 
 @contextmanager

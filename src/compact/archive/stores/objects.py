@@ -11,6 +11,7 @@ for the files of a step. The requests of one operation share its limit (see `por
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import time
@@ -21,6 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from compact.archive import keys
 from compact.archive.records import Recent, Record, digest
+from compact.archive.seals import Seals
+from compact.archive.stores import chain
+from compact.archive.stores.chain import LogCheck, LogHead
 from compact.archive.stores.loop_thread import LoopThread
 from compact.archive.stores.port import Appended, Blob, Created, current_operation
 from compact.errors import ArchiveError, ConfigError, MissingExtra
@@ -31,9 +35,13 @@ if TYPE_CHECKING:
 _PUT_SHARE = 0.7  # of the limit; the rest is for reading the object back after an error
 _SEGMENT = re.compile(r".*/(\d{8,})\.jsonl", re.ASCII)
 _QUICK = re.compile(
-    rf"{keys.OUTPUTS}/.*|{keys.HISTORY}/removed_.*|events/.*|{re.escape(keys.SESSION)}|"
+    rf"{keys.OUTPUTS}/.*|{keys.HISTORY}/removed_.*|events/.*|outputs/.*|{re.escape(keys.SESSION)}|"
     rf"{re.escape(keys.TENANT.rpartition('/')[2])}"
 )
+_AFTER, _SEALED = "compact-after", "compact-seal"
+"""The metadata of a segment: the seal that it comes after, and its own."""
+_proven: set[str] = set()
+"""Stores that have refused to write over an object."""
 _CONNECT_S = 5.0
 _READS_AT_ONCE = 16
 
@@ -105,7 +113,12 @@ class ObjectStore:
         self._timeout_s = timeout_s
         self._step_timeout_s = step_timeout_s
         self._thread = LoopThread()
-        self._next_segment: Recent[str, int] = Recent()
+        self._heads: Recent[str, LogHead] = Recent()
+        """The newest segment of each log, as far as this process knows, and its seal."""
+        self._unsaved: set[str] = set()
+        """Logs whose head is newer than the object that says so."""
+        self._seals = Seals()
+        self._must_prove = False
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`. Large records go up in parts."""
@@ -120,7 +133,12 @@ class ObjectStore:
 
     def create(self, key: str, record: Record) -> Created:
         """See `Store.create`."""
-        if self._put(key, record, "create"):
+        return self._create(key, record)
+
+    def _create(self, key: str, record: Record, attributes: dict[str, str] | None = None) -> Created:
+        if self._must_prove:
+            self._prove()
+        if self._put(key, record, "create", attributes):
             return "created"
         return "same" if self._holds(key, record, self._limit(key)) else "taken"
 
@@ -129,18 +147,92 @@ class ObjectStore:
         self._put(key, record, "overwrite")
 
     def append(self, log: str, record: Record) -> Appended:
-        """See `Store.append`. Writes a new segment after the newest one."""
-        number = self._next_segment.get(log)
+        """See `Store.append`. Writes a new segment after the newest one, sealed together with all before it."""
+        known = self._heads.get(log)
         while True:
-            if number is None:
-                number = max((number for number, _ in self._segments(log)), default=0) + 1
-            if self.create(segment_key(log, number), record) != "taken":
-                self._next_segment[log] = number + 1
+            last = known or self._newest_head(log)
+            seal = self._seals.seal(last.seal.encode(), record.data)
+            sealed = {_AFTER: last.seal, _SEALED: seal} if last.seal else None
+            if self._create(segment_key(log, last.place + 1), record, sealed) != "taken":
+                self._heads[log] = LogHead(last.place + 1, seal if sealed else "")
+                self._unsaved.add(log)
                 return "appended"
-            number = None
+            known = None
 
     def sync(self, log: str) -> None:
         """Do nothing: an object is durable as soon as its put is answered."""
+
+    def seal_with(self, seals: Seals) -> None:
+        """See `Chained.seal_with`."""
+        self._seals = seals
+
+    def head(self, log: str) -> LogHead | None:
+        """See `Chained.head`. What another process appended since is not asked for."""
+        head = self._heads.get(log)
+        return head if head is not None and head.seal else None
+
+    def check_log(self, log: str) -> LogCheck:
+        """See `Chained.check_log`. A segment carries its seal in its metadata."""
+        segments, contents = self._read_segments(log)
+        found = LogCheck(is_chained=any(_SEALED in sealed for _, sealed in contents))
+        after, place = chain.origin(self._seals, log), 0
+        for (number, key), (data, sealed) in zip(segments, contents, strict=True):
+            if number != place + 1:
+                found.problems.append(f"{key}: segments {place + 1:,} to {number - 1:,} are gone")
+            if found.is_chained:
+                if not self._seals.is_seal(sealed.get(_SEALED), sealed.get(_AFTER, "").encode(), data):
+                    found.problems.append(f"{key}: it is not as it was written")
+                elif sealed[_AFTER] != after:
+                    found.problems.append(f"{key}: it does not follow the segment before")
+                after = found.heads[number] = sealed.get(_SEALED, "")
+            place = number
+        saved = _read_head(self._read(head_key(log), self._step_timeout_s))
+        if saved is not None:
+            found.is_chained = True
+            if found.lacks(saved):
+                found.problems.append(
+                    f"{head_key(log)}: segment {saved.place:,} was written and is gone or changed"
+                )
+        return found
+
+    def strangers(self, folder: str) -> list[tuple[str, str]]:  # noqa: ARG002
+        """See `Chained.strangers`. In a bucket there are only objects."""
+        return []
+
+    def require_conditional_writes(self) -> None:
+        """Make sure, now or before the first record, that this store refuses to write over an object (If-None-Match).
+
+        The store is asked once in a process. If it does not answer, it is asked again before the first exclusive write.
+
+        Raises:
+            ArchiveError: it does not refuse, or it does not answer.
+        """
+        self._must_prove = self._url not in _proven
+        if self._must_prove:
+            self._prove()
+
+    def _prove(self) -> None:
+        key = f"{keys.PROBES}/{keys.unique_id()}"
+        answers = []
+        for text in (b"first", b"second"):
+            work = lambda text=text: self._obstore.put_async(self._client, key, text, mode="create")  # noqa: E731
+            try:
+                self._call(key, "write", work, self._timeout_s)
+                answers.append("taken")
+            except self._obstore.exceptions.AlreadyExistsError:
+                answers.append("refused")
+        with suppress(ArchiveError):
+            self.delete([key])
+        if answers != ["taken", "refused"]:
+            raise ArchiveError(
+                f"{self._url} does not honour If-None-Match: it wrote over an object that was there",
+                hint="Two workers could overwrite each other's steps there. Use a store with conditional writes (AWS S3, "
+                "current MinIO, Ceph, R2), or the adapter fs",
+                key=key,
+                reason="unconditional",
+            )
+        _proven.add(self._url)
+        self._must_prove = False
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -148,20 +240,38 @@ class ObjectStore:
 
     def read_log(self, log: str) -> bytes:
         """See `Store.read_log`. Joins the segments."""
+        return b"".join(data for data, _ in self._read_segments(log)[1])
+
+    def _read_segments(self, log: str) -> tuple[list[tuple[int, str]], list[tuple[bytes, dict[str, str]]]]:
+        """Return a log's segments, and what is in them with their metadata."""
         segments = self._segments(log)
         if not segments:
-            return b""
+            return [], []
 
-        async def collect() -> list[bytes]:
+        async def collect() -> list[tuple[bytes, dict[str, str]]]:
             at_once = asyncio.Semaphore(_READS_AT_ONCE)
 
-            async def one(key: str) -> bytes:
+            async def one(key: str) -> tuple[bytes, dict[str, str]]:
                 async with at_once:
-                    return await self._get(key)
+                    found = await self._obstore.get_async(self._client, key)
+                    return bytes(await found.bytes_async()), _attributes(found)
 
             return await asyncio.gather(*(one(key) for _, key in segments))
 
-        return b"".join(self._call(log, "read", collect, self._step_timeout_s))
+        return segments, self._call(log, "read", collect, self._step_timeout_s)
+
+    def _newest_head(self, log: str) -> LogHead:
+        """Return the newest segment and its seal; no seal if an earlier version wrote it."""
+        number, key = max(self._segments(log), default=(0, ""))
+        if not number:
+            return LogHead(0, chain.origin(self._seals, log))
+
+        async def ask() -> dict[str, str]:
+            return _attributes(await self._obstore.get_async(self._client, key, options={"head": True}))
+
+        found: dict[str, str] = self._look(key, ask, self._timeout_s) or {}
+        # A log that began without seals stays without: nothing could say where they should have begun.
+        return LogHead(number, found.get(_SEALED, ""))
 
     def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Store.blobs`."""
@@ -198,14 +308,34 @@ class ObjectStore:
         return f"{self._url}/{key}"
 
     def close(self) -> None:
-        """Stop the network thread."""
+        """Say how far the logs go, and stop the network thread."""
+        with suppress(ArchiveError):  # the next state says it
+            for log in sorted(self._unsaved):
+                self._save_head(log)
         self._thread.close()
 
-    def _put(self, key: str, record: Record, mode: Literal["create", "overwrite"]) -> bool:
+    def _save_head(self, log: str) -> None:
+        """Write how far a log goes, so that the loss of its last segments is noticed before the next step says it."""
+        head = self.head(log)
+        if head is not None:
+            data = json.dumps(head._asdict()).encode() + b"\n"
+            work = lambda: self._obstore.put_async(self._client, head_key(log), data)  # noqa: E731
+            self._call(log, "write", work, self._timeout_s)
+            self._unsaved.discard(log)
+
+    def _put(
+        self,
+        key: str,
+        record: Record,
+        mode: Literal["create", "overwrite"],
+        attributes: dict[str, str] | None = None,
+    ) -> bool:
         """Put a record. Returns False if the key is taken."""
         limit = self._left(self._limit(key))
         give_up = time.monotonic() + limit
-        work = lambda: self._obstore.put_async(self._client, key, record.data, mode=mode)  # noqa: E731
+        work = lambda: self._obstore.put_async(  # noqa: E731
+            self._client, key, record.data, mode=mode, attributes=attributes
+        )
         try:
             self._call(key, "write", work, limit * _PUT_SHARE)
         except self._obstore.exceptions.AlreadyExistsError:
@@ -300,6 +430,23 @@ class ObjectStore:
         except exceptions.BaseError as problem:
             hint = "The object store refused or is unreachable"
             raise _failure(action, key, problem, hint, "store") from problem
+
+
+def head_key(log: str) -> str:
+    """Return the key of the object that says how far a log goes: `{folder}/seals-events.jsonl`."""
+    return chain.seals_name(log)
+
+
+def _read_head(data: bytes | None) -> LogHead | None:
+    """Return the head in an object; None if there is none. An unreadable one matches no log."""
+    try:
+        return None if data is None else LogHead(**json.loads(data))
+    except (ValueError, TypeError, RecursionError):
+        return LogHead(-1, "")
+
+
+def _attributes(found: Any) -> dict[str, str]:
+    return {str(name).lower(): str(value) for name, value in found.attributes.items()}
 
 
 def segment_key(log: str, number: int) -> str:

@@ -5,6 +5,7 @@ Everything that turns a store into an archive (redaction, steps, events, restori
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from compact.archive import keys
+from compact.archive.seals import Seals
+from compact.archive.stores.chain import LogCheck, LogHead
+from compact.errors import ArchiveError
 
 if TYPE_CHECKING:
     from compact.archive.records import Record
@@ -116,6 +120,46 @@ class SharedPages(Store, Protocol):
 
     def page_path(self, folder: str, step: int, transcript_sha256: str) -> str:
         """Return the path by which an agent reads the conversation before a step."""
+
+
+@runtime_checkable
+class Chained(Protocol):
+    """A store that seals each append to a log together with everything before it, and finds what does not belong."""
+
+    def seal_with(self, seals: Seals) -> None:
+        """Use these seals from now on."""
+
+    def head(self, log: str) -> LogHead | None:
+        """Return how far a log goes, at no great cost; None if that is not known."""
+
+    def check_log(self, log: str) -> LogCheck:
+        """Compare a log with its seals."""
+
+    def strangers(self, folder: str) -> list[tuple[str, str]]:
+        """List what no store puts into a folder (empty: the root), as keys and reasons."""
+
+
+_FOREIGN = frozenset(
+    {
+        errno.ELOOP,
+        errno.EINVAL,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENXIO,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EFBIG,
+        errno.ENODEV,
+    }
+)
+
+
+def is_foreign(problem: ArchiveError) -> bool:
+    """Return whether something stands in a record's place that cannot be read as one: a link, a folder, a pipe, a closed file.
+
+    The medium itself works, so that other records can be read.
+    """
+    return problem.details.get("errno") in _FOREIGN
 
 
 class Operation:

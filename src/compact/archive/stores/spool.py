@@ -22,15 +22,17 @@ from pathlib import Path
 
 from compact.archive import keys
 from compact.archive.records import Record, trust_stored
+from compact.archive.seals import Seals
+from compact.archive.stores.chain import LogCheck, LogHead
 from compact.archive.stores.files import FsStore
-from compact.archive.stores.port import Appended, Blob, Created, Store
+from compact.archive.stores.port import Appended, Blob, Chained, Created, Store
 from compact.errors import ArchiveError
 
 _SPOOLED = re.compile(
     rf"{keys.OUTPUTS}/[^/]+|{keys.HISTORY}/removed_[^/]+|{re.escape(keys.SESSION)}|"
     rf"{re.escape(keys.TENANT.rpartition('/')[2])}"
 )
-_SEGMENT = re.compile(r".+/events/[^/]+\.jsonl")
+_SEGMENT = re.compile(r"(?P<log>.+/(?:events|outputs))/[^/]+\.jsonl")
 
 
 class SpooledStore:
@@ -61,7 +63,7 @@ class SpooledStore:
             try:
                 return self.remote.create(key, record)
             except ArchiveError:
-                self._rest()
+                self.rest()
         return self._spool(key, record)
 
     def append(self, log: str, record: Record) -> Appended:
@@ -71,7 +73,7 @@ class SpooledStore:
             try:
                 return self.remote.append(log, record)
             except ArchiveError as problem:
-                self._rest()
+                self.rest()
                 # If only the answer was lost, the segment exists, and sending it to the same key again finds it.
                 tried = str(problem.details.get("key"))
                 key = tried if _SEGMENT.fullmatch(tried) else key
@@ -106,6 +108,23 @@ class SpooledStore:
         lines = [self.local.read(blob.key) or b"" for blob in waiting]
         return self.remote.read_log(log) + b"".join(lines)
 
+    def seal_with(self, seals: Seals) -> None:
+        """See `Chained.seal_with`."""
+        if isinstance(self.remote, Chained):
+            self.remote.seal_with(seals)
+
+    def head(self, log: str) -> LogHead | None:
+        """See `Chained.head`."""
+        return self.remote.head(log) if isinstance(self.remote, Chained) else None
+
+    def check_log(self, log: str) -> LogCheck:
+        """See `Chained.check_log`. Lines that wait here get their seals when they are sent."""
+        return self.remote.check_log(log) if isinstance(self.remote, Chained) else LogCheck(is_chained=False)
+
+    def strangers(self, folder: str) -> list[tuple[str, str]]:
+        """See `Chained.strangers`."""
+        return self.remote.strangers(folder) if isinstance(self.remote, Chained) else []
+
     def blobs(self, folder: str, prefix: str = "") -> list[Blob]:
         """See `Store.blobs`. Listings of what an agent reads are refused until the store is asked again."""
         for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
@@ -121,7 +140,7 @@ class SpooledStore:
             found.update((blob.key, blob) for blob in self.remote.blobs(folder, prefix))
         except ArchiveError as problem:
             if for_agent and problem.details.get("reason") == "timeout":
-                self._rest()
+                self.rest()
             raise
         return [found[key] for key in sorted(found)]
 
@@ -172,7 +191,7 @@ class SpooledStore:
                 try:
                     self._send(key)
                 except ArchiveError:
-                    self._rest()
+                    self.rest()
                     return False
         self._resting_until = 0.0
         return not self.waiting()
@@ -182,12 +201,13 @@ class SpooledStore:
         if data is None:
             return
         record = trust_stored(data)
-        folder, name = keys.split_key(key)
-        is_new = name.startswith("events/new-")
-        if is_new or self.remote.create(key, record) == "taken":
-            if not name.startswith("events/"):
-                return  # other bytes have its name; it stays readable here
-            self.remote.append(f"{folder}/{keys.EVENTS}", record)
+        segment = _SEGMENT.fullmatch(key)
+        if segment:
+            # If only the answer was lost, it is there already.
+            if "/new-" in key or self.remote.read(key) != data:
+                self.remote.append(f"{segment['log']}.jsonl", record)
+        elif self.remote.create(key, record) == "taken":
+            return  # other bytes have its name; it stays readable here
         self.local.delete([key])
 
     def _spool(self, key: str, record: Record) -> Created:
@@ -199,7 +219,8 @@ class SpooledStore:
     def _is_resting(self) -> bool:
         return time.monotonic() < self._resting_until
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """Let what can wait go to the spool for a while: the store has just failed."""
         self._resting_until = time.monotonic() + self._retry_s
 
     def _start_draining(self) -> None:

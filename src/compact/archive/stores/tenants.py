@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compact.archive.records import Record
-from compact.archive.stores.port import Appended, Blob, Created, SharedPages, Spooling, Store
+from compact.archive.seals import Seals
+from compact.archive.stores.chain import LogCheck, LogHead
+from compact.archive.stores.port import Appended, Blob, Chained, Created, SharedPages, Spooling, Store
 from compact.errors import ArchiveError
 
 
@@ -17,7 +19,9 @@ def tenant_store(store: Store, root: str) -> Store:
     """Return the part of a store below a tenant's root."""
     if isinstance(store, Spooling):
         return _SpooledTenantStore(store, root)
-    return _TenantPages(store, root) if isinstance(store, SharedPages) else TenantStore(store, root)
+    if isinstance(store, SharedPages):
+        return _TenantPages(store, root)
+    return _ChainedTenantStore(store, root) if isinstance(store, Chained) else TenantStore(store, root)
 
 
 class TenantStore:
@@ -90,7 +94,32 @@ class TenantStore:
         return [replace(blob, key=blob.key.removeprefix(self._root)) for blob in blobs]
 
 
-class _SpooledTenantStore(TenantStore):
+class _ChainedTenantStore(TenantStore):
+    """A tenant's part of a store that seals its logs."""
+
+    @property
+    def _chained(self) -> Chained:
+        assert isinstance(self._store, Chained)
+        return self._store
+
+    def seal_with(self, seals: Seals) -> None:
+        """Do nothing: the store seals the logs of all tenants, each under its own key."""
+
+    def head(self, log: str) -> LogHead | None:
+        """See `Chained.head`."""
+        return self._chained.head(self._inner(log))
+
+    def check_log(self, log: str) -> LogCheck:
+        """See `Chained.check_log`."""
+        return self._chained.check_log(self._inner(log))
+
+    def strangers(self, folder: str) -> list[tuple[str, str]]:
+        """See `Chained.strangers`."""
+        found = self._chained.strangers(self._root + folder if folder else self._root[:-1])
+        return [(key.removeprefix(self._root), why) for key, why in found]
+
+
+class _SpooledTenantStore(_ChainedTenantStore):
     """A tenant's part of a store that keeps records on this machine while they cannot be sent."""
 
     _store: Spooling

@@ -192,18 +192,31 @@ def search(
 @app.command("verify", epilog="Example: compact archive verify")
 def verify(
     session: OptionalSession = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="First write anew the copies that the transcripts hold: outputs, pages."
+        ),
+    ] = False,
     root: RootOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read everything and list what differs from what was written. Exit code 1 if anything does."""
-    with open_at(root, tenant=tenant) as archive:
+    """Read everything and list what differs from what was written. Exit code 1 if anything does.
+
+    A session that cannot be read is listed, and the others are checked.
+    """
+    with open_at(root, tenant=tenant, writes=repair) as archive:
         checked = len(folders_of(archive, session))
+        repaired = archive.repair(session) if repair else []
         problems = archive.verify(session)
+        unchained = [each for each in archive.unchained() if session in (None, each)]
     if as_json:
-        print_json({"sessions": checked, "problems": problems})
+        extra = {"repaired": repaired} if repair else {}
+        more = {"unchained": unchained} if unchained else {}
+        print_json({"sessions": checked, "problems": problems, **extra, **more})
     else:
-        report.print_problems(console(), checked, problems)
+        report.print_problems(console(), checked, problems, repaired, unchained)
     if problems:
         raise typer.Exit(1)
 
@@ -224,7 +237,7 @@ def prune(
     A session that cannot be read is left alone, and the exit code is 1.
     """
     age = _parse_duration(older_than)
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, tenant=tenant, writes=not dry_run) as archive:
         removed, refused = _prune(archive, age, dry_run)
     if as_json:
         print_json({"dry_run": dry_run, "removed": removed, "refused": refused})

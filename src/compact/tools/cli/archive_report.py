@@ -191,13 +191,22 @@ def print_hits(hits: list[Hit]) -> None:
         sys.stdout.write("No passage has any of these words\n")
 
 
-def print_problems(out: Console, sessions: int, problems: list[Defect]) -> None:
+def print_problems(
+    out: Console, sessions: int, problems: list[Defect], repaired: list[Defect], unchained: list[str]
+) -> None:
     """Print what differs from what was written."""
+    if repaired:
+        out.print(f"{count_of(len(repaired), 'file')} written anew from the transcripts")
     found = count_of(len(problems), "problem") if problems else "everything is as it was written"
     out.print(f"{count_of(sessions, 'session')}: {found}")
     if problems:
         rows = [(each.code, each.key, each.message) for each in problems]
         print_table(out, ("what", "where:120", "~why:500"), rows)
+    if unchained:
+        out.print(
+            f"{count_of(len(unchained), 'session')} unchained: an earlier version began them, so that lost events and outputs "
+            "are not noticed there"
+        )
 
 
 def print_removed(out: Console, removed: list[Pruned], refused: dict[str, str], dry_run: bool) -> None:

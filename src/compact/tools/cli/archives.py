@@ -27,10 +27,12 @@ def open_at(
     tenant: str | None = None,
     of_all: bool = False,
     may_be_new: bool = False,
+    writes: bool = False,
 ) -> Iterator[Archive]:
     """Open the archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
 
-    It is the archive of a tenant if one is given or configured, unless it is wanted `of_all`.
+    A command that writes says so, and a bucket is then asked whether it refuses to write over an object. It is the archive
+    of a tenant if one is given or configured, unless it is wanted `of_all`.
 
     Raises:
         ArchiveError: there is no such folder, or no such tenant.
@@ -51,7 +53,7 @@ def open_at(
     rules = config.redaction
     redactor = Redactor(rules_from_config(rules.rules, rules.extra)) if rules.enabled else Redactor.disabled()
     recorder = Recorder(lambda: datetime.now(UTC), Ids("compact archive"))
-    with closing(open_archive(redactor, recorder, **settings)) as archive:
+    with closing(open_archive(redactor, recorder, writes=writes, **settings)) as archive:
         owner = config.tenant if tenant is None else tenant
         yield archive if owner is None or of_all else _part_of(archive, owner, may_be_new or tenant is None)
 
