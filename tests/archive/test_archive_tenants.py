@@ -293,6 +293,8 @@ def test_on_a_hosts_filesystem_a_tenants_files_lie_below_its_own_root() -> None:
     archive = backend_archive(disk)
     paths = {name: put(archive.for_tenant(name), "the same words") for name in ("acme", "beta")}
     plain = put(archive, "the same words")
+    assert archive.for_tenant("acme").address() == "memory://_tenants/acme"
+    assert archive.store.address("s") == "memory://s"
     for name, path in paths.items():
         assert path == f"/_tenants/{name}{plain}"
         assert disk.files[path] == "the same words"

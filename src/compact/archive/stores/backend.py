@@ -114,7 +114,8 @@ class BackendStore(MemoryStore):
 
     def address(self, key: str) -> str:
         """Return the path in the host's filesystem; for records that are not there, a name for people."""
-        path = self._path_of(*keys.split_key(key)) if key.rpartition("/")[2] else None
+        is_folder = "/" not in key or key.endswith("/")
+        path = None if is_folder else self._path_of(*keys.split_key(key))
         return super().address(key) if path is None else path
 
     def page_path(self, folder: str, step: int, transcript_sha256: str) -> str:
