@@ -419,7 +419,12 @@ def test_a_place_that_served_several_sessions_knows_none_for_certain() -> None:
 
     assert asyncio.run(both()) == [(None, "ann", None, "ann"), (None, "bob", None, "bob")]
     in_thread: list[str | None] = []
-    thread = threading.Thread(target=lambda: (names.enter("ann"), in_thread.append(names.certain)))
+
+    def work() -> None:
+        names.enter("ann")
+        in_thread.append(names.certain)
+
+    thread = threading.Thread(target=work)
     thread.start()
     thread.join()
     assert in_thread == [None]
