@@ -21,8 +21,10 @@ from typing import Any
 
 from bench.attack import Attack, Trial
 from bench.attack.framework_hosts import FRAMEWORKS, WHO
+from bench.attack.plain_hosts import CLIENTS, FULL, Send, chat, litellm_completion, results
 from compact import CompactManager
 from compact.integrations.recall import RecallTools
+from compact.integrations.requests import CHAT
 from compact.messages import Message
 from compact.messages.dialects import detect, get
 from compact.middleware import ContextConfig, ContextManagementMiddleware
@@ -123,10 +125,11 @@ SETTINGS: Any = {"offload": {"large_result_tokens": 300, "preview_lines": 3, "pr
 
 
 @contextmanager
-def a_manager(root: str | None = None) -> Iterator[CompactManager]:
+def a_manager(root: str | None = None, **more: Any) -> Iterator[CompactManager]:
     """A manager that moves every file that is read to its archive at once."""
     archive = {"adapter": "memory"} if root is None else {"root": root}
-    with CompactManager(model="gpt-4o", archive=archive, tracing={"exporters": []}, **SETTINGS) as manager:
+    settings = {**SETTINGS, **more, "archive": archive, "tracing": {"exporters": []}}
+    with CompactManager(model="gpt-4o", **settings) as manager:
         yield manager
 
 
@@ -180,69 +183,6 @@ PLACES = {"main thread": on_main_thread, "threads": on_threads, "tasks": in_task
 
 # --- plain loops over a client
 
-Send = Callable[..., tuple[list[Any], Any]]
-"""Sends a list, and returns what is added to it and the reply itself."""
-
-
-def chat(manager: CompactManager, provider: Any) -> Send:
-    """Return what sends chat completions."""
-    import openai
-
-    client: Any = manager.wrap(openai.OpenAI(base_url=provider.openai_url, api_key="none", max_retries=0))
-
-    def send(items: list[Any], tools: RecallTools, prompt: str) -> tuple[list[Any], Any]:
-        system = [{"role": "system", "content": prompt}] if prompt else []
-        offered = [*tools.chat, {"type": "function", "function": {"name": "get_report", "parameters": _NONE}}]
-        reply = client.chat.completions.create(model="gpt-4o", messages=[*system, *items], tools=offered)
-        return [reply.choices[0].message.model_dump(exclude_none=True)], reply
-
-    return send
-
-
-def responses(manager: CompactManager, provider: Any) -> Send:
-    """Return what sends Responses."""
-    import openai
-
-    client: Any = manager.wrap(openai.OpenAI(base_url=provider.openai_url, api_key="none", max_retries=0))
-
-    def send(items: list[Any], tools: RecallTools, prompt: str) -> tuple[list[Any], Any]:
-        offered = [*tools.responses, {"type": "function", "name": "get_report", "parameters": _NONE}]
-        more = {"instructions": prompt} if prompt else {}
-        reply = client.responses.create(model="gpt-4o", input=items, tools=offered, **more)
-        return [item.model_dump(exclude_none=True) for item in reply.output], reply
-
-    return send
-
-
-def anthropic_messages(manager: CompactManager, provider: Any) -> Send:
-    """Return what sends messages."""
-    import anthropic
-
-    client: Any = manager.wrap(anthropic.Anthropic(base_url=provider.url, api_key="none", max_retries=0))
-
-    def send(items: list[Any], tools: RecallTools, prompt: str) -> tuple[list[Any], Any]:
-        offered = [*tools.anthropic, {"name": "get_report", "input_schema": _NONE}]
-        more = {"system": prompt} if prompt else {}
-        reply = client.messages.create(model="gpt-4o", messages=items, tools=offered, max_tokens=99, **more)
-        content = [block.model_dump(exclude_none=True) for block in reply.content]
-        return [{"role": "assistant", "content": content}], reply
-
-    return send
-
-
-_NONE: Item = {"type": "object", "properties": {}}
-CLIENTS = {"chat": chat, "responses": responses, "anthropic": anthropic_messages}
-
-
-def results(dialect: str, answers: Sequence[tuple[str, str]]) -> list[Any]:
-    """Tool results, by call id, as the next request has them."""
-    if dialect == "chat":
-        return [{"role": "tool", "tool_call_id": id_, "content": text} for id_, text in answers]
-    if dialect == "responses":
-        return [{"type": "function_call_output", "call_id": id_, "output": text} for id_, text in answers]
-    blocks = [{"type": "tool_result", "tool_use_id": id_, "content": text} for id_, text in answers]
-    return [{"role": "user", "content": blocks}]
-
 
 def talk(world: World, person: Person, dialect: str, send: Send, tools: RecallTools) -> Steps:
     """A loop as people write it. It yields wherever another person's turn may come in between."""
@@ -275,20 +215,40 @@ def _paths_in(person: Person) -> list[str]:
 
 
 def attack_clients(seed: Random, size: int) -> Iterator[Trial]:
-    """Wrapped clients: one client for all people."""
+    """Wrapped clients: one client for all people, and then a stranger who has said nothing."""
     tried = 0
-    while tried < size:
-        world, dialect, place = draw_world(seed), seed.choice(list(CLIENTS)), seed.choice(list(PLACES))
+    while tried < size // 2:
+        world, place = draw_world(seed), seed.choice(list(PLACES))
+        kind = seed.choice([*CLIENTS, *(["litellm"] if size >= FULL else [])])
+        dialect, make = ("chat", litellm_completion) if kind == "litellm" else (kind, CLIENTS[kind])
+        raw = {"raw": True} if kind == "chat" and seed.random() < 0.5 else {}
         with a_manager() as manager, serving(world.reply) as provider:
-            send, tools = CLIENTS[dialect](manager, provider), RecallTools(manager)
-            PLACES[place](seed, [talk(world, each, dialect, send, tools) for each in world.people])
+            send, tools = make(manager, provider, **raw), RecallTools(manager)
+            work = [talk(world, each, dialect, send, tools) for each in world.people]
+            PLACES[place](seed, work)
+            strangers = [ask_as_stranger(world, manager), copy_context().run(ask_as_stranger, world, manager)]
+            names = manager.archive.sessions()
             refused = list(provider.refused)
         yield Trial(f"{dialect}: every request is legal", not refused)
+        yield Trial("no session has a name that others have", not set(names) & set(GUESSED))
+        facts = [person.fact for person in world.people]
+        yield Trial(
+            f"a stranger after {place}", not any(fact in text for fact in facts for text in strangers)
+        )
         # A number on a thread that serves everybody may be anyone's call.
         must_find = not world.numbered or place == "tasks"
         for person in world.people:
             tried += 1
-            yield world.judge(person, f"{dialect} client on {place}", must_find=must_find)
+            what = f"{kind} client{' (raw)' if raw else ''} on {place}"
+            yield world.judge(person, what, must_find=must_find)
+
+
+def ask_as_stranger(world: World, manager: CompactManager) -> str:
+    """What somebody reads who has said nothing: under ids that others have, or that nobody has, and by guessed names."""
+    call = world.reply_to([detect([asks]).read(asks) for asks in ({"role": "user", "content": FIND},)])
+    said = [str(RecallTools(manager).answers(_as_chat(call)))]
+    tools = [manager.recall_tools(), *(manager.recall_tools(name) for name in GUESSED)]
+    return "\n".join(said + [each["grep"](pattern=r"fact_\w+") for each in tools])
 
 
 # --- hosts with a model of their own
@@ -444,11 +404,11 @@ def serve_people(host: Any, people: Sequence[Person], said: Sequence[str], way: 
 
 def attack_restarts(seed: Random, size: int) -> Iterator[Trial]:
     """Another process on the same archive, without ids: it continues nobody's conversation."""
-    for _ in range(max(2, size // 4)):
+    for _ in range(max(2, size // 10)):
         world = draw_world(seed)
         world.rebuilt, world.numbered = True, False
         with tempfile.TemporaryDirectory() as root:
-            lists = []
+            lists: list[list[Any]] = []
             for process in range(2):
                 with a_manager(root) as manager, serving(world.reply) as provider:
                     send, tools = chat(manager, provider), RecallTools(manager)
@@ -466,7 +426,68 @@ def attack_restarts(seed: Random, size: int) -> Iterator[Trial]:
             yield world.judge(person, "restarted", must_find=True)
 
 
+# --- agents inside one id
+
+WINDOW = 5_000
+
+
+@dataclass
+class Worker:
+    """A main agent or a sub-agent of somebody, whose history does not fit the window."""
+
+    thread: str
+    task: str
+    facts: list[str]
+    items: list[Item] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def go_on(self, manager: CompactManager, seed: Random) -> str:
+        """Make a call under the host's id. Returns what the recall tools know of all facts."""
+        self.items = self.items or [{"role": "user", "content": self.task}]
+        for _ in range(seed.randint(1, 3)):
+            fact = f"fact_{seed.getrandbits(48):012x}"
+            self.facts.append(fact)
+            said = f"{fact} " + " ".join(seed.choices(WORDS, k=700))
+            self.items += [{"role": "assistant", "content": said}, {"role": "user", "content": "Go on."}]
+        request = {"model": "gpt-4o", "messages": json.loads(json.dumps(self.items))}
+        call = CHAT.prepare(manager, request, None, given=self.thread, kind="chat")
+        assert call is not None
+        call.run(lambda _: None)
+        self.names.add(call.session_id)
+        tools = manager.recall_tools(call.session_id)
+        return tools["grep"](pattern=r"fact_\w+", context=0)
+
+
+def attack_agents(seed: Random, size: int) -> Iterator[Trial]:
+    """Agents under the ids of several people, restarted in any order: each keeps its session."""
+    tried = 0
+    while tried < max(3, size // 4):
+        threads = [f"{seed.randint(1, 9)}-{number}" for number in range(seed.randint(1, 3))]
+        workers = [
+            Worker(thread, f"{seed.choice(GREETINGS)} {'' if not place else WORDS[place]}", [])
+            for thread in threads
+            for place in range(seed.randint(1, 3))
+        ]
+        answers: dict[int, str] = {}
+        with tempfile.TemporaryDirectory() as root:
+            for process in range(3):
+                with a_manager(root, max_context_tokens=WINDOW) as manager:
+                    # The first process takes all agents past their windows, so that something of each is stored.
+                    turns = [worker for worker in workers for _ in range(4 if not process else 1)]
+                    for worker in seed.sample(turns, len(turns)):
+                        answers[id(worker)] = worker.go_on(manager, seed)
+        for worker in workers:
+            tried += 1
+            others = [fact for other in workers if other is not worker for fact in other.facts]
+            text = answers[id(worker)]
+            foreign = sum(fact in text for fact in others)
+            found = any(fact in text for fact in worker.facts)
+            what = f"{len(workers)} agents of {len(threads)} people: {foreign} foreign, {len(worker.names)} names"
+            yield Trial(what, not foreign and found and len(worker.names) == 1)
+
+
 ATTACKS: tuple[Attack, ...] = (
+    Attack("agents", "agents inside one id keep their own archives after restarts", attack_agents),
     Attack("clients", "people on one wrapped client read their own archive alone", attack_clients),
     Attack("contexts", "results and lists without an id stay with their conversation", attack_contexts),
     Attack("restarts", "an unnamed conversation is continued by no other process", attack_restarts),

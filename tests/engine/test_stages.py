@@ -27,7 +27,8 @@ def test_a_large_result_leaves_a_preview_a_path_its_size_and_how_to_read_it() ->
     path = next(word for word in shown.split() if word.startswith("/tool_outputs/")).rstrip(":")
     assert f'read_file("{path}")' in shown
     assert "6,000 lines" in shown
-    assert made.archive.read_text("default", path) == "\n".join(rows)
+    (session,) = made.archive.sessions()
+    assert made.archive.read_text(session, path) == "\n".join(rows)
     assert made.process_tool_result("small", "query", "call_2") == "small"
 
 
@@ -43,7 +44,8 @@ def test_identical_outputs_are_stored_once() -> None:
     first = made.process_tool_result(text, "query", "call_1")
     second = made.process_tool_result(text, "query", "call_2")
     assert first == second
-    assert len(made.archive.files("default")) == 1
+    (session,) = made.archive.sessions()
+    assert len(made.archive.files(session)) == 1
 
 
 def test_a_huge_result_is_offloaded_when_first_seen_whatever_the_total() -> None:

@@ -339,7 +339,7 @@ def test_what_the_host_gets_is_masked(context: ContextManagementMiddleware, file
     before = of_size([user(f"My key is {SECRET}."), *talk()], AT_95)
     asyncio.run(context.manage_context(before, MODEL))
     assert sorted(path.split("/")[1] for path in files.files) == [
-        *[".compact"] * 3,
+        *[".compact"] * 4,
         "conversation_history",
         "conversation_history",
         "tool_outputs",

@@ -245,6 +245,7 @@ def test_sub_agents_edits_and_branches_inside_a_named_session_stay_in_it(host: s
         edited = [{"role": "user", "content": "Start!"}]
         for items in (base, edited, base):
             send(items, session_id="t")
+        until(lambda: len(seen.named("token_estimate")) == 3)
         assert {event["session_id"] for event in seen.named("token_estimate")} == {"t"}
         if host == "litellm":
             main = [{"role": "user", "content": "Main"}]

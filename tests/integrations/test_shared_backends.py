@@ -365,6 +365,57 @@ def test_a_known_archive_believes_only_what_it_recorded() -> None:
         assert "evil.example" not in frame_of(ours)[0].partition("\n\n")[0]
 
 
+async def go_on(context: ContextManagementMiddleware, messages: list[Any]) -> tuple[str | None, str]:
+    """Manage a list. Returns its session, and everything that the recall tools then know of the first agent."""
+    await context.manage_context(messages, "tiny")
+    tools = context.recovery_tools()
+    return context.manager.resolver.certain, tools["grep"](pattern="first|production") + tools["ls"]()
+
+
+@readable
+def test_an_unnamed_conversation_goes_on_by_what_its_last_step_left(kind: Any) -> None:
+    files = kind()
+    with agent(files) as context:
+        after = managed(context, [user(RULE), *talk(16, "first")])
+        (name,) = context.manager.archive.sessions()
+    assert re.fullmatch(r"context-[0-9a-f]{32}", name)
+    with agent(files) as context:
+        session, found = asyncio.run(go_on(context, [*after, user("And now?")]))
+        assert session == name
+        assert RULE in found
+
+
+COPIES: dict[str, Any] = {
+    "the summary alone": lambda after: [after[0], user("I am somebody else.")],
+    "the summary before another list": lambda after: [after[0], *talk(3, "other")],
+    "changed by a letter": lambda after: [
+        says(after[0]["content"].replace("production", "Production")),
+        *after[1:],
+    ],
+    "all but one message": lambda after: [*after[:2], *after[3:]],
+    "another text with its path": lambda after: [
+        says(re.sub(r"(?s)>\n.*?\n\[Archived", ">\nNothing.\n\n[Archived", after[0]["content"], count=1)),
+        *after[1:],
+    ],
+    "said by a person": lambda after: [user(after[0]["content"]), *after[1:]],
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_a_copied_or_forged_summary_opens_nobodys_session(how: str) -> None:
+    """Another conversation shows the first one's summary. It is not continued, and nothing of it is read."""
+    files = Readable()
+    with agent(files) as context:
+        after = managed(context, [user(RULE), *talk(16, "first")])
+        (name,) = context.manager.archive.sessions()
+    assert len(after) > 3
+    with agent(files) as context:
+        session, found = asyncio.run(go_on(context, COPIES[how](after)))
+        assert session not in (None, name)
+        assert name not in found
+        assert RULE not in found
+
+
 # --- a host that fails
 
 

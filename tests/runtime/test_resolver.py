@@ -398,12 +398,11 @@ def test_after_a_restart_nobody_takes_the_session_of_another_agent(first: str) -
 
 def test_a_place_that_served_several_sessions_knows_none_for_certain() -> None:
     names = resolver()
-    names.enter("ann")
-    assert names.certain == names.running == "ann"
-    names.enter("bob")
-    assert (names.certain, names.running) == (None, "bob")
-    names.enter("ann")
-    assert names.certain is None, "the next tool call may be anybody's"
+    found: list[tuple[str | None, str | None]] = []
+    for name in ("ann", "bob", "ann"):
+        names.enter(name)
+        found.append((names.certain, names.running))
+    assert found == [("ann", "ann"), (None, "bob"), (None, "ann")], "the next tool call may be anybody's"
 
     async def serve(name: str) -> tuple[str | None, ...]:
         before = names.certain
@@ -419,11 +418,16 @@ def test_a_place_that_served_several_sessions_knows_none_for_certain() -> None:
         return list(await asyncio.gather(serve("ann"), serve("bob")))
 
     assert asyncio.run(both()) == [(None, "ann", None, "ann"), (None, "bob", None, "bob")]
-    found: list[str | None] = []
-    thread = threading.Thread(target=lambda: (names.enter("ann"), found.append(names.certain)))
+    in_thread: list[str | None] = []
+
+    def work() -> None:
+        names.enter("ann")
+        in_thread.append(names.certain)
+
+    thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [None]
+    assert in_thread == [None]
 
 
 @pytest.mark.parametrize("copied", [False, True], ids=["kept", "rebuilt"])
@@ -434,14 +438,13 @@ def test_the_right_to_read_ends_with_the_next_list(copied: bool) -> None:
     name = names.resolve(kept(items))
     names.enter(name)
     names.note_calls(name, ["call_0"])
-    assert names.certain == names.find_asked("call_0") == name
+    assert [names.certain, names.find_asked("call_0")] == [name, name]
     call = {"role": "assistant", "tool_calls": [{"id": "call_0"}], "content": None}
     items += [call, user("more")]
     assert names.resolve(kept(items)) == name
-    assert names.certain is None
-    assert names.find_asked("call_0") is None
+    assert [names.certain, names.find_asked("call_0")] == [None, None]
     names.enter(name)
-    assert names.certain == name
+    assert [names.certain] == [name]
 
 
 def test_a_list_by_its_words_alone_must_show_every_call_of_the_model() -> None:

@@ -108,13 +108,13 @@ class SessionResolver:
         objects: Sequence[Any] | None = None,
         system: Any = None,
         kind: str = "conversation",
-        fresh: str | None = None,
+        fresh: Callable[[], str | None] = lambda: None,
     ) -> str:
         """Return the session of a call, and remember its list.
 
         `session_id` is explicit: a name, or a function of `call`. `given` is the host's own id. `items` is the
         conversation as it is passed to the manager, `objects` the host's messages where those are others, and `system` a
-        prompt outside the list. `kind` begins a fresh name; `fresh` is that name where one was given out already.
+        prompt outside the list. `kind` begins a fresh name; `fresh()` returns a name that was given out already.
 
         Raises:
             ConfigError: an id is not a non-empty string.
@@ -127,30 +127,22 @@ class SessionResolver:
             with self._lock:
                 self._keep_named(name, seen)
             return name
-        scope, is_new = _scope(given), False
+        scope = _scope(given)
         if not seen.items:
             return scope or self.nobody
         here = self.certain
-        if scope is not None and not self._is_known(scope, seen):
-            fresh = self._find_stored(scope, seen)[0]
         with self._lock:
-            found = self._choose(scope, seen, here)
-            if found is None:
-                found, is_new = self._add(scope, seen, kind, fresh), True
-            elif found.continued_by(seen) or found.descends_to(seen):
-                found.take(seen)
-            else:
-                found.edit(seen)
-            self._use(found)
-        if is_new and scope is None and self._warn is not None:
-            self._warn(found.name, "new_conversation", _UNNAMED)
-        return found.name
-
-    def is_continued(self, items: Sequence[Any]) -> bool:
-        """Return whether a list without an id belongs to a known conversation."""
-        seen, here = Seen(list(items), list(items), None), self.certain
+            known = self._go_on(scope, seen, here)
+        if known is not None:
+            return known
+        # The archive is asked without the lock, and another thread may begin the conversation meanwhile.
+        free = self._find_stored(scope, seen)[0] if scope is not None else fresh()
         with self._lock:
-            return bool(seen.items) and self._choose(None, seen, here) is not None
+            known = self._go_on(scope, seen, here)
+            name = known or self._add(scope, seen, kind, free).name
+        if known is None and scope is None and self._warn is not None:
+            self._warn(name, "new_conversation", _UNNAMED)
+        return name
 
     def find(
         self,
@@ -353,10 +345,6 @@ class SessionResolver:
             return choose_unnamed(known, seen, here)
         return choose_given(known, seen)
 
-    def _is_known(self, scope: str, seen: Seen) -> bool:
-        with self._lock:
-            return self._choose(scope, seen) is not None
-
     def _find_stored(self, scope: str, seen: Seen) -> tuple[str, bool]:
         """The name for a list inside an id that is new here, and whether that name's stored steps are this list's.
 
@@ -385,11 +373,23 @@ class SessionResolver:
         found.take(seen)
         self._use(found)
 
-    def _add(self, scope: str | None, seen: Seen, kind: str, fresh: str | None) -> Conversation:
-        if scope is not None:
-            name = fresh if fresh and not self._is_taken(scope, fresh) else self._name_inside(scope)
+    def _go_on(self, scope: str | None, seen: Seen, here: str | None) -> str | None:
+        """Take a list for the conversation that it belongs to. None: it is a new one."""
+        found = self._choose(scope, seen, here)
+        if found is None:
+            return None
+        if found.continued_by(seen) or found.descends_to(seen):
+            found.take(seen)
         else:
-            name = self.fresh_name(kind) if fresh is None or fresh in self._known else fresh
+            found.edit(seen)
+        self._use(found)
+        return found.name
+
+    def _add(self, scope: str | None, seen: Seen, kind: str, free: str | None) -> Conversation:
+        if scope is not None:
+            name = free if free and not self._is_taken(scope, free) else self._name_inside(scope)
+        else:
+            name = self.fresh_name(kind) if free is None or free in self._known else free
         for names in (self._defaults, self._unclaimed):
             names.pop(name, None)
         self._drop(name)

@@ -87,22 +87,20 @@ class ToolResults:
         Raises:
             ConfigError: the id is not a non-empty string.
         """
+        archive = self._archive
         try:
-            fresh = self._find_fresh(messages) if session_id is None else None
             name = self.resolver.resolve(
-                messages, session_id=session_id, system=system, kind=_KIND, fresh=fresh
+                messages,
+                session_id=session_id,
+                system=system,
+                kind=_KIND,
+                fresh=lambda: self._find_default(messages) or find_continued(archive, messages),
             )
         except ArchiveError:
             name = self.resolver.fresh_name(_KIND)  # for this call; the next one asks the archive again
         self.resolver.enter(name)
         self.resolver.note_unseen(name)
         return name
-
-    def _find_fresh(self, messages: Sequence[Any]) -> str | None:
-        """Return the name that a list takes if it begins a conversation here. None: it gets a new one."""
-        if self.resolver.is_continued(messages):
-            return None
-        return self._find_default(messages) or find_continued(self._archive, messages)
 
     def _find_default(self, messages: Sequence[Any]) -> str | None:
         """Return the default session whose results all stand in a list that nobody has shown before; None: none does.
