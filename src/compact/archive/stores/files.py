@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from compact.archive.records import Record, digest
+from compact.archive.records import Recent, Record, digest
 from compact.archive.seals import Seals
 from compact.archive.stores import chain, durable
 from compact.archive.stores.chain import LogCheck, LogHead
@@ -57,8 +57,8 @@ class FsStore:
         self._shown_root = os.fspath(root)
         self.root = Path(root).absolute()  # a host may change its working folder later
         self._lock_timeout_s = lock_timeout_s
-        self._durable_folders: set[tuple[str, ...]] = set()
-        self._durable_logs: set[str] = set()
+        self._durable_folders: Recent[bool] = Recent()
+        self._durable_logs: Recent[bool] = Recent()
         self._seals = Seals()
 
     def stage(self, key: str, record: Record) -> None:
@@ -109,7 +109,7 @@ class FsStore:
             # A log is never replaced, so its name has to become durable only once.
             is_first = log not in self._durable_logs
             durable.sync(folder, name, chain.seals_name(name), with_names=is_first)
-            self._durable_logs.add(log)
+            self._durable_logs[log] = True
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -185,13 +185,14 @@ class FsStore:
     def _writing(self, key: str) -> Iterator[tuple[int, str]]:
         parts, name = _split(key)
         with _explain("write", key):
-            if parts not in self._durable_folders:
+            place = "/".join(parts)
+            if place not in self._durable_folders:
                 self._make_folders(parts)
-                self._durable_folders.add(parts)
+                self._durable_folders[place] = True
             with self._open(parts) as folder:
                 if folder is None:
                     # Somebody removed the folder after it was made; the next try makes it again.
-                    self._durable_folders.discard(parts)
+                    self._durable_folders.pop(place, None)
                     raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
                 yield folder, name
 
