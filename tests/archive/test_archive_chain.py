@@ -13,7 +13,6 @@ from support.s3 import Faults, faulty_server
 
 from compact.archive import Archive, Defect, keys, open_archive
 from compact.archive.records import trust_stored
-from compact.archive.stores import durable
 from compact.archive.stores.files import FsStore
 from compact.archive.stores.objects import open_s3
 from compact.errors import ArchiveError
@@ -117,8 +116,8 @@ def test_a_killed_writer_leaves_a_log_that_verifies_and_goes_on(
         return real(file, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(durable.os, "write", write)
-        patch.setattr(durable.os, "ftruncate", lambda *_: None)
+        patch.setattr(os, "write", write)
+        patch.setattr(os, "ftruncate", lambda *_: None)
         with pytest.raises(Killed):
             archive.append_events("s", [started("killed"), started("killed too")])
     assert archive.verify() == []

@@ -16,7 +16,7 @@ from support.archive import SettableClock, add_step, conversation, fs_archive, r
 from support.engine import turns
 
 from compact import CompactManager
-from compact.archive import Archive
+from compact.archive import Archive, backend_archive
 from compact.archive.recall import AnswerLimits, LinePattern, recall_tools
 from compact.archive.recall.session_files import SessionFiles
 from compact.config import CompactConfig
@@ -324,3 +324,23 @@ def test_a_strange_session_id_breaks_nothing(tmp_path: Path, session_id: str) ->
     (tmp_path / folder / "events.jsonl").write_bytes(b"")
     assert {defect.key for defect in again.verify()} == {f"{folder}/events.jsonl"}
     assert Redactor().redact(folder) == folder
+
+
+def test_a_host_filesystem_gives_back_what_an_earlier_process_wrote() -> None:
+    """It keeps no list of outputs: the hash in a file's name decides."""
+    files: dict[str, str] = {}
+
+    class Host:
+        def write_file(self, path: str, content: str) -> None:
+            files[path] = content
+
+        def read_file(self, path: str) -> str:
+            return files[path]
+
+    first = backend_archive(Host())
+    output = first.put_output("s", "a stored text", tool_name="t", tool_call_id="c")
+    add_step(first, "s")
+    assert backend_archive(Host()).read_text("s", output.path) == "a stored text"
+    files[output.path] = "a forged text"
+    with pytest.raises(ArchiveError, match="no file"):
+        backend_archive(Host()).read_text("s", output.path)

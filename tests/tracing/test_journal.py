@@ -12,9 +12,10 @@ from support.engine import Clock, events, manager
 from support.waiting import WAIT_S
 
 from compact.engine.effects import Emit
-from compact.events import Event, Ids, Recorder, Started
+from compact.events import Event, Ids, Recorder, Started, Warned
 from compact.events.session_key import SessionKey
 from compact.tracing.journal import LIMIT, Append, Journal
+from compact.tracing.log_lines import log_event
 
 HANGS_S = 0.2
 
@@ -131,3 +132,19 @@ def test_drops_are_in_the_log_of_each_session_when_the_archive_takes_events_agai
         (warning,) = events(made, name, "warning")
         assert warning["properties"]["code"] == "events_dropped"
         assert f"{count} of this session were dropped" in warning["properties"]["message"]
+
+
+@pytest.mark.parametrize(
+    "session_id", ["a\nINFO forged", "\x1b[2J", "half \ud800", "x" * 100_000, "\u202etxt"]
+)
+def test_a_log_line_is_one_printable_line(session_id: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "compact"):
+        log_event(
+            session_id,
+            Warned(code="spooled", severity="high", message="says \x07\r\nmore"),
+            lambda text: text,
+        )
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line.isprintable()
+    assert len(line.encode()) < 400
+    assert line.endswith(r"spooled: says \x07\r\nmore")

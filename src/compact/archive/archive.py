@@ -254,12 +254,13 @@ class Archive(Reader):
         return [*found, *(defect for folder in folders for defect in verify(self.store, self, folder))]
 
     def repair(self, session_id: str | None = None) -> list[Defect]:
-        """Write damaged and missing copies anew that the transcripts hold. Returns the defects that are gone by that.
+        """Write damaged and missing copies anew that the transcripts hold. Returns one defect for each file.
 
         Only outputs and pages are copies. Transcripts, states and events are not replaced by anything.
         """
         repaired = []
-        for defect in self.verify(session_id):
+        by_key = {defect.key: defect for defect in self.verify(session_id)}
+        for defect in by_key.values():
             folder, _, name = defect.key.partition("/")
             if defect.code not in {"orphan", "gap"} and f"/{name.partition('/')[0]}" in keys.VIRTUAL_FOLDERS:
                 copy = self.copies.rebuild(folder, name)

@@ -23,7 +23,7 @@ from compact.archive.records import (
     render_history,
     session_id_in,
 )
-from compact.archive.stores.port import Spooling, is_foreign
+from compact.archive.stores.port import SharedPages, Spooling, is_foreign
 from compact.errors import ArchiveError, CompactError
 from compact.messages import ToolResult, dialects
 
@@ -100,7 +100,12 @@ class Copies:
         return found
 
     def is_listing(self, folder: str) -> bool:
-        """Return whether every output of a session is in its list. Sessions of an earlier version have none."""
+        """Return whether every output of a session is in its list. Sessions of an earlier version have none.
+
+        A host's filesystem keeps no list either. There the hash in a file's name decides.
+        """
+        if isinstance(self._reader.store, SharedPages):
+            return False
         try:
             return lists_outputs(self._reader.store.read(f"{folder}/{keys.SESSION}"))
         except ArchiveError as problem:

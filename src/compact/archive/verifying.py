@@ -222,7 +222,7 @@ class _Check:
     def outputs(self) -> Iterator[Defect]:
         """Check outputs and removed messages against the list of outputs."""
         copies = Copies(self.reader)
-        listed, is_listing = copies.listed(self.folder), lists_outputs(self._read(keys.SESSION))
+        listed, is_listing = copies.listed(self.folder), copies.is_listing(self.folder)
         saved: set[str] | None = None
         for name, entry in listed.items():
             if name in self.blobs or entry.is_pruned:

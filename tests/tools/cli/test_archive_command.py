@@ -219,6 +219,27 @@ def test_verify_says_what_is_wrong(called: Call, root: Path) -> None:
     assert called("verify", "beta")[0] == 0
 
 
+def test_verify_checks_every_session_and_repairs_copies(called: Call, root: Path) -> None:
+    page = root / "alpha" / "conversation_history" / "step-002.md"
+    kept = page.read_bytes()
+    page.unlink()
+    page.symlink_to("/etc/passwd")
+    (root / "beta" / "session.json").unlink()
+    (root / "beta" / "session.json").symlink_to("nowhere")
+    code, out, _ = called("verify", "--json")
+    found = {(each["session_id"], each["key"]) for each in json.loads(out)["problems"]}
+    assert (code, json.loads(out)["sessions"]) == (1, 2)
+    assert found >= {("alpha", "alpha/conversation_history/step-002.md"), ("beta", "beta/session.json")}
+    code, out, _ = called("verify", "alpha", "--repair")
+    assert (code, out.splitlines()) == (
+        0,
+        ["1 file written anew from the transcripts", "1 session: everything is as it was written"],
+    )
+    assert page.read_bytes() == kept
+    (root / "alpha" / "session.json").write_text('{"format":1,"session_id":"alpha"}\n')
+    assert "1 session unchained: an earlier version began them" in called("verify", "alpha")[1]
+
+
 def files_of(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from compact.archive import keys
-from compact.archive.records import Record, digest
+from compact.archive.records import Recent, Record, digest
 from compact.archive.seals import Seals
 from compact.archive.stores import chain, durable
 from compact.archive.stores.chain import LogCheck, LogHead
@@ -60,8 +60,8 @@ class FsStore:
         self._shown_root = os.fspath(root)
         self.root = Path(root).absolute()  # a host may change its working folder later
         self._lock_timeout_s = lock_timeout_s
-        self._durable_folders: set[tuple[str, ...]] = set()
-        self._durable_logs: set[str] = set()
+        self._durable_folders: Recent[tuple[str, ...], bool] = Recent()
+        self._durable_logs: Recent[str, bool] = Recent()
         self._seals = Seals()
 
     def stage(self, key: str, record: Record) -> None:
@@ -112,7 +112,7 @@ class FsStore:
             # A log is never replaced, so its name has to become durable only once.
             is_first = log not in self._durable_logs
             durable.sync(folder, name, chain.seals_name(name), with_names=is_first)
-            self._durable_logs.add(log)
+            self._durable_logs[log] = True
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -222,8 +222,6 @@ class FsStore:
         A folder that already exists is synced once too, because its maker may have died before doing so.
         """
         _make_root(self.root)
-        if len(self._durable_folders) > _MOST_FOLDERS:
-            self._durable_folders.clear()
         for depth, name in enumerate(parts):
             if parts[: depth + 1] in self._durable_folders:
                 continue
@@ -233,7 +231,7 @@ class FsStore:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=above)
                 durable.sync_folder(above)
-            self._durable_folders.add(parts[: depth + 1])
+            self._durable_folders[parts[: depth + 1]] = True
 
 
 def _make_root(root: Path) -> None:

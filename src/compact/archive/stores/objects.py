@@ -44,6 +44,9 @@ _proven: set[str] = set()
 """Stores that have refused to write over an object."""
 _CONNECT_S = 5.0
 _READS_AT_ONCE = 16
+_HEADS_AT_CLOSE = 32
+"""Logs whose end is written down when the store is closed: those of the newest sessions, because a process may have had
+many. The states of the others know it, up to their newest step."""
 
 
 def open_s3(
@@ -115,7 +118,7 @@ class ObjectStore:
         self._thread = LoopThread()
         self._heads: Recent[str, LogHead] = Recent()
         """The newest segment of each log, as far as this process knows, and its seal."""
-        self._unsaved: set[str] = set()
+        self._unsaved: Recent[str, bool] = Recent()
         """Logs whose head is newer than the object that says so."""
         self._seals = Seals()
         self._must_prove = False
@@ -155,7 +158,7 @@ class ObjectStore:
             sealed = {_AFTER: last.seal, _SEALED: seal} if last.seal else None
             if self._create(segment_key(log, last.place + 1), record, sealed) != "taken":
                 self._heads[log] = LogHead(last.place + 1, seal if sealed else "")
-                self._unsaved.add(log)
+                self._unsaved[log] = True
                 return "appended"
             known = None
 
@@ -310,7 +313,7 @@ class ObjectStore:
     def close(self) -> None:
         """Say how far the logs go, and stop the network thread."""
         with suppress(ArchiveError):  # the next state says it
-            for log in sorted(self._unsaved):
+            for log in list(self._unsaved)[-_HEADS_AT_CLOSE:]:
                 self._save_head(log)
         self._thread.close()
 
@@ -321,7 +324,7 @@ class ObjectStore:
             data = json.dumps(head._asdict()).encode() + b"\n"
             work = lambda: self._obstore.put_async(self._client, head_key(log), data)  # noqa: E731
             self._call(log, "write", work, self._timeout_s)
-            self._unsaved.discard(log)
+            self._unsaved.pop(log, None)
 
     def _put(
         self,
