@@ -134,9 +134,8 @@ class BetweenCalls(ABC):
     ) -> dict[str, RecallTool]:
         """Return read_file, grep, ls and search over what left this session's context, by name.
 
-        Without an id they read the session of the running call: the newest that an integration, a wrapped client or
-        `manage_context` made in this task or in the main thread. If there is none, or another session had a call there
-        too, they say so and read nothing; so they do in a worker thread, whose last call may be somebody else's.
+        Without an id they read the session of the running call, the only one that had calls in this task or in the main
+        thread. If there is none, or several, they say so and read nothing; so they do in a pool's worker thread.
 
         Raises:
             ConfigError: the id is not a non-empty string.

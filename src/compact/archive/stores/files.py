@@ -24,7 +24,6 @@ from compact.errors import ArchiveError
 
 _OWN_FOLDER = ".compact"
 """The folder of the default root and the default spool. It is compact's alone."""
-_MOST_FOLDERS = 4096
 """Folders that are remembered as durable. Syncing one again only costs time."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _HINTS = {
