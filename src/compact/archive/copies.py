@@ -80,7 +80,7 @@ class Copies:
 
     def expected(self, folder: str, name: str) -> Listed | None:
         """Return what the list of outputs says about a file; None if it says nothing."""
-        place = self._reader.store.address(folder)
+        place = self._reader.store.address(f"{folder}/")
         known = self._known.get(place, {}).get(name)
         if known is None or known.is_pruned:
             self._known[place] = found = self.listed(folder)
