@@ -18,7 +18,9 @@ words = st.text(st.sampled_from("ab1-+ é"), min_size=6, max_size=9).filter(lamb
 
 @given(
     st.lists(words, max_size=4, unique=True),
-    st.lists(words | st.sampled_from(["a", " ", "\n", "1", "\\n", "/", ".", "_", "%20", "\x1b[1m"]), max_size=6),
+    st.lists(
+        words | st.sampled_from(["a", " ", "\n", "1", "\\n", "/", ".", "_", "%20", "\x1b[1m"]), max_size=6
+    ),
 )
 def test_a_remembered_value_is_found_wherever_it_is_a_whole_token(
     values: list[str], pieces: list[str]
@@ -30,7 +32,9 @@ def test_a_remembered_value_is_found_wherever_it_is_a_whole_token(
         (start, start + len(value))
         for value in values
         for start in range(len(text))
-        if text.startswith(value, start) and starts_token(text, start) and ends_token(text, start + len(value))
+        if text.startswith(value, start)
+        and starts_token(text, start)
+        and ends_token(text, start + len(value))
     }
     assert {(found.start, found.end) for found in memory.find(text)} == expected
 

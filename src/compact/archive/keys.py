@@ -27,6 +27,8 @@ OUTPUTS = "tool_outputs"
 HISTORY = "conversation_history"
 PLACEHOLDERS = ".masks/placeholders.jsonl"
 """The log of what live masking has given out."""
+LEARNED = ".masks/learned.jsonl"
+"""The log of what a session's redactor has learned, as keyed hashes."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
 VIRTUAL_FOLDERS = (f"/{OUTPUTS}", f"/{HISTORY}")

@@ -15,6 +15,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from compact.redaction.rules.matches import MASK, Finding
@@ -91,12 +92,12 @@ def _is_typed(value: str) -> bool:
     """Whether a person typed it: a word with digits put in (`P@ssw0rd1!`), or neighbouring keys (`1q2w3e4r`)."""
     lower = value.lower()
     letters = [char for char in value if char.isalpha()]
-    changes = sum(one.islower() != other.islower() for one, other in zip(letters, letters[1:], strict=False))
+    changes = sum(one.islower() != other.islower() for one, other in pairwise(letters))
     if len(letters) * 2 >= len(value) and changes <= _CHANGES_OF_CASE * len(letters):
         word = lower.strip("0123456789!@#$%^&*._-+=?").translate(_LEET)
         if surprise("".join(filter(str.isalpha, word))) < _WORD_SURPRISE:
             return True
-    pairs = list(zip(lower, lower[1:], strict=False))
+    pairs = list(pairwise(lower))
     return sum(_are_neighbours(one, other) for one, other in pairs) >= _WALKED * len(pairs)
 
 
@@ -244,7 +245,9 @@ class SecretMemory:
             self._salt = self._salt or os.urandom(16).hex()
         return {
             "salt": self._salt,
-            **{who: " ".join(_seal(value, self._salt) for value in values) for who, values in unsaved.items()},
+            **{
+                who: " ".join(_seal(value, self._salt) for value in values) for who, values in unsaved.items()
+            },
         }
 
     def adopt(self, notes: Iterable[Mapping[str, str]]) -> None:

@@ -17,13 +17,46 @@ from compact.redaction.data import Masker, mask_across, mask_value
 from compact.redaction.memory import Origin
 
 _IDS = frozenset(
-    "id call_id tool_call_id tool_use_id toolCallId toolUseId file_id item_id itemId response_id container_id "
-    "approval_request_id message_id messageId previous_response_id".split()
+    [
+        "id",
+        "call_id",
+        "tool_call_id",
+        "tool_use_id",
+        "toolCallId",
+        "toolUseId",
+        "file_id",
+        "item_id",
+        "itemId",
+        "response_id",
+        "container_id",
+        "approval_request_id",
+        "message_id",
+        "messageId",
+        "previous_response_id",
+    ]
 )
 """Ids link a call with its result, and some are made by the provider. They are never matched."""
 _STRUCTURE = frozenset(
-    "role type kind status model index finish_reason stop_reason stopReason cache_control media_type mime_type mimeType "
-    "mediaType detail state format phase".split()
+    [
+        "role",
+        "type",
+        "kind",
+        "status",
+        "model",
+        "index",
+        "finish_reason",
+        "stop_reason",
+        "stopReason",
+        "cache_control",
+        "media_type",
+        "mime_type",
+        "mimeType",
+        "mediaType",
+        "detail",
+        "state",
+        "format",
+        "phase",
+    ]
 )
 _STRUCTURAL = re.compile(r"[\w.:/+-]{0,128}\Z")
 """What such a field says. Anything else is text that stands in the wrong place."""
@@ -34,35 +67,91 @@ _UNNAMED = re.compile(r"[^A-Za-z0-9_.-]+")
 """What no name may contain."""
 
 _BLOCKS = frozenset(
-    "content parts tool_calls function function_call custom summary toolUse toolResult functionCall functionResponse "
-    "reasoningContent reasoningText thinking_blocks reasoning_details citations annotations source image_url input_audio "
-    "file inlineData inline_data fileData audio".split()
+    [
+        "content",
+        "parts",
+        "tool_calls",
+        "function",
+        "function_call",
+        "custom",
+        "summary",
+        "toolUse",
+        "toolResult",
+        "functionCall",
+        "functionResponse",
+        "reasoningContent",
+        "reasoningText",
+        "thinking_blocks",
+        "reasoning_details",
+        "citations",
+        "annotations",
+        "source",
+        "image_url",
+        "input_audio",
+        "file",
+        "inlineData",
+        "inline_data",
+        "fileData",
+        "audio",
+    ]
 )
 """Fields that hold blocks or a part of a block."""
-_PROVIDER_FIELDS = frozenset("providerOptions providerMetadata provider_specific_fields extra_content".split())
-"""Fields that hold what a provider wants back, by the provider's name."""
-_TEXTS = frozenset("content text thinking reasoning_content reasoning refusal arguments input output code".split())
-_RESULT_FIELDS = frozenset("output outputs result results errorText codeExecutionResult response".split())
-"""What a tool said inside an entry of the model, such as a call that the provider ran itself."""
-_RESULT_BLOCKS = frozenset("content output value toolResult source image_url inlineData inline_data".split())
-"""Fields of a result that hold blocks of text and pictures."""
-_OUTSIDE_TYPES = frozenset("document search_result search-result file input_file function_response".split())
-"""Blocks that hold what somebody else wrote, whoever attached them."""
-_SEALED_TYPES = frozenset("compaction compaction_summary compaction_trigger encrypted_reasoning".split())
-"""Blocks and items that only their provider can read."""
-_SEALED_DATA = frozenset("redacted_thinking redacted-reasoning reasoning.encrypted".split())
-_SEALED_FIELDS = frozenset(
-    "signature encrypted_content encryptedContent thought_signature thought_signatures thoughtSignature encrypted_index "
-    "encrypted_stdout reasoningEncryptedContent redactedContent redactedData".split()
+_PROVIDER_FIELDS = frozenset(
+    ["providerOptions", "providerMetadata", "provider_specific_fields", "extra_content"]
 )
-_BASE64_FIELDS = frozenset("data file_data url image_url image b64_json bytes result".split())
-_MEDIA_FIELDS = frozenset("media_type mime_type mimeType mediaType".split())
+"""Fields that hold what a provider wants back, by the provider's name."""
+_TEXTS = frozenset(
+    [
+        "content",
+        "text",
+        "thinking",
+        "reasoning_content",
+        "reasoning",
+        "refusal",
+        "arguments",
+        "input",
+        "output",
+        "code",
+    ]
+)
+_RESULT_FIELDS = frozenset(
+    ["output", "outputs", "result", "results", "errorText", "codeExecutionResult", "response"]
+)
+"""What a tool said inside an entry of the model, such as a call that the provider ran itself."""
+_RESULT_BLOCKS = frozenset(
+    ["content", "output", "value", "toolResult", "source", "image_url", "inlineData", "inline_data"]
+)
+"""Fields of a result that hold blocks of text and pictures."""
+_OUTSIDE_TYPES = frozenset(
+    ["document", "search_result", "search-result", "file", "input_file", "function_response"]
+)
+"""Blocks that hold what somebody else wrote, whoever attached them."""
+_SEALED_TYPES = frozenset(["compaction", "compaction_summary", "compaction_trigger", "encrypted_reasoning"])
+"""Blocks and items that only their provider can read."""
+_SEALED_DATA = frozenset(["redacted_thinking", "redacted-reasoning", "reasoning.encrypted"])
+_SEALED_FIELDS = frozenset(
+    [
+        "signature",
+        "encrypted_content",
+        "encryptedContent",
+        "thought_signature",
+        "thought_signatures",
+        "thoughtSignature",
+        "encrypted_index",
+        "encrypted_stdout",
+        "reasoningEncryptedContent",
+        "redactedContent",
+        "redactedData",
+    ]
+)
+_BASE64_FIELDS = frozenset(["data", "file_data", "url", "image_url", "image", "b64_json", "bytes", "result"])
+_MEDIA_FIELDS = frozenset(["media_type", "mime_type", "mimeType", "mediaType"])
 _MEDIA_TYPE = re.compile(r"image|audio|video|media|file|base64|screenshot|document|resource")
 _BASE64 = re.compile(r"(?:data:[\w/+.-]*(?:;[\w=.-]+)*;base64,)?[A-Za-z0-9+/_\s-]{64,}={0,3}\s*\Z")
 _MAX_LEVELS = 8
 """Blocks inside a result inside a message are four levels. Data nested much deeper is not a message."""
-_PEOPLE = frozenset("user system developer human mcp_approval_response".split())
-_MODELS = frozenset("assistant model ai reasoning mcp_approval_request tool_call".split())
+_PEOPLE = frozenset(["user", "system", "developer", "human", "mcp_approval_response"])
+_MODELS = frozenset(["assistant", "model", "ai", "reasoning", "mcp_approval_request", "tool_call"])
 
 
 class MessageMasker(Masker, Protocol):
@@ -134,9 +223,7 @@ def mask_message(item: Any, masker: MessageMasker, *, for_model: bool = False) -
     except ValueError:
         return mask_value(item, masker)
     origin = origin_of(data)
-    walk = _Walk(
-        masker, origin, for_model, is_fixed=masker.origin == "compact", in_result=origin == "tool"
-    )
+    walk = _Walk(masker, origin, for_model, is_fixed=masker.origin == "compact", in_result=origin == "tool")
     masked = _mask_entry(data, walk)
     return item if masked is data else rebuild(item, masked)
 

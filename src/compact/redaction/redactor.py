@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Protocol, TypeVar
 
 from compact.redaction.data import mask_value, replace_findings
 from compact.redaction.fields.value_judge import is_secret_leaf
@@ -38,6 +40,26 @@ class Redacted:
     """How many spans were masked."""
     by_rule: Mapping[str, int] = field(default_factory=dict)
     """How many spans each rule masked, by the rule's id."""
+
+
+class OwnRedactor(Protocol):
+    """A redactor that a host brings. It never raises because of what it finds, and never changes its argument."""
+
+    @property
+    def enabled(self) -> bool:
+        """False if it lets everything through."""
+
+    def redact(self, text: str) -> str:
+        """Return the text with every secret masked."""
+
+    def redact_value(self, value: Any) -> Any:
+        """Return a copy of a JSON value with every secret in it masked."""
+
+    def redact_messages(self, items: Sequence[Any]) -> list[Any]:
+        """Return copies of wire messages, one for one, with every secret in them masked."""
+
+    def session(self) -> OwnRedactor:
+        """Return a redactor for one session. It may remember what it masked, to mask it again."""
 
 
 class Redactor:
@@ -88,13 +110,24 @@ class Redactor:
         The message itself says whose words stand where, unless `origin` is `compact`. With `for_model` the copy goes back
         to the model, so blocks that their provider has signed stay whole, and tools keep their names.
         """
-        return self._run(
-            lambda: mask_message(item, self._begin(origin or "person"), for_model=for_model)
-        )
+        return self._run(lambda: mask_message(item, self._begin(origin or "person"), for_model=for_model))
 
     def redact_messages(self, items: Sequence[Any], origin: Origin | None = None) -> list[Any]:
         """Call `redact_message` for every message of a list."""
         return self._run(lambda: [self.redact_message(item, origin) for item in items])
+
+    def redact_id(self, session_id: str) -> str:
+        """Mask the secrets and the personal data in a session's id, which stands in names, events and reports.
+
+        A few digits of the id's hash keep masked ids apart. A bare number is an id, whatever else it could be.
+        """
+        masked = self.redact(session_id, "compact")
+        for found in reversed(merge_findings(_personal().find(masked))):
+            if not masked[found.start : found.end].isdigit():
+                masked = masked[: found.start] + MASK + masked[found.end :]
+        if masked == session_id:
+            return session_id
+        return f"{masked}-{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
     def session(self) -> Redactor:
         """A redactor with the same rules that masks a secret again once it has found it; see `SessionRedactor`."""
@@ -164,6 +197,61 @@ def _new_session(rules: tuple[Rule, ...]) -> Redactor:
     return Redactor(rules).session()
 
 
+class HostRedactor(Redactor):
+    """A redactor that a host brings, which masks every text alike, whatever its origin."""
+
+    def __init__(self, own: OwnRedactor) -> None:
+        self._own = own
+
+    @property
+    def enabled(self) -> bool:  # type: ignore[override]
+        """Whether it masks anything."""
+        return self._own.enabled
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None: how a host's redactor works is not known."""
+        return ()
+
+    def scan(self, text: str, *_: Any, **__: Any) -> Redacted:
+        """Mask a text, and count the masks that are new in it."""
+        masked = self._own.redact(text)
+        return Redacted(masked, max(0, masked.count(MASK) - text.count(MASK)))
+
+    def redact_value(self, value: T, *_: Any, **__: Any) -> T:
+        """See `Redactor.redact_value`."""
+        masked: T = self._own.redact_value(value)
+        return masked
+
+    def redact_message(self, item: Any, *_: Any, **__: Any) -> Any:
+        """See `Redactor.redact_message`."""
+        return self._own.redact_messages([item])[0]
+
+    def redact_messages(self, items: Sequence[Any], *_: Any, **__: Any) -> list[Any]:
+        """See `Redactor.redact_messages`."""
+        return self._own.redact_messages(items)
+
+    def session(self) -> Redactor:
+        """See `Redactor.session`."""
+        return HostRedactor(self._own.session())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (HostRedactor, (self._own,))
+
+    def __repr__(self) -> str:
+        return f"HostRedactor({type(self._own).__name__})"
+
+
+def as_redactor(redactor: OwnRedactor) -> Redactor:
+    """The redactor itself, or a wrapper around the host's own."""
+    return redactor if isinstance(redactor, Redactor) else HostRedactor(redactor)
+
+
+@lru_cache(maxsize=1)
+def _personal() -> Scanner:
+    return scanner_for(rules_from_config("pii"))
+
+
 class _DisabledRedactor(Redactor):
     """Masks nothing."""
 
@@ -172,14 +260,17 @@ class _DisabledRedactor(Redactor):
     def __init__(self) -> None:
         super().__init__([])
 
-    def scan(self, text: str, origin: Origin = "person") -> Redacted:
+    def scan(self, text: str, *_: Any, **__: Any) -> Redacted:
         return Redacted(text, 0)
 
-    def redact_value(self, value: T, origin: Origin = "person") -> T:
+    def redact_value(self, value: T, *_: Any, **__: Any) -> T:
         return value
 
-    def redact_message(self, item: Any, origin: Origin | None = None, *, for_model: bool = False) -> Any:
+    def redact_message(self, item: Any, *_: Any, **__: Any) -> Any:
         return item
+
+    def redact_id(self, session_id: str) -> str:
+        return session_id
 
     def session(self) -> Redactor:
         return self
@@ -191,7 +282,9 @@ class _DisabledRedactor(Redactor):
 class Masking:
     """Masks with a scanner, and with a session's memory if there is one; see `data.Masker`."""
 
-    def __init__(self, scanner: Scanner, origin: Origin = "person", memory: SecretMemory | None = None) -> None:
+    def __init__(
+        self, scanner: Scanner, origin: Origin = "person", memory: SecretMemory | None = None
+    ) -> None:
         self.field_names = scanner.field_names
         self.by_rule: defaultdict[str, int] = defaultdict(int)
         self.origin: Origin = origin

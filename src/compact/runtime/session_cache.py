@@ -13,6 +13,7 @@ from compact.engine.state import SessionState
 from compact.errors import ConfigError
 from compact.events import Trace, session_trace
 from compact.messages.dialects.wire import begins_with
+from compact.redaction import Redactor
 from compact.runtime.lanes import Lane
 from compact.runtime.masked_session import MaskedSession
 
@@ -49,6 +50,8 @@ class Session:
     """The messages that the newest reply of a model call answers."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
+    redactor: Redactor | None = None
+    """Masks what leaves the process. What it has learned is freed with the session, and sealed in the archive."""
 
     def correct(self, model: str, counted: int, ours: int, factor: float) -> None:
         """Compare our count of a request to a model, which was rounded up by `factor`, with the provider's."""
