@@ -39,6 +39,13 @@ def test_a_remembered_value_is_found_wherever_it_is_a_whole_token(
     assert {(found.start, found.end) for found in memory.find(text)} == expected
 
 
+def test_a_value_that_begins_like_a_longer_one_ends_where_it_ends() -> None:
+    memory = ValueMemory()
+    memory.learn("first-value", 0)
+    memory.learn("first-value-and-more", 0)
+    assert [(found.start, found.end) for found in memory.find("a first-value")] == [(2, 13)]
+
+
 def test_what_was_learned_behind_a_place_can_be_forgotten() -> None:
     memory = ValueMemory()
     memory.learn("first-value", 1)

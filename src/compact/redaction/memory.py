@@ -169,7 +169,8 @@ class ValueMemory:
             for start, head in ((found.start(), found[1]) for found in _HEAD.finditer(text))
             if head in self._lengths
             for length in self._lengths[head]
-            if text[start : start + length] in self._places
+            if start + length <= len(text)
+            and text[start : start + length] in self._places
             and starts_token(text, start)
             and ends_token(text, start + length)
         ]
