@@ -38,7 +38,7 @@ _LONGEST = 4_096
 _LONG = 16
 _LONG_SURPRISE = 0.42
 """In a long value, this much is no accident; see `shapes.surprise`."""
-_LONGEST_TYPED = 20
+_LONGEST_TYPED = 18
 """People do not make up longer passwords out of one word."""
 _SHORTEST_PHRASE = 16
 _HEAD_CHARS = 6
@@ -83,7 +83,13 @@ def _is_phrase(value: str) -> bool:
 _LEET = str.maketrans("013457@$!8", "oieastasib")
 _ROWS = ("1234567890-=", "qwertyuiop[]", "asdfghjkl;'", "zxcvbnm,./")
 _KEYS = {key: (column + row * 0.4, row) for row, keys in enumerate(_ROWS) for column, key in enumerate(keys)}
+_DECORATION = "0123456789!@#$%^&*._-+=?"
 _WORD_SURPRISE = 0.34
+_SHORT_WORD = 8
+"""Of a word this short, a few rare neighbours say nothing."""
+_ONE_CASE_SURPRISE = 0.6
+_LEET_SURPRISE = 0.45
+_FEWEST_LETTERS = 3
 _CHANGES_OF_CASE = 0.45
 _WALKED = 0.6
 
@@ -93,8 +99,16 @@ def _is_typed(value: str) -> bool:
     lower = value.lower()
     letters = [char for char in value if char.isalpha()]
     changes = sum(one.islower() != other.islower() for one, other in pairwise(letters))
-    if len(letters) * 2 >= len(value) and changes <= _CHANGES_OF_CASE * len(letters):
-        word = lower.strip("0123456789!@#$%^&*._-+=?").translate(_LEET)
+    core = lower.strip(_DECORATION)
+    put_in = sum(not char.isalpha() for char in core)
+    word = core.translate(_LEET)
+    if word.isalpha() and changes <= 1:
+        limit = _ONE_CASE_SURPRISE if not put_in else _LEET_SURPRISE
+        if (len(word) <= _SHORT_WORD and put_in * 2 <= len(core)) or surprise(word) < limit:
+            return True
+    if len(core) - put_in < _FEWEST_LETTERS and len(value) < _LONG:
+        return True
+    if changes <= _CHANGES_OF_CASE * len(letters) and put_in * 3 <= len(core):
         if surprise("".join(filter(str.isalpha, word))) < _WORD_SURPRISE:
             return True
     pairs = list(pairwise(lower))

@@ -15,48 +15,16 @@ from typing import Any, Protocol
 from compact.messages.dialects.wire import marks, plain, rebuild
 from compact.redaction.data import Masker, mask_across, mask_value
 from compact.redaction.memory import Origin
+from compact.redaction.shapes import word_set
 
-_IDS = frozenset(
-    [
-        "id",
-        "call_id",
-        "tool_call_id",
-        "tool_use_id",
-        "toolCallId",
-        "toolUseId",
-        "file_id",
-        "item_id",
-        "itemId",
-        "response_id",
-        "container_id",
-        "approval_request_id",
-        "message_id",
-        "messageId",
-        "previous_response_id",
-    ]
+_IDS = word_set(
+    "id call_id tool_call_id tool_use_id toolCallId toolUseId file_id item_id itemId response_id "
+    "container_id approval_request_id message_id messageId previous_response_id"
 )
 """Ids link a call with its result, and some are made by the provider. They are never matched."""
-_STRUCTURE = frozenset(
-    [
-        "role",
-        "type",
-        "kind",
-        "status",
-        "model",
-        "index",
-        "finish_reason",
-        "stop_reason",
-        "stopReason",
-        "cache_control",
-        "media_type",
-        "mime_type",
-        "mimeType",
-        "mediaType",
-        "detail",
-        "state",
-        "format",
-        "phase",
-    ]
+_STRUCTURE = word_set(
+    "role type kind status model index finish_reason stop_reason stopReason cache_control media_type "
+    "mime_type mimeType mediaType detail state format phase"
 )
 _STRUCTURAL = re.compile(r"[\w.:/+-]{0,128}\Z")
 """What such a field says. Anything else is text that stands in the wrong place."""
@@ -66,92 +34,45 @@ _SPEAKERS = frozenset({"user", "system", "developer", "assistant"})
 _UNNAMED = re.compile(r"[^A-Za-z0-9_.-]+")
 """What no name may contain."""
 
-_BLOCKS = frozenset(
-    [
-        "content",
-        "parts",
-        "tool_calls",
-        "function",
-        "function_call",
-        "custom",
-        "summary",
-        "toolUse",
-        "toolResult",
-        "functionCall",
-        "functionResponse",
-        "reasoningContent",
-        "reasoningText",
-        "thinking_blocks",
-        "reasoning_details",
-        "citations",
-        "annotations",
-        "source",
-        "image_url",
-        "input_audio",
-        "file",
-        "inlineData",
-        "inline_data",
-        "fileData",
-        "audio",
-    ]
+_BLOCKS = word_set(
+    "content parts tool_calls function function_call custom summary toolUse toolResult functionCall "
+    "functionResponse reasoningContent reasoningText thinking_blocks reasoning_details citations "
+    "annotations source image_url input_audio file inlineData inline_data fileData audio"
 )
 """Fields that hold blocks or a part of a block."""
-_PROVIDER_FIELDS = frozenset(
-    ["providerOptions", "providerMetadata", "provider_specific_fields", "extra_content"]
+_PROVIDER_FIELDS = word_set(
+    "providerOptions providerMetadata provider_specific_fields extra_content"
 )
 """Fields that hold what a provider wants back, by the provider's name."""
-_TEXTS = frozenset(
-    [
-        "content",
-        "text",
-        "thinking",
-        "reasoning_content",
-        "reasoning",
-        "refusal",
-        "arguments",
-        "input",
-        "output",
-        "code",
-    ]
+_TEXTS = word_set(
+    "content text thinking reasoning_content reasoning refusal arguments input output code"
 )
-_RESULT_FIELDS = frozenset(
-    ["output", "outputs", "result", "results", "errorText", "codeExecutionResult", "response"]
-)
+_RESULT_FIELDS = word_set("output outputs result results errorText codeExecutionResult response")
 """What a tool said inside an entry of the model, such as a call that the provider ran itself."""
-_RESULT_BLOCKS = frozenset(
-    ["content", "output", "value", "toolResult", "source", "image_url", "inlineData", "inline_data"]
+_RESULT_BLOCKS = word_set(
+    "content output value toolResult source image_url inlineData inline_data"
 )
 """Fields of a result that hold blocks of text and pictures."""
-_OUTSIDE_TYPES = frozenset(
-    ["document", "search_result", "search-result", "file", "input_file", "function_response"]
+_OUTSIDE_TYPES = word_set(
+    "document search_result search-result file input_file function_response"
 )
 """Blocks that hold what somebody else wrote, whoever attached them."""
-_SEALED_TYPES = frozenset(["compaction", "compaction_summary", "compaction_trigger", "encrypted_reasoning"])
+_SEALED_TYPES = word_set("compaction compaction_summary compaction_trigger encrypted_reasoning")
 """Blocks and items that only their provider can read."""
 _SEALED_DATA = frozenset(["redacted_thinking", "redacted-reasoning", "reasoning.encrypted"])
-_SEALED_FIELDS = frozenset(
-    [
-        "signature",
-        "encrypted_content",
-        "encryptedContent",
-        "thought_signature",
-        "thought_signatures",
-        "thoughtSignature",
-        "encrypted_index",
-        "encrypted_stdout",
-        "reasoningEncryptedContent",
-        "redactedContent",
-        "redactedData",
-    ]
+_SEALED_FIELDS = word_set(
+    "signature encrypted_content encryptedContent thought_signature thought_signatures thoughtSignature "
+    "encrypted_index encrypted_stdout reasoningEncryptedContent redactedContent redactedData"
 )
-_BASE64_FIELDS = frozenset(["data", "file_data", "url", "image_url", "image", "b64_json", "bytes", "result"])
-_MEDIA_FIELDS = frozenset(["media_type", "mime_type", "mimeType", "mediaType"])
+_BASE64_FIELDS = word_set("data file_data url image_url image b64_json bytes result")
+_MEDIA_FIELDS = word_set("media_type mime_type mimeType mediaType format")
+_MEDIA_NAMES = frozenset({"bytes", "b64_json", "file_data"})
 _MEDIA_TYPE = re.compile(r"image|audio|video|media|file|base64|screenshot|document|resource")
 _BASE64 = re.compile(r"(?:data:[\w/+.-]*(?:;[\w=.-]+)*;base64,)?[A-Za-z0-9+/_\s-]{64,}={0,3}\s*\Z")
 _MAX_LEVELS = 8
 """Blocks inside a result inside a message are four levels. Data nested much deeper is not a message."""
-_PEOPLE = frozenset(["user", "system", "developer", "human", "mcp_approval_response"])
-_MODELS = frozenset(["assistant", "model", "ai", "reasoning", "mcp_approval_request", "tool_call"])
+_PEOPLE = word_set("user system developer human mcp_approval_response")
+_MODELS = word_set("assistant model ai reasoning mcp_approval_request tool_call")
 
 
 class MessageMasker(Masker, Protocol):
@@ -256,7 +177,7 @@ def _mask_field(data: Mapping[str, Any], name: Any, value: Any, walk: _Walk) -> 
         return value
     if name in _IDS or name in _STRUCTURE or name in _NAMES:
         return _mask_structure(data, name, value, walk)
-    if _is_sealed_field(data, name, value, walk) or _is_picture(data, name, value, walk):
+    if _is_sealed_field(data, name, value, walk) or _is_picture(data, name, value):
         return value
     if name in _RESULT_FIELDS and not walk.in_result:
         inside = replace(walk, origin="tool", in_result=True)
@@ -368,10 +289,10 @@ def _is_sealed_value(value: Any) -> bool:
     return is_list or isinstance(value, str | bytes)
 
 
-def _is_picture(data: Mapping[str, Any], name: str, value: Any, walk: _Walk) -> bool:
+def _is_picture(data: Mapping[str, Any], name: str, value: Any) -> bool:
     """Whether a field is a picture, a sound or a file, encoded as text."""
     if not isinstance(value, str) or name not in _BASE64_FIELDS or not _BASE64.match(value):
         return False
     kind = data.get("type")
     is_media = isinstance(kind, str) and _MEDIA_TYPE.search(kind) is not None
-    return is_media or not walk.in_result or not _MEDIA_FIELDS.isdisjoint(data)
+    return is_media or value.startswith("data:") or name in _MEDIA_NAMES or not _MEDIA_FIELDS.isdisjoint(data)
