@@ -14,11 +14,12 @@ from compact.checks import violations
 from compact.redaction import MASK, Redactor
 
 ALNUM = string.ascii_letters + string.digits
-WORDS = (
+_WORDS = (
     "never always please delete production data keep staging deploy rotate server folder release branch before after "
     "without asking review merge invoice customer backup region queue worker ledger report weekly tuesday manual draft "
     "rabbit postgres secret admin guest root minio change welcome summer winter dragon monkey test demo elastic kafka"
-).split()
+)
+WORDS = _WORDS.split()
 FIELDS = ("password", "api_key", "db_password", "CLIENT_SECRET", "auth_token", "passphrase", "access_key")
 
 
