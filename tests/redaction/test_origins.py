@@ -211,3 +211,18 @@ def test_a_hosts_own_redactor_masks_every_origin_alike() -> None:
     assert wrapped.redact_messages([user("a")], "compact") == [user("A")]
     assert as_redactor(wrapped) is wrapped
     assert "Shouting" in repr(wrapped)
+
+
+def test_an_id_is_shown_without_secrets_and_personal_data() -> None:
+    redactor = Redactor()
+    for plain in (
+        "thread_4fK2",
+        "1731772800123456789",
+        "0b3c9a62-6f52-4d7e-9d3e-0a4c1f0e7a11",
+        "2026-11-16T10:22:33",
+    ):
+        assert redactor.redact_id(plain) == plain
+    one, other = redactor.redact_id("chat ann@example.org"), redactor.redact_id("chat bob@example.org")
+    assert one.startswith(f"chat {MASK}-")
+    assert one != other
+    assert Redactor.disabled().redact_id("ann@example.org") == "ann@example.org"

@@ -108,9 +108,10 @@ def _is_typed(value: str) -> bool:
             return True
     if len(core) - put_in < _FEWEST_LETTERS and len(value) < _LONG:
         return True
-    if changes <= _CHANGES_OF_CASE * len(letters) and put_in * 3 <= len(core):
-        if surprise("".join(filter(str.isalpha, word))) < _WORD_SURPRISE:
-            return True
+    letters_alone = "".join(filter(str.isalpha, word))
+    is_regular = changes <= _CHANGES_OF_CASE * len(letters) and put_in * 3 <= len(core)
+    if is_regular and surprise(letters_alone) < _WORD_SURPRISE:
+        return True
     pairs = list(pairwise(lower))
     return sum(_are_neighbours(one, other) for one, other in pairs) >= _WALKED * len(pairs)
 

@@ -40,22 +40,14 @@ _BLOCKS = word_set(
     "annotations source image_url input_audio file inlineData inline_data fileData audio"
 )
 """Fields that hold blocks or a part of a block."""
-_PROVIDER_FIELDS = word_set(
-    "providerOptions providerMetadata provider_specific_fields extra_content"
-)
+_PROVIDER_FIELDS = word_set("providerOptions providerMetadata provider_specific_fields extra_content")
 """Fields that hold what a provider wants back, by the provider's name."""
-_TEXTS = word_set(
-    "content text thinking reasoning_content reasoning refusal arguments input output code"
-)
+_TEXTS = word_set("content text thinking reasoning_content reasoning refusal arguments input output code")
 _RESULT_FIELDS = word_set("output outputs result results errorText codeExecutionResult response")
 """What a tool said inside an entry of the model, such as a call that the provider ran itself."""
-_RESULT_BLOCKS = word_set(
-    "content output value toolResult source image_url inlineData inline_data"
-)
+_RESULT_BLOCKS = word_set("content output value toolResult source image_url inlineData inline_data")
 """Fields of a result that hold blocks of text and pictures."""
-_OUTSIDE_TYPES = word_set(
-    "document search_result search-result file input_file function_response"
-)
+_OUTSIDE_TYPES = word_set("document search_result search-result file input_file function_response")
 """Blocks that hold what somebody else wrote, whoever attached them."""
 _SEALED_TYPES = word_set("compaction compaction_summary compaction_trigger encrypted_reasoning")
 """Blocks and items that only their provider can read."""

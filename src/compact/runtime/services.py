@@ -112,7 +112,12 @@ class Services:
             for exporter in _make_exporters(config, exporters)
         ]
         self.journal = Journal(
-            self.recorder, self._append, workers, report=self._warn_of_gaps, redact=self._redact
+            self.recorder,
+            self._append,
+            workers,
+            report=self._warn_of_gaps,
+            redact=self._redact,
+            label=self._redactor.redact_id,
         )
         self._archive = None if archive is None else self._take_archive(archive)
         self._opening = threading.Lock()

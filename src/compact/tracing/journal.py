@@ -67,9 +67,11 @@ class Journal:
         *,
         report: Report,
         redact: Callable[[str, str], str],
+        label: Callable[[str], str] = str,
     ) -> None:
         self._recorder = recorder
         self._redact = redact
+        self._label = label
         self._append = append
         self._report = report
         self._workers = tuple(workers)
@@ -99,7 +101,7 @@ class Journal:
         if emit.span is None:
             emit = replace(emit, span=self._recorder.span_now(session_id))
         if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
-            log_event(session_id, emit.properties, partial(self._redact, session_id))
+            log_event(self._label(session_id), emit.properties, partial(self._redact, session_id))
         pending = _Pending(session_id, step, emit)
         for notice in self._notice:
             notice(self._record(pending))
