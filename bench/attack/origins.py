@@ -11,7 +11,7 @@ from typing import Any
 from bench.attack import Attack, Trial
 from compact import CompactConfig, CompactManager
 from compact.checks import violations
-from compact.redaction import MASK, Redactor
+from compact.redaction import MASK, Origin, Redactor
 
 ALNUM = string.ascii_letters + string.digits
 _WORDS = (
@@ -141,6 +141,7 @@ class Conversation:
         ]  # fmt: skip
 
 
+ORIGINS: tuple[Origin, ...] = ("person", "model", "tool")
 DIALECTS = ("chat", "anthropic", "responses", "ai_sdk")
 _RESULTS = frozenset({"function_call_output", "tool_result", "tool-result"})
 
@@ -288,7 +289,7 @@ def attack_passwords(random: Random, size: int) -> Iterator[Trial]:
         )  # fmt: skip
         value = value.translate(str.maketrans("aeos", "@30$")) if random.random() < 0.2 else value
         talk = Conversation(random, DIALECTS[number % 4])
-        origin = random.choice(("person", "model", "tool"))
+        origin = random.choice(ORIGINS)
         session.redact(teach(random, value), origin)
         for text in (
             f"use {value} in /srv/{value}/{value}.py",
