@@ -226,6 +226,8 @@ def attack_words(random: Random, size: int) -> Iterator[Trial]:
             restored = made.archive.restore(session, step).messages
             same = [unspoken(item) for item in restored] == [unspoken(item) for item in expected]
             yield Trial(f"{dialect} {number}: transcript of step {step}", same)
+            is_as_legal = len(violations(restored)) == len(violations(expected))
+            yield Trial(f"{dialect} {number}: as legal as before", is_as_legal)
             own = [item for item in expected if "<COMPACT-SUMMARY v" in str(item)]
             yield Trial(f"{dialect} {number}: its summary", all(item in restored for item in own))
             state = json.dumps(made.archive.step(session, step).state, ensure_ascii=False)
