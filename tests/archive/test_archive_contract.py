@@ -320,13 +320,37 @@ def test_switched_off_redaction_is_reported_once_with_high_severity(store: Store
 
 def test_sessions_lists_the_raw_ids(store: Store) -> None:
     archive = archive_on(store)
-    ids = ["plain", "../../etc/passwd", "user@example.org/7", "", "日本", "x" * 10_000]
+    ids = ["plain", "../../etc/passwd", "1731772800123456789", "", "日本", "x" * 10_000]
     for session_id in ids:
         archive.put_output(session_id, f"of {session_id[:20]}", tool_name="t", tool_call_id="c")
     assert archive.sessions() == sorted(ids)
     for session_id in ids:
         (info,) = archive.files(session_id)
         assert archive.read_text(session_id, info.path) == f"of {session_id[:20]}"
+
+
+@pytest.mark.parametrize(
+    ("session_id", "shown"),
+    [
+        ("user@example.org/7", "<REDACTED>/7-"),
+        ("mail-ann.b@example.org", "<REDACTED>-"),
+        ("tel:555-123-4567", "tel:<REDACTED>-"),
+        ("run-AKIAQ3EGRIT7W5KXH2PL", "run-<REDACTED>-"),
+    ],
+)
+def test_an_id_that_holds_a_secret_or_personal_data_is_shown_masked(
+    store: Store, session_id: str, shown: str
+) -> None:
+    archive = archive_on(store)
+    add_step(archive, session_id)
+    (listed,) = archive.sessions()
+    assert listed[:-8] == shown
+    assert archive.steps(session_id) == [1]
+    archive.put_output(f"{session_id}x", "text", tool_name="t", tool_call_id="c")
+    assert len(set(archive.sessions())) == 2, "masked ids stay apart"
+    for blob in store.blobs(archive.folder(session_id)):
+        assert session_id not in blob.key
+        assert session_id.encode() not in (store.read(blob.key) or store.read_log(blob.key))
 
 
 def test_verify_sees_damage(store: Store) -> None:

@@ -31,6 +31,7 @@ def desk(summary: int = 20) -> Desk:
         gauge_text=lambda text: len(text.split()),
         scale=int,
         redact=str,
+        redact_output=str,
         rewrite=lambda message: message,
         large_result_tokens=20_000,
         preview_lines=10,

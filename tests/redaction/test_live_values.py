@@ -1,4 +1,4 @@
-"""What live masking remembers: values are found as whole words, and placeholders are turned back exactly."""
+"""What live masking remembers: values are found as whole tokens, and placeholders are turned back exactly."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact.redaction import Redactor
-from compact.redaction.live import LiveMasks, ValueMemory
+from compact.redaction.live import LiveMasks
+from compact.redaction.memory import ValueMemory, ends_token, starts_token
 from compact.redaction.placeholders import Placeholders
 
 words = st.text(st.sampled_from("ab1-+ é"), min_size=6, max_size=9).filter(lambda word: word.strip() == word)
 
 
-def is_whole_word(text: str, start: int, end: int) -> bool:
-    opens = not (start and text[start - 1].isalnum() and text[start].isalnum())
-    closes = not (end < len(text) and text[end - 1].isalnum() and text[end].isalnum())
-    return opens and closes
-
-
 @given(
     st.lists(words, max_size=4, unique=True),
-    st.lists(words | st.sampled_from(["a", " ", "\n", "1"]), max_size=6),
+    st.lists(
+        words | st.sampled_from(["a", " ", "\n", "1", "\\n", "/", ".", "_", "%20", "\x1b[1m"]), max_size=6
+    ),
 )
-def test_a_remembered_value_is_found_wherever_it_is_a_whole_word(
+def test_a_remembered_value_is_found_wherever_it_is_a_whole_token(
     values: list[str], pieces: list[str]
 ) -> None:
     memory, text = ValueMemory(), "".join([*pieces, *values])
@@ -35,9 +32,18 @@ def test_a_remembered_value_is_found_wherever_it_is_a_whole_word(
         (start, start + len(value))
         for value in values
         for start in range(len(text))
-        if text.startswith(value, start) and is_whole_word(text, start, start + len(value))
+        if text.startswith(value, start)
+        and starts_token(text, start)
+        and ends_token(text, start + len(value))
     }
     assert {(found.start, found.end) for found in memory.find(text)} == expected
+
+
+def test_a_value_that_begins_like_a_longer_one_ends_where_it_ends() -> None:
+    memory = ValueMemory()
+    memory.learn("first-value", 0)
+    memory.learn("first-value-and-more", 0)
+    assert [(found.start, found.end) for found in memory.find("a first-value")] == [(2, 13)]
 
 
 def test_what_was_learned_behind_a_place_can_be_forgotten() -> None:

@@ -297,12 +297,14 @@ def test_values_come_back_into_json_and_data_as_they_were() -> None:
 
 
 def test_what_a_tool_taught_masks_results_and_never_a_persons_words() -> None:
-    made, words = live(), "Do not delete production data"
-    items = [user("look"), *pair("c1", f'password="{words}"'), user(words), *pair("c2", words)]
+    made, words, value = live(), "Do not delete production data", "xK9mQ2vLpR7tWz4c"
+    taught = f'password="{words}"\nDB_PASSWORD={value}'
+    items = [user("look"), *pair("c1", taught), user(f"{words} {value}"), *pair("c2", f"{words} {value}")]
     sent = made.preflight("s", items)
-    assert sent[3] is items[3]
     assert words not in sent[2]["content"]
-    assert sent[5]["content"] == "<SECRET_1>"
+    assert value not in sent[2]["content"]
+    assert sent[3] is items[3]
+    assert sent[5]["content"] == f"{words} <SECRET_2>"
 
 
 # --- what is never touched

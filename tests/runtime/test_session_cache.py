@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from compact.runtime.session_cache import SessionCache
 
 Item = dict[str, Any]
 KEY = "AKIAQ3EGRIT7W5KXH2PL"
+SECRET = "xK9mQ2vLpR7tWz4c"
 
 
 def opened(most: int) -> tuple[SessionCache, list[str]]:
@@ -92,17 +96,44 @@ def test_sessions_that_are_forgotten_between_their_turns_go_on_as_if_they_were_n
         assert len(at_hand.archive.steps(name)) == len(forgotten.archive.steps(name)) >= 2
 
 
-def test_what_a_session_learned_to_be_secret_outlives_it_and_nothing_else_does() -> None:
-    made = manager(4_000, policy={"sessions_in_memory": 1})
-    plain = {SessionKey(f"plain {n}"): made.services.redactor(SessionKey(f"plain {n}")) for n in range(20)}
-    for name in plain:
-        made.preflight(name.session_id, [user("hello")])
-    told = made.services.redactor(SessionKey("told"))
-    told.redact(f"password: {KEY}x9Zq")
-    made.preflight("told", [user("hello")])
-    made.preflight("last", [user("hello")])
-    assert made.services.redactor(SessionKey("told")) is told
-    assert f"{KEY}x9Zq" not in made.services.redactor(SessionKey("told")).redact(f"it was {KEY}x9Zq")
-    assert not [name for name, redactor in plain.items() if made.services.redactor(name) is redactor]
-    assert len(made.sessions) == 1
-    assert made.last_outcome("plain 3") is None
+def talk() -> list[Item]:
+    return [item for n in range(8) for item in (user(f"And {n}?"), says(f"Looked at {n}. " * 40))]
+
+
+def test_what_a_session_learned_is_freed_with_it() -> None:
+    made = manager(16_000, policy={"sessions_in_memory": 2})
+    held = []
+    for n in range(20):
+        made.manual_compact(f"s{n}", [*pair(f"c{n}", f"password: {SECRET}{n}"), *talk()])
+        held.append(weakref.ref(made.services.redactor(SessionKey(f"s{n}"))))
+    made.flush()
+    gc.collect()
+    assert sum(one() is not None for one in held) <= 2
+
+
+@pytest.mark.parametrize("new_process", [True, False])
+@pytest.mark.parametrize("compacted", [True, False])
+def test_a_session_that_comes_back_masks_what_it_masked_before(
+    tmp_path: Path, new_process: bool, compacted: bool
+) -> None:
+    """Its host keeps its list, in which nothing tells any more that the value is a secret."""
+    settings: dict[str, Any] = {
+        "policy": {"sessions_in_memory": 1},
+        "archive": {"adapter": "fs", "root": str(tmp_path)},
+    }
+    made, words = manager(16_000, **settings), f"so {SECRET} it is"
+    if compacted:
+        made.manual_compact("s", [*talk(), *pair("c1", f"password: {SECRET}"), *talk()])
+    else:
+        made.process_tool_result(f"password: {SECRET}\n" + "more " * 30_000, "cat", "c1", "s")
+    made.preflight("another", [user("hello")])
+    made.preflight("a third", [user("hello")])
+    if new_process:
+        made.close()
+        made = manager(16_000, **settings)
+    made.manual_compact("s", [*pair("c2", words), says(f"used {SECRET}"), user(words), *talk()])
+    restored = made.archive.restore("s").messages
+    made.close()
+    assert [SECRET in str(message) for message in restored[:4]] == [False, False, False, True]
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
+        assert file.read_text().count(SECRET) <= file.read_text().count(words), file.name

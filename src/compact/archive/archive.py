@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,6 +31,7 @@ from compact.archive.verifying import Defect, verify
 from compact.errors import ArchiveError, ConfigError
 from compact.events import Event, Recorder, Trace
 from compact.events.session_key import SessionKey
+from compact.redaction import as_redactor
 
 DAY_S = 86_400.0
 _LISTING_SHARE = 0.5
@@ -71,10 +72,11 @@ class Archive(Reader):
         attempt_ttl_s: float = DAY_S,
         mac_key: KeySource | None = None,
     ) -> None:
+        shared = as_redactor(redactor)
         # A session's folder must not depend on what its redactor has learnt, so the shared redactor judges ids.
-        super().__init__(store, redactor.redact, open_seals(mac_key))
-        self._redactor = redactor
-        self._session_redactor = session_redactor or (lambda _: redactor.session())
+        super().__init__(store, shared.redact_id, open_seals(mac_key))
+        self._redactor = shared
+        self._session_redactor = session_redactor or (lambda _: shared.session())
         self._recorder = recorder
         self._log = EventLog(store, recorder, listener)
         self._attempts = Attempts(
@@ -145,19 +147,23 @@ class Archive(Reader):
         dialect: str,
         after: int,
         given: Sequence[Any] | None = None,
+        own: Collection[str] = (),
     ) -> Attempt:
         """Claim the step that follows step `after` (0: none yet), with the whole transcript already durable.
 
         `after` is the step whose state the pass works from. If another worker commits first, `Attempt.commit` says so.
         `given` is the host's list, if it was repaired on the way to `messages`. The transcript holds that list, and
-        the page for people shows `messages`.
+        the page for people shows `messages`. `own` are the hashes of the summaries in them that compact wrote.
 
         Raises:
             ArchiveError: the transcript cannot be stored. Nothing may be taken out of the context.
         """
         operation = Operation("step")
         with operation.enter():
-            return self._attempts.begin(self._enter(session_id), messages, given, dialect, after, operation)
+            session = self._enter(session_id)
+            attempt = self._attempts.begin(session, messages, given, dialect, after, operation, own)
+            self._keep_learned(session)
+            return attempt
 
     def forget_state(self, session_id: str) -> int:
         """Let nothing of the newest step stand in the session's next context, in any process. Returns its number.
@@ -203,6 +209,7 @@ class Archive(Reader):
         with operation.enter():
             session = self._enter(session_id)
             record = session.scribe.text(text)
+            self._keep_learned(session)
             tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
             with operation.sharing(_LISTING_SHARE):
                 known = self._outputs_of(session)
@@ -240,6 +247,7 @@ class Archive(Reader):
         with Operation("quick").enter():
             session = self._enter(session_id)
             record = session.scribe.transcript(session.scribe.messages(messages))
+            self._keep_learned(session)
             return self._put_once(
                 session, record, lambda digits: keys.removed_name(record.sha256, digits), step, trace
             )
@@ -314,12 +322,7 @@ class Archive(Reader):
     def placeholders(self, session_id: str) -> list[dict[str, str]]:
         """Return the notes about placeholders of live masking, oldest first. Unreadable lines are left out."""
         with Operation("quick").enter():
-            lines = self.store.read_log(f"{self.folder(session_id)}/{keys.PLACEHOLDERS}").split(b"\n")
-        notes = []
-        for line in lines:
-            with suppress(ValueError):
-                notes.append(json.loads(line))
-        return [note for note in notes if isinstance(note, dict)]
+            return self._notes(f"{self.folder(session_id)}/{keys.PLACEHOLDERS}")
 
     def add_placeholders(self, session_id: str, note: Mapping[str, str]) -> None:
         """Add a note about placeholders, durable on return. It must hold hashes of values, never the values.
@@ -328,10 +331,11 @@ class Archive(Reader):
             ArchiveError: it cannot be written.
         """
         with Operation("quick").enter():
-            session = self._enter(session_id)
-            log = f"{session.folder}/{keys.PLACEHOLDERS}"
-            self.store.append(log, session.scribe.note(note))
-            self.store.sync(log)
+            self._add_note(self._enter(session_id), keys.PLACEHOLDERS, note)
+
+    def release(self, session_id: str) -> None:
+        """Keep nothing of a session in memory. Its next write opens it again."""
+        self._entered.pop(SessionKey(session_id, self.tenant), None)
 
     _is_ours = False
     """Whether the tenant's own record is known to be there."""
@@ -368,6 +372,9 @@ class Archive(Reader):
             )
         if outcome == "spooled":
             self._log.warn_spooled(session)
+        if outcome in ("taken", "same"):
+            # The session was here before. What was masked in its records is masked in those that follow.
+            scribe.adopt(self._notes(f"{session.folder}/{keys.LEARNED}"))
         if not scribe.redacts:
             self._log.warn(
                 session,
@@ -394,6 +401,28 @@ class Archive(Reader):
                 reason="taken",
             )
         self._is_ours = True
+
+    def _keep_learned(self, session: OpenSession) -> None:
+        """Note what the session's redactor has learned. A store that does not take it now gets it with the next note."""
+        learned = session.scribe.seal()
+        if learned:
+            session.unsaved.append(learned)
+        with suppress(ArchiveError):
+            while session.unsaved:
+                self._add_note(session, keys.LEARNED, session.unsaved[0])
+                del session.unsaved[0]
+
+    def _add_note(self, session: OpenSession, name: str, note: Mapping[str, str]) -> None:
+        log = f"{session.folder}/{name}"
+        self.store.append(log, session.scribe.note(note))
+        self.store.sync(log)
+
+    def _notes(self, log: str) -> list[dict[str, str]]:
+        notes = []
+        for line in self.store.read_log(log).split(b"\n"):
+            with suppress(ValueError):
+                notes.append(json.loads(line))
+        return [note for note in notes if isinstance(note, dict)]
 
     def _folders_of(self, session_id: str | None) -> list[str]:
         if session_id is not None:

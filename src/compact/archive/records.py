@@ -10,16 +10,16 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from compact.archive.seals import Seals
 from compact.archive.stores.chain import LogHead
 from compact.errors import ArchiveError, CompactError
-from compact.events import Archival, Event, Trace, session_trace
+from compact.events import Archival, Event, Failure, Trace, session_trace
 from compact.events.session_key import SessionKey
 from compact.messages import (
     Image,
@@ -36,7 +36,8 @@ from compact.messages import (
 )
 from compact.messages.dialects.objects import fields_of
 from compact.messages.dialects.wire import dump_plain
-from compact.messages.message import number_text, with_known_numbers
+from compact.messages.message import number_text, text_hash, with_known_numbers
+from compact.redaction import OwnRedactor, SessionRedactor, as_redactor
 
 FORMAT = 1
 """The version of the session and state records."""
@@ -53,24 +54,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class ArchiveRedactor(Protocol):
-    """Masks secrets. Never raises because of what it finds, and never changes its argument."""
-
-    @property
-    def enabled(self) -> bool:
-        """False if it lets everything through."""
-
-    def redact(self, text: str) -> str:
-        """Return the text with every secret masked."""
-
-    def redact_value(self, value: Any) -> Any:
-        """Return a copy of a JSON value with every secret in it masked."""
-
-    def redact_messages(self, items: Sequence[Any]) -> list[Any]:
-        """Return copies of wire messages, one for one, with every secret in them masked."""
-
-    def session(self) -> ArchiveRedactor:
-        """Return a redactor for one session. It may remember what it masked, to mask it again wherever it occurs."""
+ArchiveRedactor: TypeAlias = OwnRedactor
+"""Masks secrets: a `Redactor`, or an object of the host's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +140,19 @@ class Scribe:
     def __init__(
         self, redactor: ArchiveRedactor, session_label: str, folder: str = "", seals: Seals | None = None
     ) -> None:
-        self._redactor = redactor
+        self._redactor = as_redactor(redactor)
         self.session_label = session_label
         self._folder = folder
         self._seals = seals or Seals()
+
+    def seal(self) -> dict[str, str]:
+        """Return what the redactor has learned since the last call, as keyed hashes; empty if nothing."""
+        return self._redactor.seal() if isinstance(self._redactor, SessionRedactor) else {}
+
+    def adopt(self, notes: Iterable[Mapping[str, str]]) -> None:
+        """Mask what redactors of this session have learned before."""
+        if isinstance(self._redactor, SessionRedactor):
+            self._redactor.adopt(notes)
 
     @property
     def redacts(self) -> bool:
@@ -166,17 +160,23 @@ class Scribe:
         return self._redactor.enabled
 
     def label(self, text: str) -> str:
-        """Redact a text for use in names and messages."""
-        return self._redactor.redact(text)
+        """Redact a text for use in names and messages, by rules alone: what a tool taught changes no name."""
+        return self._redactor.redact(text, "compact")
 
-    def messages(self, messages: Sequence[Any]) -> CleanMessages:
-        """Redact wire messages, one for one.
+    def messages(self, messages: Sequence[Any], own: Collection[str] = ()) -> CleanMessages:
+        """Redact wire messages, one for one, by the origin of their words.
+
+        `own` are the hashes of texts that compact wrote. They are made of masked texts and quote people, so nothing that a
+        tool taught masks them.
 
         Raises:
             ArchiveError: a message contains something that JSON cannot hold. Says where.
         """
         wire = [to_wire(message, f"messages[{index}]") for index, message in enumerate(messages)]
         redacted = self._redactor.redact_messages(wire)
+        for place, item in enumerate(wire if own else ()):
+            if text_hash(_only_text(item)) in own and len(redacted) == len(wire):
+                redacted[place] = self._redactor.redact_message(item, "compact")
         if len(redacted) != len(wire):
             raise ArchiveError(
                 f"the redactor returned {len(redacted)} of {len(wire)} messages",
@@ -194,12 +194,12 @@ class Scribe:
         return _text_record(render_history(messages.items, dialect, page_title(self.session_label, step)))
 
     def text(self, text: str) -> Record:
-        """Make a text file. Lone surrogates, which UTF-8 forbids, are kept as they are."""
-        return _text_record(self._redactor.redact(text))
+        """Make a text file of what a tool said. Lone surrogates, which UTF-8 forbids, are kept as they are."""
+        return _text_record(self._redactor.redact(text, "tool"))
 
     def value(self, value: Mapping[str, Any], what: str) -> Record:
-        """Make a file of one line from a JSON object."""
-        return Record(to_line(self._redactor.redact_value(to_wire(value, what))), _SEAL)
+        """Make a file of one line from a JSON object that compact wrote from masked texts."""
+        return Record(to_line(self._redactor.redact_value(to_wire(value, what), "compact")), _SEAL)
 
     def note(self, note: Mapping[str, Any]) -> Record:
         """Make a note of ids that compact made for its own use. It must hold nothing that a host or a model wrote."""
@@ -252,19 +252,35 @@ class Scribe:
             "attempt": step.attempt,
             "files": {kind: asdict(ref) for kind, ref in step.files.items()},
             "fingerprints": dict(step.fingerprints),
-            "state": self._redactor.redact_value(to_wire(step.state, "state")),
+            "state": self._state(to_wire(step.state, "state")),
             "pruned_at": step.pruned_at,
             "logs": {name: head._asdict() for name, head in step.logs.items()},
         }
         return self.sealed({**body, "sha256": digest(to_line(body))})
+
+    def _state(self, value: Any) -> Any:
+        """Mask what the engine remembers. Messages in it were masked when they were written, so rules are enough."""
+        if isinstance(value, str):
+            return self.label(value)
+        if isinstance(value, list):
+            return [self._state(entry) for entry in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"item"}:
+            return {"item": self._redactor.redact_message(value["item"], "compact")}
+        return {name: self._state(entry) for name, entry in value.items()}
 
     def _event(self, event: Event) -> dict[str, Any]:
         plain = event.to_json()
         redacted = {
             "properties": self._own_words(to_wire(plain["properties"], f"{event.name}.properties")),
             "payload": plain["payload"]
-            and self._redactor.redact_value(to_wire(plain["payload"], f"{event.name}.payload")),
+            and self._redactor.redact_value(to_wire(plain["payload"], f"{event.name}.payload"), "compact"),
         }
+        if isinstance(event.properties, Failure):
+            # An error may quote anything, so all that was learned masks it.
+            message = self._redactor.redact(plain["properties"]["message"], "tool")
+            redacted["properties"] = {**redacted["properties"], "message": message}
         if isinstance(event.properties, Archival):
             # The path consists of the operator's root and of clean names; a masked path would be useless for an audit.
             path = plain["properties"]["file_path"]
@@ -279,7 +295,7 @@ class Scribe:
     def _own_words(self, value: Any) -> Any:
         """Mask the texts in an event's properties. Their names are ours and their numbers are counts."""
         if isinstance(value, str):
-            return self._redactor.redact(value)
+            return self._redactor.redact(value, "compact")
         if isinstance(value, dict):
             return {name: self._own_words(entry) for name, entry in value.items()}
         if isinstance(value, list):
@@ -288,6 +304,14 @@ class Scribe:
 
     def _id(self, value: str | None) -> str | None:
         return value if value is None or _OWN_ID.fullmatch(value) else self.label(value)
+
+
+def _only_text(item: Any) -> str:
+    """The text of a wire message that holds nothing else; empty if there is none."""
+    content = item.get("content") if isinstance(item, dict) else None
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return content if isinstance(content, str) else ""
 
 
 def _text_record(text: str) -> Record:
@@ -367,6 +391,8 @@ class OpenSession:
     """Names that this process has put into the list of outputs."""
     spooling: bool = False
     """Whether a warning about the current outage was logged."""
+    unsaved: list[Mapping[str, str]] = field(default_factory=list)
+    """Notes about what the redactor has learned that the store did not take yet."""
 
     @property
     def id(self) -> str:
@@ -382,9 +408,7 @@ class OpenSession:
 class Recent(dict[K, V]):
     """A dict that forgets its oldest entry when it gets too large, because a server sees many sessions.
 
-    What the store knows is looked up again. What only the entry knew is lost: an archive that makes the sessions'
-    redactors itself gives a forgotten session a fresh one, which has yet to learn the values that the old one had seen as
-    secrets. A host that needs them for longer keeps the redactors and passes `session_redactor`.
+    What the store knows is looked up again, and so is what the session's redactor has learned.
     """
 
     def __setitem__(self, key: K, value: V) -> None:

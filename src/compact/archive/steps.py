@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -69,10 +69,11 @@ class Attempts:
         dialect: str,
         after: int,
         operation: Operation,
+        own: Collection[str] = (),
     ) -> Attempt:
         """Claim step `after` + 1 and make the transcript durable. See `Archive.begin`."""
-        whole = None if given is None else session.scribe.messages(given)
-        clean = session.scribe.messages(messages)
+        whole = None if given is None else session.scribe.messages(given, own)
+        clean = session.scribe.messages(messages, own)
         if session.tidy_at != after:
             self.tidy(session)
             session.tidy_at = after

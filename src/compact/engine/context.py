@@ -51,7 +51,10 @@ class Desk:
     scale: Callable[[int], int]
     """Turns raw tokens into the model's own, for what people are told."""
     redact: Callable[[str], str]
-    """Masks what compact writes into a context, so that it is the same after a restart."""
+    """Masks what compact writes into a context, so that it is the same after a restart. Matches rules only: its input is
+    masked, and it quotes people."""
+    redact_output: Callable[[str], str]
+    """Masks what a tool said, also by what the session has learned."""
     rewrite: Callable[[Message], Message]
     """Returns the message as the host's list will have it: masked, written and read again."""
     large_result_tokens: int

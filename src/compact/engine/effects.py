@@ -42,6 +42,8 @@ class Begin:
     """The step whose state the pass works from; 0 before the first."""
     given: Sequence[Any] | None = None
     """The transcript as the host gave it, if repairs or offloads changed it on the way to `items`."""
+    own: frozenset[str] = frozenset()
+    """Hashes of the summaries in it that compact wrote. They quote people, so nothing that a tool taught masks them."""
 
 
 @dataclass(frozen=True, slots=True)

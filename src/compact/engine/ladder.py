@@ -91,6 +91,7 @@ class Pass:
             desk.dialect.NAME,
             self.after_step,
             self.given,
+            self.summaries,
         )
         masked = _with_masked(before, desk, begun)
         context = replace(context, rows=masked, step=begun.step, history_path=begun.history_path)

@@ -23,11 +23,13 @@ _LONGEST_NUMBER_BITS = 2_000
 _LONGEST_NAMED = 200
 _STRUCTURAL_NAME = re.compile(r"(?i)(?:^|[_-]|[a-z](?=I))(?:id|ids|index|type|role)\Z|\A(?:name|title)\Z")
 """A number under such a name is a reference and no phone number: `tool_call_id`."""
-_MAX_BLOCK_LEVELS = 6
-"""Blocks inside a result inside a message are two levels. Data nested much deeper is not a message."""
 _BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{64,}={0,3}\Z")
 _BLOB_CHARS = 512
-_SEALED_NAMES = frozenset({"signature", "encrypted_content", "thought_signature", "thoughtSignature"})
+_UNLEARNED_NAME = re.compile(
+    r"(?i)(?:^|[_-]|[a-z](?=[IPFD]))(?:ids?|paths?|files?|filename|folder|dir|directory)\Z"
+    r"|\A(?:type|role|kind|cwd|tool|tool_?name|function)\Z"
+)
+"""A leaf under such a name refers to something. It is matched by rules, and never changed by what was learned."""
 
 
 class Masker(Protocol):
@@ -41,6 +43,10 @@ class Masker(Protocol):
 
     def mask_text(self, text: str, depth: int) -> tuple[str, int]:
         """Mask a text, and count what was masked. `depth` is the level of JSON inside strings."""
+        ...
+
+    def mask_name(self, text: str, depth: int) -> tuple[str, int]:
+        """Mask a name, an id or a path like `mask_text`, but by rules alone: what was learned never changes these."""
         ...
 
     def masks_leaf(self, rule: Rule, leaf: str | float, /) -> bool:
@@ -72,10 +78,11 @@ def mask_leaf(
     if not isinstance(leaf, str):
         found = masker.find(written) or _find_by_name(written, name, masker)
         return (masker.stand_in(leaf, found[0].rule, MASK), 1) if found else (leaf, 0)
-    if is_sealed(name, leaf):
+    if is_sealed(leaf):
         return leaf, 0
-    masked, count = masker.mask_text(leaf, depth)
-    if count:
+    is_unlearned = isinstance(name, str) and _UNLEARNED_NAME.search(name) is not None
+    masked, count = (masker.mask_name if is_unlearned else masker.mask_text)(leaf, depth)
+    if count or is_unlearned:
         return masked, count
     found = _find_by_name(leaf, name, masker)
     return (replace_findings(leaf, found, masker), len(found)) if found else (leaf, 0)
@@ -104,11 +111,9 @@ def replace_findings(text: str, findings: Iterable[Finding], masker: Masker) -> 
     return "".join([*pieces, text[done:]])
 
 
-def is_sealed(name: Any, value: str) -> bool:
-    """Whether a leaf is encoded binary data, such as an image or a provider's signature, which must stay as it is."""
-    if len(value) < 64 or (len(value) < _BLOB_CHARS and name not in _SEALED_NAMES):
-        return False
-    return _BLOB.match(value) is not None
+def is_sealed(value: str) -> bool:
+    """Whether a leaf is a large piece of encoded binary data, such as an image, which must stay as it is."""
+    return len(value) >= _BLOB_CHARS and _BLOB.match(value) is not None
 
 
 class FreeNames:
@@ -226,7 +231,7 @@ def _build(node: _Node, masker: Masker) -> Any:
     """Build the copy of a container whose children are done. Return the container itself if nothing changed."""
     source = node.source
     if isinstance(source, Mapping):
-        names = [masker.mask_text(name, 0)[0] if isinstance(name, str) else name for name in node.keys]
+        names = [masker.mask_name(name, 0)[0] if isinstance(name, str) else name for name in node.keys]
         renamed = any(new is not old for new, old in zip(names, node.keys, strict=True))
         if not node.changed and not renamed:
             return source
@@ -241,31 +246,6 @@ def _build(node: _Node, masker: Masker) -> Any:
         return node.copies
     make = getattr(source, "_make", tuple)  # a named tuple stays one
     return make(node.copies)
-
-
-def mask_message(item: Any, masker: Masker) -> Any:
-    """Mask a message. It is returned itself if nothing is masked."""
-    if isinstance(item, str):
-        return masker.mask_text(item, 0)[0]
-    try:
-        data: Any = plain(item)
-    except ValueError:
-        return mask_value(item, masker)
-    masked = mask_value(_mask_split_secrets(data, masker, _MAX_BLOCK_LEVELS), masker)
-    return item if masked is data else rebuild(item, masked)
-
-
-def _mask_split_secrets(data: Any, masker: Masker, levels: int) -> Any:
-    """Mask the secrets that continue from one text block in the next, at every level of blocks."""
-    if not isinstance(data, Mapping) or not levels:
-        return data
-    changed = {}
-    for name, value in data.items():
-        if isinstance(value, list | tuple):
-            blocks = [_mask_split_secrets(block, masker, levels - 1) for block in mask_across(value, masker)]
-            if any(new is not old for new, old in zip(blocks, value, strict=True)):
-                changed[name] = blocks
-    return {**data, **changed} if changed else data
 
 
 def mask_across(blocks: list[Any] | tuple[Any, ...], masker: Masker) -> list[Any]:

@@ -102,7 +102,7 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
 
 
 def _mask_name(leaf: _Leaf, masker: Masker, depth: int) -> tuple[Any, int]:
-    new, count = masker.mask_text(leaf.value, depth)
+    new, count = masker.mask_name(leaf.value, depth)
     if count:
         leaf.frame.free_names = leaf.frame.free_names or FreeNames(leaf.frame.shape)
         new = leaf.frame.free_names.take(new)

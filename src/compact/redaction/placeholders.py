@@ -118,6 +118,9 @@ class _Restoring:
         new = self._placeholders.restore(text)
         return new, int(new != text)
 
+    def mask_name(self, text: str, depth: int) -> tuple[Any, int]:
+        return self.mask_text(text, depth)
+
     def masks_leaf(self, _rule: Rule, _leaf: str | float) -> bool:
         return False
 

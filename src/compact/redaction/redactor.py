@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Protocol, TypeVar
 
-import re2  # type: ignore[import-untyped]
-
-from compact.redaction.data import mask_message, mask_value, replace_findings
+from compact.redaction.data import mask_value, replace_findings
 from compact.redaction.fields.value_judge import is_secret_leaf
 from compact.redaction.json_text import looks_like_json, mask_json
+from compact.redaction.memory import Origin, SecretMemory
+from compact.redaction.origins import mask_message
 from compact.redaction.rules.matches import MASK, Finding
-from compact.redaction.rules.patterns import RulePattern, one_byte_per_character
 from compact.redaction.rules.rule import Rule, RuleSource
 from compact.redaction.rules.sets import rules_from_config
 from compact.redaction.rules.validators import not_placeholder
 from compact.redaction.scan import LocatorName, Scanner, scanner_for
-from compact.redaction.shapes import looks_random, surprise
 
 T = TypeVar("T")
-MAX_SECRETS = 2_000
-"""Secrets that a session remembers."""
-_SECRETS_PER_PATTERN = 250
-_SHORTEST_SECRET = 8
-_LONGEST_SECRET = 500
-_SHORTEST_PHRASE = 16
-_KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
-_ESCAPED_BREAK = re.compile(r"\\+[nr]")
-_SEEN_BEFORE = "seen-before"
 UNPROVEN_RULES = frozenset({"plain-password", "plain-api-key"})
 """They mask whatever stands after a name, so what they mask may be an ordinary word. A secret is found by other rules too."""
 _MAX_JSON_LEVELS = 16
@@ -50,6 +40,26 @@ class Redacted:
     """How many spans were masked."""
     by_rule: Mapping[str, int] = field(default_factory=dict)
     """How many spans each rule masked, by the rule's id."""
+
+
+class OwnRedactor(Protocol):
+    """A redactor that a host brings. It never raises because of what it finds, and never changes its argument."""
+
+    @property
+    def enabled(self) -> bool:
+        """False if it lets everything through."""
+
+    def redact(self, text: str) -> str:
+        """Return the text with every secret masked."""
+
+    def redact_value(self, value: Any) -> Any:
+        """Return a copy of a JSON value with every secret in it masked."""
+
+    def redact_messages(self, items: Sequence[Any]) -> list[Any]:
+        """Return copies of wire messages, one for one, with every secret in them masked."""
+
+    def session(self) -> OwnRedactor:
+        """Return a redactor for one session. It may remember what it masked, to mask it again."""
 
 
 class Redactor:
@@ -78,29 +88,49 @@ class Redactor:
         """The rules in force."""
         return self._scanner.rules
 
-    def redact(self, text: str) -> str:
-        """Replace every secret in a text. A text without secrets is returned as the same object."""
-        return self.scan(text).text
+    def redact(self, text: str, origin: Origin = "person") -> str:
+        """Replace every secret in a text. A text without secrets is returned as the same object.
 
-    def scan(self, text: str) -> Redacted:
+        `origin` says whose words they are, which matters to a session's redactor only.
+        """
+        return self.scan(text, origin).text
+
+    def scan(self, text: str, origin: Origin = "person") -> Redacted:
         """Like `redact`, and also report how many spans were masked and by which rules."""
-        return self._run(lambda: self._scan(text))
+        return self._run(lambda: self._scan(text, origin))
 
-    def redact_value(self, value: T) -> T:
+    def redact_value(self, value: T, origin: Origin = "person") -> T:
         """Mask the leaves of data (dicts, lists, strings) in a copy. Clean data is returned as the same object."""
-        masked: T = self._run(lambda: mask_value(value, self._begin()))
+        masked: T = self._run(lambda: mask_value(value, self._begin(origin)))
         return masked
 
-    def redact_message(self, item: Any) -> Any:
-        """Mask a message of any dialect, a dict or an SDK's object, including secrets split over blocks of text."""
-        return self._run(lambda: mask_message(item, self._begin()))
+    def redact_message(self, item: Any, origin: Origin | None = None, *, for_model: bool = False) -> Any:
+        """Mask a message of any dialect, a dict or an SDK's object, including secrets split over blocks of text.
 
-    def redact_messages(self, items: Sequence[Any]) -> list[Any]:
+        The message itself says whose words stand where, unless `origin` is `compact`. With `for_model` the copy goes back
+        to the model, so blocks that their provider has signed stay whole, and tools keep their names.
+        """
+        return self._run(lambda: mask_message(item, self._begin(origin or "person"), for_model=for_model))
+
+    def redact_messages(self, items: Sequence[Any], origin: Origin | None = None) -> list[Any]:
         """Call `redact_message` for every message of a list."""
-        return self._run(lambda: [self.redact_message(item) for item in items])
+        return self._run(lambda: [self.redact_message(item, origin) for item in items])
+
+    def redact_id(self, session_id: str) -> str:
+        """Mask the secrets and the personal data in a session's id, which stands in names, events and reports.
+
+        A few digits of the id's hash keep masked ids apart. A bare number is an id, whatever else it could be.
+        """
+        masked = self.redact(session_id, "compact")
+        for found in reversed(merge_findings(_personal().find(masked))):
+            if not masked[found.start : found.end].isdigit():
+                masked = masked[: found.start] + MASK + masked[found.end :]
+        if masked == session_id:
+            return session_id
+        return f"{masked}-{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
     def session(self) -> Redactor:
-        """A redactor with the same rules that masks a secret everywhere once it has found it anywhere."""
+        """A redactor with the same rules that masks a secret again once it has found it; see `SessionRedactor`."""
         return SessionRedactor(self._scanner)
 
     @staticmethod
@@ -108,13 +138,13 @@ class Redactor:
         """A redactor that returns everything unchanged; its `enabled` is False."""
         return _DisabledRedactor()
 
-    def _scan(self, text: str) -> Redacted:
-        masking = self._begin()
+    def _scan(self, text: str, origin: Origin) -> Redacted:
+        masking = self._begin(origin)
         masked, count = masking.mask_text(text)
         return Redacted(masked, count, dict(masking.by_rule))
 
-    def _begin(self) -> Masking:
-        return Masking(self._scanner)
+    def _begin(self, origin: Origin) -> Masking:
+        return Masking(self._scanner, origin)
 
     def _run(self, mask: Callable[[], T]) -> T:
         return mask()
@@ -127,10 +157,11 @@ class Redactor:
 
 
 class SessionRedactor(Redactor):
-    """A redactor that masks a secret everywhere once it has found it anywhere in its session.
+    """A redactor that masks a secret again once it has found it in its session, as a whole token.
 
-    A secret found late in a text, a value or a list of messages is masked in the earlier parts too. The memory lives in
-    this object only and is left out of pickles.
+    A secret found late in a text, a value or a list of messages is masked in the earlier parts too. What a person or the
+    host said masks everywhere; what a tool or a model said masks their words only. It is safe between threads. The memory
+    lives in this object only and is left out of pickles; `seal` and `adopt` carry it over as keyed hashes.
     """
 
     def __init__(self, scanner: Scanner) -> None:
@@ -140,10 +171,18 @@ class SessionRedactor(Redactor):
     @property
     def has_learned(self) -> bool:
         """Whether it masks anything that a fresh redactor would not."""
-        return len(self._memory) > 0
+        return self._memory.masks("tool")
 
-    def _begin(self) -> Masking:
-        return Masking(self._scanner, self._memory)
+    def seal(self) -> dict[str, str]:
+        """What was learned since the last call, as keyed hashes; empty if nothing was."""
+        return self._memory.seal()
+
+    def adopt(self, notes: Iterable[Mapping[str, str]]) -> None:
+        """Mask what redactors of the same session have learned before, by what their `seal` returned."""
+        self._memory.adopt(notes)
+
+    def _begin(self, origin: Origin) -> Masking:
+        return Masking(self._scanner, origin, self._memory)
 
     def _run(self, mask: Callable[[], T]) -> T:
         known = self._memory.learned
@@ -158,6 +197,61 @@ def _new_session(rules: tuple[Rule, ...]) -> Redactor:
     return Redactor(rules).session()
 
 
+class HostRedactor(Redactor):
+    """A redactor that a host brings, which masks every text alike, whatever its origin."""
+
+    def __init__(self, own: OwnRedactor) -> None:
+        self._own = own
+
+    @property
+    def enabled(self) -> bool:  # type: ignore[override]
+        """Whether it masks anything."""
+        return self._own.enabled
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None: how a host's redactor works is not known."""
+        return ()
+
+    def scan(self, text: str, *_: Any, **__: Any) -> Redacted:
+        """Mask a text, and count the masks that are new in it."""
+        masked = self._own.redact(text)
+        return Redacted(masked, max(0, masked.count(MASK) - text.count(MASK)))
+
+    def redact_value(self, value: T, *_: Any, **__: Any) -> T:
+        """See `Redactor.redact_value`."""
+        masked: T = self._own.redact_value(value)
+        return masked
+
+    def redact_message(self, item: Any, *_: Any, **__: Any) -> Any:
+        """See `Redactor.redact_message`."""
+        return self._own.redact_messages([item])[0]
+
+    def redact_messages(self, items: Sequence[Any], *_: Any, **__: Any) -> list[Any]:
+        """See `Redactor.redact_messages`."""
+        return self._own.redact_messages(items)
+
+    def session(self) -> Redactor:
+        """See `Redactor.session`."""
+        return HostRedactor(self._own.session())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (HostRedactor, (self._own,))
+
+    def __repr__(self) -> str:
+        return f"HostRedactor({type(self._own).__name__})"
+
+
+def as_redactor(redactor: OwnRedactor) -> Redactor:
+    """The redactor itself, or a wrapper around the host's own."""
+    return redactor if isinstance(redactor, Redactor) else HostRedactor(redactor)
+
+
+@lru_cache(maxsize=1)
+def _personal() -> Scanner:
+    return scanner_for(rules_from_config("pii"))
+
+
 class _DisabledRedactor(Redactor):
     """Masks nothing."""
 
@@ -166,14 +260,17 @@ class _DisabledRedactor(Redactor):
     def __init__(self) -> None:
         super().__init__([])
 
-    def scan(self, text: str) -> Redacted:
+    def scan(self, text: str, *_: Any, **__: Any) -> Redacted:
         return Redacted(text, 0)
 
-    def redact_value(self, value: T) -> T:
+    def redact_value(self, value: T, *_: Any, **__: Any) -> T:
         return value
 
-    def redact_message(self, item: Any) -> Any:
+    def redact_message(self, item: Any, *_: Any, **__: Any) -> Any:
         return item
+
+    def redact_id(self, session_id: str) -> str:
+        return session_id
 
     def session(self) -> Redactor:
         return self
@@ -185,9 +282,14 @@ class _DisabledRedactor(Redactor):
 class Masking:
     """Masks with a scanner, and with a session's memory if there is one; see `data.Masker`."""
 
-    def __init__(self, scanner: Scanner, memory: SecretMemory | None = None) -> None:
+    def __init__(
+        self, scanner: Scanner, origin: Origin = "person", memory: SecretMemory | None = None
+    ) -> None:
         self.field_names = scanner.field_names
         self.by_rule: defaultdict[str, int] = defaultdict(int)
+        self.origin: Origin = origin
+        self.escapes = False
+        """See `origins.MessageMasker`; only live masking writes placeholders."""
         self._scanner = scanner
         self._memory = memory
         self._clean: set[str] = set()
@@ -195,12 +297,20 @@ class Masking:
     def find(self, text: str) -> list[Finding]:
         """Everything to mask in a plain text, sorted by start, without overlaps."""
         found = self._scanner.find(text)
-        if self._memory is not None:
+        if self._memory is not None and self.origin != "compact":
             for finding in found:
                 if finding.rule not in UNPROVEN_RULES:
-                    self._memory.learn(text[finding.start : finding.end])
-            found = sorted(found + self._memory.find(text))
+                    self._memory.learn(text[finding.start : finding.end], self.origin)
+            found = sorted(found + self._memory.find(text, self.origin))
         return merge_findings(found)
+
+    def mask_name(self, text: str, depth: int = 0) -> tuple[str, int]:
+        """Mask a name, an id or a path by rules alone; see `data.Masker`."""
+        before, self.origin = self.origin, "compact"
+        try:
+            return self.mask_text(text, depth)
+        finally:
+            self.origin = before
 
     def masks_leaf(self, rule: Rule, leaf: str | float) -> bool:
         """Whether a leaf is masked whole, because its name falls under `rule`."""
@@ -208,7 +318,7 @@ class Masking:
         if masked:
             self.by_rule[rule.id] += 1
             if self._memory is not None and (not isinstance(leaf, str) or not_placeholder(leaf)):
-                self._memory.learn(leaf)
+                self._memory.learn(leaf, self.origin)
         return masked
 
     def stand_in(self, _value: str | float, _rule_id: str, mask: str, /) -> str:
@@ -220,7 +330,7 @@ class Masking:
         if text in self._clean:
             return text, 0
         if depth < _MAX_JSON_LEVELS and looks_like_json(text):
-            if not self._memory and self._is_clean_json(text):
+            if not self._remembers() and self._is_clean_json(text):
                 return text, 0
             masked = mask_json(text, self, depth + 1)
             if masked is not None:
@@ -231,6 +341,9 @@ class Masking:
         if not count and len(text) < _SHORT_CHARS and self._memory is None:
             self._clean.add(text)
         return new, count
+
+    def _remembers(self) -> bool:
+        return self._memory is not None and self._memory.masks(self.origin)
 
     def _is_clean_json(self, text: str, /) -> bool:
         # An escape can hide a keyword, so a text without keywords is clean only if it has no escapes.
@@ -261,78 +374,3 @@ def merge_findings(findings: Iterable[Finding]) -> list[Finding]:
         else:
             joined.append(finding)
     return joined
-
-
-class SecretMemory:
-    """The secrets of one session: what was found once is found wherever it occurs again.
-
-    The memory is bounded, and is never written or printed.
-    """
-
-    def __init__(self) -> None:
-        self._secrets: dict[str, None] = {}
-        self._patterns: list[RulePattern] = []
-        self._is_stale = False
-        self.learned = 0
-        """How many secrets were learned so far, including those forgotten since."""
-
-    def __len__(self) -> int:
-        return len(self._secrets)
-
-    def learn(self, secret: str | float) -> None:
-        """Remember a secret, unless it is short or a common word."""
-        if not isinstance(secret, str):
-            if abs(secret) >= 10**_LONGEST_SECRET:
-                return
-            secret = str(secret)
-        secret = secret.strip()
-        if len(secret) > _LONGEST_SECRET or "\n" in secret or secret.startswith("-----BEGIN"):
-            # A key block may be quoted line by line, and a very long value in part.
-            for line in _KEY_LINE.findall(_ESCAPED_BREAK.sub("\n", secret)):
-                for at in range(0, len(line), _LONGEST_SECRET):
-                    self._remember(line[at : at + _LONGEST_SECRET])
-        self._remember(secret)
-
-    def find(self, text: str) -> list[Finding]:
-        """Find the remembered secrets in a text, in no particular order."""
-        if self._is_stale:
-            self._compile()
-        if not self._patterns:
-            return []
-        shadow = one_byte_per_character(text)
-        return [
-            Finding(match.start, match.end, _SEEN_BEFORE, MASK)
-            for pattern in self._patterns
-            for match in pattern.candidates(text, shadow)
-        ]
-
-    def _remember(self, secret: str) -> None:
-        if secret in self._secrets or MASK in secret:
-            return
-        if not is_memorable(secret):
-            return
-        if len(self._secrets) >= MAX_SECRETS:
-            self._secrets.pop(next(iter(self._secrets)))
-        self._secrets[secret] = None
-        self._is_stale = True
-        self.learned += 1
-
-    def _compile(self) -> None:
-        escaped = [re2.escape(secret) for secret in self._secrets]
-        self._patterns = [
-            RulePattern("|".join(escaped[at : at + _SECRETS_PER_PATTERN]), longest=True)
-            for at in range(0, len(escaped), _SECRETS_PER_PATTERN)
-        ]
-        self._is_stale = False
-
-
-def is_memorable(secret: str) -> bool:
-    """Whether a secret is masked wherever it occurs again: it is neither short nor a common word."""
-    if not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET:
-        return False
-    return looks_random(secret) or surprise(secret) >= 0.3 or _is_phrase(secret)
-
-
-def _is_phrase(secret: str) -> bool:
-    """Whether it is a passphrase: nobody writes these words in this order by chance."""
-    return len(secret) >= _SHORTEST_PHRASE and len(secret.split()) >= 3

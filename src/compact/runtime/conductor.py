@@ -408,13 +408,15 @@ class Lines:
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
         """The desk for messages of this dialect, counted by this meter."""
         services, offload = self.services, self.config.offload
+        redactor = services.redactor_of(session)
         return Desk(
             dialect=dialect,
             count=lambda message: meter.count_item(dialect.write(message), dialect),
             count_text=meter.count_text,
             gauge_text=meter.gauge_text,
             scale=meter.scale,
-            redact=services.redactor(session.key).redact,
+            redact=partial(redactor.redact, origin="compact"),
+            redact_output=partial(redactor.redact, origin="tool"),
             rewrite=lambda message: services.rewrite(session, message, dialect),
             large_result_tokens=offload.large_result_tokens,
             preview_lines=offload.preview_lines,

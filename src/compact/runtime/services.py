@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypedDict
+from weakref import WeakValueDictionary
 
 from compact.archive import (
     UNTRUSTED,
@@ -40,7 +41,7 @@ from compact.events import Event, Failure, Ids, Offload, Properties, Recorder, S
 from compact.events.session_key import SessionKey
 from compact.messages import Message
 from compact.messages.dialects import Dialect, get
-from compact.redaction import Redactor, rules_from_config
+from compact.redaction import Redactor, as_redactor, rules_from_config
 from compact.runtime.lanes import Fenced
 from compact.runtime.run import Run
 from compact.runtime.session_cache import Session, Statistics
@@ -80,8 +81,9 @@ class Services:
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
-        self._redactor = redactor or _make_redactor(config)
-        self._session_redactors: dict[SessionKey, ArchiveRedactor] = {}
+        self._redactor = as_redactor(redactor or _make_redactor(config))
+        self._session_redactors: WeakValueDictionary[SessionKey, Redactor] = WeakValueDictionary()
+        self._making_redactors = threading.Lock()
         self.recorder = _make_recorder(clock)
         self.now: Callable[[], float] = time.perf_counter if clock is None else lambda: clock().timestamp()
         """Seconds, for durations. With the host's own clock, the same run gives the same figures."""
@@ -92,7 +94,12 @@ class Services:
             for exporter in _make_exporters(config, exporters)
         ]
         self.journal = Journal(
-            self.recorder, self._append, workers, report=self._warn_of_gaps, redact=self._redact
+            self.recorder,
+            self._append,
+            workers,
+            report=self._warn_of_gaps,
+            redact=self._redact,
+            label=self._redactor.redact_id,
         )
         self._archive = None if archive is None else self._take_archive(archive)
         self._opening = threading.Lock()
@@ -129,17 +136,24 @@ class Services:
             timeout_s=self._config.archive.step_timeout_s,
         )
 
-    def redactor(self, session: SessionKey) -> ArchiveRedactor:
-        """The session's redactor. A secret that it has found once is masked at every exit of the session."""
-        found = self._session_redactors.get(session)
-        if found is None:
-            found = self._session_redactors.setdefault(session, self._redactor.session())
-        return found
+    def redactor(self, session: SessionKey) -> Redactor:
+        """The session's redactor, the same one for everybody who holds it."""
+        with self._making_redactors:
+            found = self._session_redactors.get(session)
+            if found is None:
+                found = self._session_redactors[session] = self._redactor.session()
+            return found
+
+    def redactor_of(self, session: Session) -> Redactor:
+        """The redactor of a session in memory, which lives as long as the session."""
+        if session.redactor is None:
+            session.redactor = self.redactor(session.key)
+        return session.redactor
 
     def forget(self, session: SessionKey) -> None:
-        """Drop what is kept of a session. Its redactor stays if it has learned a secret."""
-        if getattr(self._session_redactors.get(session), "has_learned", None) is False:
-            self._session_redactors.pop(session, None)
+        """Drop what is kept of a session. What its redactor has learned is sealed in the archive."""
+        if self._archive is not None:
+            self.archive_of(session.tenant).release(session.session_id)
 
     def describe(self, counted: Statistics) -> CompactionStats:
         """What was saved and sent so far, and what the exporters did."""
@@ -182,7 +196,12 @@ class Services:
                 return self._summarize(run, effect)
             case Begin():
                 attempt = archive().begin(
-                    session.id, effect.items, dialect=effect.dialect, after=effect.after, given=effect.given
+                    session.id,
+                    effect.items,
+                    dialect=effect.dialect,
+                    after=effect.after,
+                    given=effect.given,
+                    own=effect.own,
                 )
                 run.attempt = attempt
                 return Begun(attempt.step, attempt.history_path, attempt.messages)
@@ -234,7 +253,7 @@ class Services:
 
     def rewrite(self, session: Session, message: Message, dialect: Dialect) -> Message:
         """Return a message that compact changed as the host's list will have it: masked, written and read again."""
-        masked = self.redactor(session.key).redact_messages([dialect.write(message)])[0]
+        masked = self.redactor_of(session).redact_message(dialect.write(message), for_model=True)
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
@@ -292,11 +311,14 @@ class Services:
             self.emit(run.session, warning, step=run.step)
 
     def _mask(self, session: Session, request: SummaryRequest) -> SummaryRequest:
-        """Mask the secrets of a request, because a summarizer is an exit like any other."""
-        dialect, redactor = get(request.dialect), self.redactor(session.key)
+        """Mask the secrets of a request, because a summarizer is an exit like any other.
+
+        Its messages were masked by the origin of their words when they were archived, so rules are enough here.
+        """
+        dialect, redactor = get(request.dialect), self.redactor_of(session)
         items = [dialect.write(message) for message in request.messages]
-        masked = tuple(dialect.read(item) for item in redactor.redact_messages(items))
-        return replace(request, messages=masked, previous=redactor.redact(request.previous))
+        masked = tuple(dialect.read(item) for item in redactor.redact_messages(items, "compact"))
+        return replace(request, messages=masked, previous=redactor.redact(request.previous, "compact"))
 
     # --- events and statistics
 
@@ -330,7 +352,7 @@ class Services:
         self.archive_of(session.tenant).append_events(session.session_id, events)
 
     def _redact(self, session: SessionKey, text: str) -> str:
-        return self.redactor(session).redact(text)
+        return self.redactor(session).redact(text, "tool")
 
     def _warn_of_drops(self, session: SessionKey, exporter: str, count: int, total: int) -> None:
         message = f"the exporter {exporter} could not keep up and dropped {count:,} events, {total:,} in all; events.jsonl has them"

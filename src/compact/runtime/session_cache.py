@@ -18,6 +18,7 @@ from compact.errors import ConfigError
 from compact.events import Trace, session_trace
 from compact.events.session_key import SessionKey, problem_of
 from compact.messages.dialects.wire import begins_with
+from compact.redaction import Redactor
 from compact.runtime.lanes import Lane
 from compact.runtime.masked_session import MaskedSession
 
@@ -98,6 +99,8 @@ class Session:
     """The messages that the newest reply of a model call answers."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
+    redactor: Redactor | None = None
+    """Masks what leaves the process. What it has learned is freed with the session, and sealed in the archive."""
 
     @property
     def id(self) -> str:

@@ -68,9 +68,11 @@ class Journal:
         *,
         report: Report,
         redact: Callable[[SessionKey, str], str],
+        label: Callable[[str], str] = str,
     ) -> None:
         self._recorder = recorder
         self._redact = redact
+        self._label = label
         self._append = append
         self._report = report
         self._workers = tuple(workers)
@@ -100,7 +102,7 @@ class Journal:
         if emit.span is None:
             emit = replace(emit, span=self._recorder.span_now(*session))
         if isinstance(emit.properties, LOGGED) and log.isEnabledFor(logging.INFO):
-            log_event(session.session_id, emit.properties, partial(self._redact, session))
+            log_event(self._label(session.session_id), emit.properties, partial(self._redact, session))
         pending = _Pending(session, step, emit)
         for notice in self._notice:
             notice(self._record(pending))

@@ -138,6 +138,7 @@ def desk(limit: int = 20_000) -> Desk:
         gauge_text=len,
         scale=int,
         redact=str,
+        redact_output=str,
         rewrite=lambda message: message,
         large_result_tokens=limit,
         preview_lines=10,

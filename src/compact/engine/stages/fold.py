@@ -227,7 +227,7 @@ def _rejection(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | 
 def _failure(
     kind: str, message: str, fallback: Fallback, asked: SummaryRequest, desk: Desk, **details: Any
 ) -> Emit:
-    event = Failure(error_type=kind, message=desk.redact(valid_text(message)), fallback=fallback)
+    event = Failure(error_type=kind, message=desk.redact_output(valid_text(message)), fallback=fallback)
     context = {
         "strategy": asked.strategy,
         "max_tokens": asked.max_tokens,

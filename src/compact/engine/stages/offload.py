@@ -63,7 +63,7 @@ def is_long(text: str, desk: Desk) -> bool:
 def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Offloaded]:
     """Store a text. If the text is shorter than a pointer, it stays in the context as it is."""
     path = yield Store(text, tool_name, tool_call_id)
-    shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
+    shown = preview(desk.redact_output(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
     tokens = desk.gauge_text(text)
     lines = text.count("\n") + 1
     pointer = (

@@ -130,8 +130,10 @@ def _drop_oldest(context: Context, limit: int, *, summaries: bool) -> Context:
 def _cut_to(row: Row, tokens: int, context: Context) -> Row:
     """The row with its texts cut, so that it takes `tokens` tokens at most if its fixed parts leave room for that."""
     room = tokens
+    # Masked first: of a secret that is cut in two, nobody would know the pieces.
+    masked = context.desk.rewrite(row.quotable)
     for _ in range(_TRIES):
-        found = context.desk.row(_cut(row.message, room, context.desk, context.history_path), "cut")
+        found = context.desk.row(_cut(masked, room, context.desk, context.history_path), "cut")
         over = found.tokens - tokens
         if over <= 0:
             break
@@ -175,4 +177,4 @@ def _texts(part: Part, is_person: bool) -> list[str]:
 def _cut_text(part: Text, tokens: int, desk: Desk, note: str) -> Text:
     if desk.count_text(part.text) <= tokens:
         return part
-    return replace(part, text=head_and_tail(desk.redact(part.text), tokens, desk.count_text, note))
+    return replace(part, text=head_and_tail(part.text, tokens, desk.count_text, note))

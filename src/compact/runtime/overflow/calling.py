@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from compact.config.sections import RecoveryConfig
@@ -181,7 +182,7 @@ class ModelCalls:
             model_call=model_call,
             models=session.tenant.models,
             emit=lambda event: self.services.emit(session, event),
-            redact=self.services.redactor(session.key).redact,
+            redact=partial(self.services.redactor_of(session).redact, origin="tool"),
             settings=self.settings,
         )
 

@@ -97,7 +97,7 @@ def command(
     if output is not None:
         write_output(output, _encode(done.messages, output), force)
     if as_json:
-        read = {"id": chosen.id, "skipped": chosen.skipped, "left_out": chosen.left_out}
+        read = {"id": chosen.label, "skipped": chosen.skipped, "left_out": chosen.left_out}
         out = None if output is None else str(output)
         print_json({"file": str(file), "output": out, **read, **done.to_json()})
         return
@@ -129,7 +129,7 @@ def _compact(
         except (ConfigError, MessageError, MissingExtra):
             raise
         except CompactError as error:
-            sys.stderr.write(f"compact: session {session.id}: {error}\n")
+            sys.stderr.write(f"compact: session {session.label}: {error}\n")
             raise typer.Exit(1) from error
 
 
@@ -143,7 +143,7 @@ def _choose(file: Path, wanted: str | None, lenient: bool) -> RecordedSession:
     for found in sessions_of(file, lenient):
         if found.id == wanted:
             return found
-        ids.append(found.id)
+        ids.append(found.label)
     if wanted is None and len(ids) == 1:
         return found
     names = ", ".join(ids[:_NAMES_SHOWN])

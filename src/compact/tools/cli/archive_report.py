@@ -93,11 +93,10 @@ def session_row(archive: Archive, folder: str, session_id: str) -> SessionRow:
 def session_details(archive: Archive, session_id: str) -> SessionDetails:
     """Describe a session in full."""
     folder = archive.folder(session_id)
+    label = archive.session_in(folder) or folder
     steps = [step_row(archive, folder, step) for step in archive.steps(session_id)]
     summaries = [row for step in steps for row in _summary_rows(archive, session_id, step)]
-    return SessionDetails(
-        session_id, steps, summaries, archive.files(session_id), len(archive.events(session_id))
-    )
+    return SessionDetails(label, steps, summaries, archive.files(session_id), len(archive.events(session_id)))
 
 
 def _summary_rows(archive: Archive, session_id: str, row: StepRow) -> Iterator[SummaryRow]:

@@ -81,8 +81,9 @@ def folders_of(archive: Archive, session_id: str | None) -> dict[str, str]:
     if session_id is None:
         return dict(archive.sessions_by_folder())
     folder = archive.folder(session_id)
-    if archive.session_in(folder) is not None:
-        return {folder: session_id}
+    label = archive.session_in(folder)
+    if label is not None:
+        return {folder: label}
     known = archive.sessions()
     near = get_close_matches(session_id, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
     rest = f" and {len(known) - len(near)} more" if len(near) < len(known) else ""

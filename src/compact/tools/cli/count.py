@@ -145,7 +145,7 @@ def measure(
     )
     sizes = [meter.count_item(item, known) for item in session.messages]
     return Measurement(
-        session=session.id,
+        session=session.label,
         format=session.format,
         dialect=known.NAME,
         model=model,

@@ -49,8 +49,8 @@ def sessions_of(file: Path, lenient: bool) -> Iterator[RecordedSession]:
     with progress_bar(path.name, DownloadColumn(), shown=_is_large(path)) as update:
         on_progress = None if update is None else lambda read, size: update(completed=read, total=size)
         for session in read_sessions(path, lenient, on_progress):
-            report_skipped(session.id, session.skipped)
-            report_left_out(session.id, session.left_out)
+            report_skipped(session.label, session.skipped)
+            report_left_out(session.label, session.left_out)
             yield session
 
 
@@ -62,7 +62,7 @@ def errors_named(session: RecordedSession) -> Iterator[None]:
     except MessageError as error:
         if "index" not in error.details:
             raise
-        what = f"session {session.id}: {error.message}"
+        what = f"session {session.label}: {error.message}"
         raise MessageError(what, hint=error.hint, **error.details) from error
 
 

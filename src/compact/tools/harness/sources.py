@@ -54,18 +54,20 @@ def sources_of(
         return
     for session in read_sessions(path, lenient):
         if session.skipped and on_skipped is not None:
-            on_skipped(session.id, session.skipped)
+            on_skipped(session.label, session.skipped)
         try:
             artifacts = list(as_artifacts(session.messages, system=session.system))
             for index, item in enumerate(artifacts):
                 check_artifact(item, index)
         except MessageError as error:
             raise TranscriptError(
-                f"cannot read {path}: session {session.id}: {error.message}", hint=error.hint, path=str(path)
+                f"cannot read {path}: session {session.label}: {error.message}",
+                hint=error.hint,
+                path=str(path),
             ) from error
         if not artifacts:
             fail(path, "it has no artifacts", hint="A context of nothing cannot be checked")
-        yield SessionSource(str(path), session.id, artifacts)
+        yield SessionSource(str(path), session.label, artifacts)
 
 
 class ArtifactFile(ArtifactStream):

@@ -169,7 +169,7 @@ def _read(file: Path, lenient: bool, on_skipped: OnSkipped | None) -> Iterator[R
     try:
         for session in read_sessions(file, lenient):
             if session.skipped and on_skipped is not None:
-                on_skipped(session.id, session.skipped)
+                on_skipped(session.label, session.skipped)
             yield session
     except TranscriptError as error:
         if not lenient:
