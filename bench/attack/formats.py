@@ -38,13 +38,54 @@ _TELLTALE = 8
 """So many neighbouring characters of a secret must never be left."""
 _SURROUNDINGS = 20
 
-_CODES = ("\x1b[31m", "\x1b[1;32m", "\x1b[0m", "\x1b[0K", "\\x1b[31m", "\\u001b[0m", "\\033[1;31m", "\\e[0m", "\x1b[38;5;9m")
+_CODES = (
+    "\x1b[31m",
+    "\x1b[1;32m",
+    "\x1b[0m",
+    "\x1b[0K",
+    "\\x1b[31m",
+    "\\u001b[0m",
+    "\\033[1;31m",
+    "\\e[0m",
+    "\x1b[38;5;9m",
+)
 _ESCAPES = ("\\n", "\\t", "\\r\\n", "\\\\n", "\\x20", "\\u0022", "\\u003d", '\\"', "\\'", "%20", "%3D", "%22", "%253D", "%0A",
             "&quot;", "&#39;", "&lt;", "&#x3D;", "=3D", "=20", "+", "\\0", "\\012")  # fmt: skip
 _MARKS = (" ", "  ", "\t", "\n", "\r\n", "=", ":", ": ", " = ", '"', "'", "`", "(", "[", "{", "<", ">", "|", ",", ";", "@", "#", "*", "/",
           "//", "?", "&", "!", "~", "“", "«", "→", "é", "密钥", "🔑", "\u00a0")  # fmt: skip
-_ENDINGS = (*_MARKS, *_CODES, *_ESCAPES, "", ".", "...", ")", "]", "}", "</b>", '",', "';", "\x07", "…", "!!", "\\")
-_WORDS = ("token", "TOKEN", "api", "KEY", "value", "user", "Bearer", "config", "x", "result", "Using", "old", "é")
+_ENDINGS = (
+    *_MARKS,
+    *_CODES,
+    *_ESCAPES,
+    "",
+    ".",
+    "...",
+    ")",
+    "]",
+    "}",
+    "</b>",
+    '",',
+    "';",
+    "\x07",
+    "…",
+    "!!",
+    "\\",
+)
+_WORDS = (
+    "token",
+    "TOKEN",
+    "api",
+    "KEY",
+    "value",
+    "user",
+    "Bearer",
+    "config",
+    "x",
+    "result",
+    "Using",
+    "old",
+    "é",
+)
 _GLUE = ("TOKEN", "key", "x", "token1", "Bearer", "KEY2", "v")
 
 
@@ -139,7 +180,9 @@ def _as_leaf(text: str) -> str:
 
 
 def _as_nested_leaf(text: str) -> str:
-    return _redactor().redact(json.dumps([{"arguments": json.dumps({"a": [text]}, ensure_ascii=False)}], ensure_ascii=False))
+    return _redactor().redact(
+        json.dumps([{"arguments": json.dumps({"a": [text]}, ensure_ascii=False)}], ensure_ascii=False)
+    )
 
 
 def _as_data(text: str) -> str:
@@ -166,34 +209,35 @@ def _in_surroundings(dice: Random, size: int) -> Iterator[Trial]:
         yield Trial(f"{format_.rule.id}: {', '.join(sorted(leaks)[:3])}", not leaks)
 
 
-_INVISIBLE = "\u200b\u200c\u200d\ufeff\u00ad\u2060\u200e\u202d\u2066\u034f\ufe0f\ufe01\u180e\U000e0101\U000e0041"
+_INVISIBLE = (
+    "\u200b\u200c\u200d\ufeff\u00ad\u2060\u200e\u202d\u2066\u034f\ufe0f\ufe01\u180e\U000e0101\U000e0041"
+)
 _ACCENTS = "\u0301\u0308\u0323\u035c\u20dd"
 
 
+_PLAIN = _ALNUM + "_-"
+_VEILS: dict[str, Callable[[str, Random], str]] = {
+    "invisible": lambda char, dice: char + "".join(dice.choices(_INVISIBLE, k=dice.randint(1, 3))),
+    "accents": lambda char, dice: char + dice.choice(_ACCENTS),
+    "wide": lambda char, _: chr(ord(char) + 0xFEE0),
+    "bold": lambda char, _: _bold(char) if char in _ALNUM else char,
+    "colours": lambda char, dice: (
+        char + dice.choice(("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K", "\x1b[0m", "\\u001b[1m"))
+    ),
+    "escapes": lambda char, _: f"\\u{ord(char):04x}" if char in _PLAIN else char,
+    "entities": lambda char, _: f"&#{ord(char)};" if char in _PLAIN else char,
+    "percent": lambda char, _: f"%{ord(char):02X}" if char in _PLAIN else char,
+}
+"""Ways to write a character so that a reader, or a program that decodes it, still gets the same."""
+
+
 def _veil(token: str, dice: Random) -> str:
-    """The token as a reader sees it, in other characters."""
-    kind = dice.choice(("invisible", "accents", "wide", "bold", "colours", "escapes", "entities", "percent"))
-    shown = []
-    for place, char in enumerate(token):
-        hit = place in (0, 2) or dice.random() < 0.2
-        if kind == "wide" and "!" <= char <= "~":
-            char = chr(ord(char) + 0xFEE0) if hit or dice.random() < 0.5 else char
-        elif kind == "bold" and char in _ALNUM and hit:
-            char = _bold(char)
-        elif kind == "invisible" and hit and place:
-            char = "".join(dice.choices(_INVISIBLE, k=dice.randint(1, 3))) + char
-        elif kind == "accents" and hit:
-            char += dice.choice(_ACCENTS)
-        elif kind == "colours" and hit and place:
-            char = dice.choice(("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K", "\x1b[0m", "\\u001b[1m")) + char
-        elif kind == "escapes" and hit and char in _ALNUM + "_-":
-            char = f"\\u{ord(char):04x}"
-        elif kind == "entities" and hit and char in _ALNUM + "_-":
-            char = f"&#{ord(char)};"
-        elif kind == "percent" and hit and char in _ALNUM + "_-":
-            char = f"%{ord(char):02X}"
-        shown.append(char)
-    return "".join(shown)
+    veil, share = dice.choice(list(_VEILS.values())), dice.choice((0.1, 0.3, 1.0))
+    last = len(token) - 1  # nothing can be hidden behind the last character
+    return "".join(
+        veil(char, dice) if place != last and (place == 1 or dice.random() < share) else char
+        for place, char in enumerate(token)
+    )
 
 
 def _bold(char: str) -> str:
@@ -210,7 +254,9 @@ def _disguised(dice: Random, size: int) -> Iterator[Trial]:
         text = dice.choice(_FRAMES[:6])(f" {veiled} ", dice)
         channel = dice.choice(_CHANNELS)
         left = _visible(channel(text))
-        yield Trial(f"{format_.rule.id}: {channel.__name__.strip('_')} of {veiled[:12]!r}", not is_left(drawn, left))
+        yield Trial(
+            f"{format_.rule.id}: {channel.__name__.strip('_')} of {veiled[:12]!r}", not is_left(drawn, left)
+        )
 
 
 def _disguised_names(dice: Random, size: int) -> Iterator[Trial]:
@@ -278,14 +324,24 @@ def _key_pieces(dice: Random, size: int) -> Iterator[Trial]:
         width = dice.choice((64, 70))
         body = [_letters(dice, "b64", width) for _ in range(dice.randint(3, 40))]
         body.append(_letters(dice, "b64", dice.choice((12, 22, 40))) + "=" * dice.randint(0, 2))
-        label = dice.choice(("RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PRIVATE KEY", "EC PRIVATE KEY", "PGP PRIVATE KEY BLOCK"))
+        label = dice.choice(
+            (
+                "RSA PRIVATE KEY",
+                "OPENSSH PRIVATE KEY",
+                "PRIVATE KEY",
+                "EC PRIVATE KEY",
+                "PGP PRIVATE KEY BLOCK",
+            )
+        )
         whole = [f"-----BEGIN {label}-----", *body, f"-----END {label}-----"]
         start = dice.choice((0, 1, dice.randint(1, len(whole) - 3)))
         piece = whole[start : start + dice.choice((3, 5, len(whole)))]
         if sum(len(line) == width for line in piece) < 2:
             piece = whole[1:4]
         if dice.random() < 0.3 and not piece[0].startswith("-"):
-            piece[0] = piece[0][dice.randint(1, width - 20) :]  # a reader of chunks began in the middle of a line
+            piece[0] = piece[0][
+                dice.randint(1, width - 20) :
+            ]  # a reader of chunks began in the middle of a line
         text = dice.choice(("", "$ sed -n 3,9p key.pem\n", "The file:\n", "```\n")) + _shown(piece, dice)
         channel = dice.choice(_CHANNELS)
         secrets = [line for line in piece if not line.startswith("-")]
@@ -296,8 +352,16 @@ def _key_pieces(dice: Random, size: int) -> Iterator[Trial]:
 
 
 ATTACKS: tuple[Attack, ...] = (
-    Attack("surroundings", "A vendor's token is masked in any text, message, JSON or data.", _in_surroundings),
-    Attack("disguises", "A token in other characters that a reader takes for the same is masked.", _disguised),
+    Attack(
+        "surroundings", "A vendor's token is masked in any text, message, JSON or data.", _in_surroundings
+    ),
+    Attack(
+        "disguises", "A token in other characters that a reader takes for the same is masked.", _disguised
+    ),
     Attack("names", "A telling name in other characters is telling.", _disguised_names),
-    Attack("key pieces", "The lines of a private key are masked, also without its first and last line.", _key_pieces),
+    Attack(
+        "key pieces",
+        "The lines of a private key are masked, also without its first and last line.",
+        _key_pieces,
+    ),
 )

@@ -33,7 +33,9 @@ _CODE = r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))(?:\[[0-9;?]{0,24}[A-Za-z]|\(B)"
 """A code that colours a terminal or erases a line, as it is or as an escape in a string."""
 _HIDDEN_ESCAPE = r"\\+u(?:200[b-fB-F]|206[0-9a-fA-F]|feff|FEFF|00ad|00AD|202[a-eA-E]|fe0[0-9a-fA-F])"
 """An invisible character, as an escape in a string."""
-_CHAR_ESCAPE = r"\\+u00[2-7][0-9a-fA-F]|\\+x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|[3-9]\d|1[012]\d);"
+_CHAR_ESCAPE = (
+    r"\\+u00[2-7][0-9a-fA-F]|\\+x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|[3-9]\d|1[012]\d);"
+)
 """A visible ASCII character, as an escape in a string, in an address or in HTML."""
 _LETTER_ESCAPE = (
     r"\\+u00(?:2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])"

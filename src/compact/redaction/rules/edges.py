@@ -29,7 +29,8 @@ _RUN_AFTER = re.compile(r"[A-Za-z0-9_-]*")
 
 def is_glued(text: str, start: int) -> bool:
     """Whether the character at `start` continues a word. A word does not go on behind an escape."""
-    if start == 0 or not text[start - 1].isalnum():
+    before = text[start - 1 : start]
+    if not (before.isascii() and before.isalnum()):
         return False
     return _ENDS_IN_ESCAPE.search(text, max(0, start - _LONGEST_ESCAPE), start) is None
 

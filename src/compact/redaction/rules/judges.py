@@ -29,7 +29,8 @@ _BODY_SAMPLE = 400
 _WORDS_SURPRISE = 0.19
 _RANDOM_SURPRISE = 0.24
 """Of the bodies of real tokens, one in a hundred thousand is below the first number. Names are below the second."""
-_GOES_ON = re.compile(r"\.?[\w~-]")
+_REST = re.compile(r"[\w~-]{0,8}")
+_LONG_REST = 3
 _EXAMPLE_HOST = re.compile(
     r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
 )
@@ -81,8 +82,12 @@ def _reads_like_words(value: str, least_surprise: float) -> bool:
 def standalone(found: Candidate) -> Bounds:
     """Mask a token without a fixed start, unless it is a part of a longer run of such characters."""
     text, start = found.text, found.start
-    goes_on = is_glued(text, start) or text[start - 1 : start] in tuple(".~-")
-    return None if goes_on or _GOES_ON.match(text, found.end) or not is_token(found.value) else found.bounds
+    rest = _REST.match(text, found.end)
+    end = rest.end() if rest else found.end
+    is_part = (
+        is_glued(text, start) or text[start - 1 : start] in tuple(".~-") or end - found.end >= _LONG_REST
+    )
+    return None if is_part or not is_token(found.value) else (start, end)
 
 
 def any_value(found: Candidate) -> Bounds:

@@ -16,11 +16,13 @@ _LEAST_DATA = 20
 _WIDTHS = (64, 70)
 """The widths of the lines in key files: OpenSSL, PuTTY and GnuPG write 64 characters, OpenSSH 70."""
 _SHORTEST_PIECE = 8
-_RANDOM_SURPRISE = 0.35
+_RANDOM_SURPRISE, _MIXED_SURPRISE = 0.35, 0.2
 
-_BREAK = r"[ \t\"',;+\\]{0,8}?(?:\r?\n|(?:\\+[rn])+|\Z)"
-"""The end of a line, in a file or in a string that holds one."""
-_HEAD = r"(?:[^\n]{0,60}?[\s\"'`:|>→,(\[=+-])?"
+_TAIL = r"(?:[ \t\"',;\\]\+?){0,8}?"
+_NEW_LINE = rf"(?:{_TAIL}(?:\r?\n|\\+[rn]|%0[AaDd])){{1,4}}"
+_BREAK = rf"(?:{_NEW_LINE}|{_TAIL}\Z)"
+"""The end of a line, in a file, in a string that holds one, or in an address."""
+_HEAD = r"(?:[^\n]{0,60}?[\s\"'`:|>→,(\[=+-])??"
 """What a tool puts before a line: its number, a time, a mark of a diff or a quote."""
 _PEM_LINE = re.compile(
     rf"{_HEAD}(?:[A-Za-z0-9+/=\\]{{16,}}|[A-Za-z0-9+/]+={{1,2}}|=[A-Za-z0-9+/]{{4}}|[\w-]+:[^\n]{{0,120}}|){_BREAK}"
@@ -30,10 +32,11 @@ _PEM_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]")
 _LINE = re.compile(rf"{_HEAD}(?P<data>[A-Za-z0-9+/]{{4,}}={{0,2}})(?P<break>{_BREAK})")
 _LINE_BEFORE = re.compile(
-    r"(?:\A|[\n\"'`]|\\[nr])[^\n]{0,60}?(?P<data>[A-Za-z0-9+/]{4,80}={0,2})[ \t\"',;+\\]{0,8}?"
-    r"(?:\r?\n|(?:\\+[rn])+)[^\n]{0,60}?\Z"
+    rf"(?:\A|[\n\"'`]|\\[nr]|%0[AaDd])[^\n]{{0,60}}?(?P<data>[A-Za-z0-9+/]{{4,80}}={{0,2}}){_NEW_LINE}[^\n]{{0,60}}?\Z"
 )
 _BEFORE_CHARS = 260
+_IN_DATA = re.compile(r"/\Z|[A-Za-z0-9+/]\+\Z")
+"""What precedes a piece of a longer line. A single plus is the mark of a diff."""
 _PUBLIC_BEGIN = re.compile(r"-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE)")
 _OTHER_DATA = re.compile(
     r"iVBORw0K|R0lGOD|/9j/4|JVBERi0|UEsDB|H4sIA|Qk0|AAABAA|UklGR|SUkq|T2dnU|d09G|PHN2Z|PD94b|QlpoO|/Td6W|KLUv|AGFzb|data:"
@@ -78,8 +81,10 @@ def key_start(found: Candidate) -> Bounds:
 
 def key_end(found: Candidate) -> Bounds:
     """Mask the lines that lead up to an END line. Where the BEGIN line is there too, they are masked anyway."""
-    start = _start_of_lines(found.text, found.start)
-    return (start, found.end) if start < found.start else None
+    last = _LINE_BEFORE.search(found.text, max(0, found.start - _BEFORE_CHARS), found.start)
+    if last is None or _is_word(last["data"]):
+        return None
+    return _start_of_lines(found.text, last.start("data")), found.end
 
 
 def key_lines(found: Candidate) -> Bounds:
@@ -91,7 +96,11 @@ def key_lines(found: Candidate) -> Bounds:
     line = _LINE.match(text, start)
     if line is None or line.start("data") != start or not _is_key_data(line["data"]):
         return None
-    if len(line["data"]) not in _WIDTHS or is_glued(text, start) or text[start - 1 : start] in ("+", "/"):
+    if (
+        len(line["data"]) not in _WIDTHS
+        or is_glued(text, start)
+        or _IN_DATA.search(text, max(0, start - 2), start)
+    ):
         return None
     first, last = _start_of_lines(text, start), _end_of_lines(text, line, start)
     is_alone = len(text.strip()) - len(line["data"]) < _SHORTEST_PIECE
@@ -136,7 +145,15 @@ def _start_of_lines(text: str, start: int) -> int:
 def _belongs(data: str) -> bool:
     if data.endswith("="):
         return True
-    return len(data) >= _SHORTEST_PIECE and not data.isalpha() and surprise(data) >= _RANDOM_SURPRISE
+    least = _RANDOM_SURPRISE if data.isalpha() else _MIXED_SURPRISE
+    return not _is_word(data) and surprise(data) >= least
+
+
+def _is_word(data: str) -> bool:
+    """Whether it is short, or letters in the case of a word."""
+    if len(data) < _SHORTEST_PIECE:
+        return not data.endswith("=")
+    return data.isalpha() and (data.islower() or data[1:].islower() or data.isupper())
 
 
 def _is_other_block(text: str, start: int) -> bool:
