@@ -25,8 +25,9 @@ _LOOKALIKE = (
     "\U000107a5\U0001f100-\U0001f10a\U0001f110-\U0001f14f\U0001f16a-\U0001f16c\U0001f190"
 )
 """Characters outside of the blocks below that become letters, digits, `_` or `-` under compatibility normalization (NFKC)."""
-_WIDE = "\uff01-\uff5e\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9"
-"""Full-width forms, and the letters and digits of mathematics."""
+_WIDE = "\uff01-\uff19\uff1b\uff1c\uff1e-\uff5e\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9"
+"""Full-width forms, and the letters and digits of mathematics. The full-width `:` and `=` count only before a value that is
+written in such characters or in ASCII: in Chinese and Japanese they are ordinary punctuation."""
 _WIDE_LETTERS = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9"
 
 _CODE = r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))(?:\[[0-9;?]{0,24}[A-Za-z]|\(B)"
@@ -50,7 +51,7 @@ _TRIGGER = "|".join(
         rf"[{_WIDE_LETTERS}]",
         rf"[!-~][{_INVISIBLE}{_COMBINING}]+[!-~]",
         rf"[A-Za-z0-9_-][{_LOOKALIKE}]|[{_LOOKALIKE}][A-Za-z0-9_-]",
-        "[A-Za-z0-9_\"'码令][\uff1a\uff1d]",
+        "[A-Za-z0-9_\"'码令][\uff1a\uff1d][ \\t]*[!-~]",
     )
 )
 _ASCII_TRIGGER = "|".join(
@@ -65,7 +66,7 @@ DISGUISE_SIGN = f"{_TRIGGER}|{_ASCII_TRIGGER}"
 """RE2 syntax, for UTF-8. It matches in every text in which `undisguise` matters, and in hardly any other."""
 _DISGUISE = re.compile(
     rf"(?P<gone>[{_INVISIBLE}{_COMBINING}]+|{_CODE}|{_HIDDEN_ESCAPE})"
-    rf"|(?P<wide>[{_WIDE}{_LOOKALIKE}])"
+    rf"|(?P<wide>[{_WIDE}{_LOOKALIKE}]|[\uff1a\uff1d](?=[ \t]*[!-~{_WIDE_LETTERS}]))"
     rf"|(?P<slash>\\+/)|(?P<escape>{_CHAR_ESCAPE})"
 )
 _ESCAPED = re.compile(r"(?i)&#(?P<decimal>\d+);|[0-9a-f]{2}(?=;?\Z)")

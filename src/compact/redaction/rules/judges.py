@@ -23,6 +23,7 @@ from compact.redaction.shapes import (
 _HEAD = re.compile(r"(?:[A-Za-z0-9]{1,12}[-_.$~:=]){0,2}")
 _PLAIN_HEAD = re.compile(r"[A-Za-z0-9]{13}")
 """How a token starts whose prefix can occur in base64."""
+_PUBLIC = re.compile(r"(?:pk|pub|public|publishable)_\Z")
 _REPEATED = re.compile(r"(.)\1+")
 _SHORTEST_BODY = 12
 _BODY_SAMPLE = 400
@@ -69,8 +70,9 @@ def token(found: Candidate) -> Bounds:
 
 
 def random_token(found: Candidate) -> Bounds:
-    """Like `token`, for a prefix that ordinary names have too."""
-    return None if _reads_like_words(found.value, _RANDOM_SURPRISE) else token(found)
+    """Like `token`, for a prefix that ordinary names and public keys (`pk_live_...`) have too."""
+    is_public = _PUBLIC.search(found.text, max(0, found.start - 12), found.start) is not None
+    return None if is_public or _reads_like_words(found.value, _RANDOM_SURPRISE) else token(found)
 
 
 def _reads_like_words(value: str, least_surprise: float) -> bool:
@@ -159,7 +161,7 @@ def header_value(found: Candidate) -> Bounds:
     value = found.value
     if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
         return None
-    generated = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
+    generated = looks_random(value) or (len(value) >= 8 and (has_digit(value) or surprise(value) > 0.3))
     return found.bounds if generated else None
 
 
