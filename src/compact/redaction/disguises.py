@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _INVISIBLE = (
+    r"\x00\x7f"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""What Unicode calls default ignorable: zero-width spaces and joiners, soft hyphens, variation selectors, tags."""
+"""What Unicode calls default ignorable: zero-width spaces and joiners, soft hyphens, variation selectors, tags. And the zeros
+of UTF-16 that was read as ASCII."""
 _COMBINING = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
 """Accents and enclosures that stand on the character before them."""
 _LOOKALIKE = (
@@ -30,9 +32,9 @@ _WIDE = "\uff01-\uff19\uff1b\uff1c\uff1e-\uff5e\U0001d400-\U0001d7ff\U0001fbf0-\
 written in such characters or in ASCII: in Chinese and Japanese they are ordinary punctuation."""
 _WIDE_LETTERS = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff\U0001fbf0-\U0001fbf9"
 
-_CODE = r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))(?:\[[0-9;?]{0,24}[A-Za-z]|\(B)"
+_CODE = r"(?:\x1b|\\(?:x1[bB]|u001[bB]|033|e))(?:\[[0-9;:?]{0,24}[A-Za-z]|\(B)"
 """A code that colours a terminal or erases a line, as it is or as an escape in a string."""
-_HIDDEN_ESCAPE = r"\\+u(?:200[b-fB-F]|206[0-9a-fA-F]|feff|FEFF|00ad|00AD|202[a-eA-E]|fe0[0-9a-fA-F])"
+_HIDDEN_ESCAPE = r"\\+u(?:0000|200[b-fB-F]|206[0-9a-fA-F]|feff|FEFF|00ad|00AD|202[a-eA-E]|fe0[0-9a-fA-F])"
 """An invisible character, as an escape in a string."""
 _CHAR_ESCAPE = (
     r"\\+u00[2-7][0-9a-fA-F]|\\+x[2-7][0-9a-fA-F]|%[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|[3-9]\d|1[012]\d);"

@@ -12,16 +12,18 @@ _ESCAPES = "|".join(
         r"\\u[0-9A-Fa-f]{4}",
         r"\\U[0-9A-Fa-f]{8}",
         r"%(?:25)?[0-9A-Fa-f]{2}",
+        r"%u[0-9A-Fa-f]{4}",
         r"=[0-9A-F]{2}",
-        r"\[(?:[0-9;?]{1,12}[A-Za-z]|[mK])",
+        r"&(?:#x?[0-9A-Fa-f]{1,6}|quot|apos|lt|gt|amp|nbsp)",
+        r"\[(?:[0-9;:?]{1,24}[A-Za-z]|[mK])",
     )
 )
-"""Ways to write a character that end in a letter or a digit: escapes of strings, of addresses and of mail, colour codes."""
+"""Ways to write a character that end in a letter or a digit: escapes of strings, addresses, mail and HTML, colour codes."""
 WORD_START = rf"(?:\b|_|{_ESCAPES})"
 """RE2 syntax. A plain word boundary would miss a word behind `\\n`, `%20` or `_`."""
 WORD_END = r"(?:\b|_)"
 _ENDS_IN_ESCAPE = re.compile(rf"(?:{_ESCAPES})\Z")
-_LONGEST_ESCAPE = 16
+_LONGEST_ESCAPE = 27
 _RUN_BEFORE = re.compile(r"[A-Za-z0-9+/]{15,63}[A-Za-z0-9+]\Z")
 _RUN_CHARS = 64
 _RUN_AFTER = re.compile(r"[A-Za-z0-9_-]*")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from base64 import b64decode
+from typing import NamedTuple
 
 from compact.redaction.rules.edges import is_glued
 from compact.redaction.rules.matches import Bounds, Candidate
@@ -12,29 +13,24 @@ from compact.redaction.shapes import surprise
 
 _LONGEST_KEY = 200_000
 _LONGEST_PUBLIC_BLOCK = 20_000
+_LONGEST_LINE = 240
+_LONGEST_HEAD = 60
+_MOST_BLANK_LINES = 3
 _LEAST_DATA = 20
 _WIDTHS = (64, 70)
 """The widths of the lines in key files: OpenSSL, PuTTY and GnuPG write 64 characters, OpenSSH 70."""
-_SHORTEST_PIECE = 8
+_SHORTEST_DATA, _SHORTEST_PIECE = 16, 8
 _RANDOM_SURPRISE, _MIXED_SURPRISE = 0.35, 0.2
 
-_TAIL = r"(?:[ \t\"',;\\]\+?){0,8}?"
-_NEW_LINE = rf"(?:{_TAIL}(?:\r?\n|\\+[rn]|%0[AaDd])){{1,4}}"
-_BREAK = rf"(?:{_NEW_LINE}|{_TAIL}\Z)"
+_NEW_LINE = re.compile(r"\r?\n|\\+[rn]|%0[AaDd]")
 """The end of a line, in a file, in a string that holds one, or in an address."""
-_HEAD = r"(?:[^\n]{0,60}?[\s\"'`:|>→,(\[=+-])??"
-"""What a tool puts before a line: its number, a time, a mark of a diff or a quote."""
-_PEM_LINE = re.compile(
-    rf"{_HEAD}(?:[A-Za-z0-9+/=\\]{{16,}}|[A-Za-z0-9+/]+={{1,2}}|=[A-Za-z0-9+/]{{4}}|[\w-]+:[^\n]{{0,120}}|){_BREAK}"
-)
-_PEM_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
+_TAIL = " \t\"',;\\"
+"""What follows the line of a key in source code."""
+_BASE64 = string.ascii_letters + string.digits + "+/"
+_RUN = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_HEADER = re.compile(r"[\w-]+:[^\n]{0,160}")
+_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
 """The rest of a key on a line that goes on with other words, or on a line that the whole key was folded into."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/=]")
-_LINE = re.compile(rf"{_HEAD}(?P<data>[A-Za-z0-9+/]{{4,}}={{0,2}})(?P<break>{_BREAK})")
-_LINE_BEFORE = re.compile(
-    rf"(?:\A|[\n\"'`]|\\[nr]|%0[AaDd])[^\n]{{0,60}}?(?P<data>[A-Za-z0-9+/]{{4,80}}={{0,2}}){_NEW_LINE}[^\n]{{0,60}}?\Z"
-)
-_BEFORE_CHARS = 260
 _IN_DATA = re.compile(r"/\Z|[A-Za-z0-9+/]\+\Z")
 """What precedes a piece of a longer line. A single plus is the mark of a diff."""
 _PUBLIC_BEGIN = re.compile(r"-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE)")
@@ -42,6 +38,20 @@ _OTHER_DATA = re.compile(
     r"iVBORw0K|R0lGOD|/9j/4|JVBERi0|UEsDB|H4sIA|Qk0|AAABAA|UklGR|SUkq|T2dnU|d09G|PHN2Z|PD94b|QlpoO|/Td6W|KLUv|AGFzb|data:"
 )
 """How pictures, documents, fonts and archives begin in base64."""
+
+
+class _Line(NamedTuple):
+    """A line, and the base64 at its end. What a tool puts before it is a number, a time, a mark of a diff or a quote."""
+
+    start: int
+    data_start: int
+    data_end: int
+    end: int
+    """Just after the line break."""
+
+    @property
+    def is_blank(self) -> bool:
+        return self.data_start == self.data_end == self.start
 
 
 def private_key(found: Candidate) -> Bounds:
@@ -55,36 +65,43 @@ def private_key(found: Candidate) -> Bounds:
         stop = dashes
     else:
         end = stop = _end_of_cut_key(text, body, dashes if dashes >= 0 else limit)
-    if len(_BASE64.findall(text[body : min(stop, body + 400)])) < _LEAST_DATA:
+    if sum(char in _BASE64 for char in text[body : min(stop, body + 400)]) < _LEAST_DATA:
         return None
     return found.start, end
 
 
 def _end_of_cut_key(text: str, start: int, limit: int) -> int:
-    end = start
-    while end < limit:
-        line = _PEM_LINE.match(text, end, limit)
-        if line is None or line.end() == end:
+    end = position = start
+    while position < limit:
+        line = _read_line(text, position, limit)
+        if line is None:
             break
-        end = line.end()
-    rest = _PEM_REST.match(text, end, limit)
-    if rest is not None:
-        end = rest.end()
-    return start + len(text[start:end].rstrip())
+        size = line.data_end - line.data_start
+        is_data = size >= _SHORTEST_DATA or text[line.data_end - 1 : line.data_end] == "="
+        if is_data:
+            end = line.data_end
+        elif not line.is_blank and not _HEADER.match(text, position, line.end):
+            break
+        position = line.end
+    rest = _REST.match(text, position, limit)
+    return rest.end() if rest else end
 
 
 def key_start(found: Candidate) -> Bounds:
     """Mask a key that is known by its first characters, with the lines that follow."""
-    line = _LINE.match(found.text, found.start)
-    return found.start, max(found.end, _end_of_lines(found.text, line, found.start) if line else 0)
+    limit = min(len(found.text), found.start + _LONGEST_KEY)
+    line = _read_line(found.text, found.start, limit)
+    if line is None or line.data_start != found.start:
+        return found.bounds
+    return found.start, max(found.end, _end_of_lines(found.text, line, limit))
 
 
 def key_end(found: Candidate) -> Bounds:
     """Mask the lines that lead up to an END line. Where the BEGIN line is there too, they are masked anyway."""
-    last = _LINE_BEFORE.search(found.text, max(0, found.start - _BEFORE_CHARS), found.start)
-    if last is None or _is_word(last["data"]):
+    last = _line_before(found.text, found.start)
+    if last is None or _is_word(found.text[last.data_start : last.data_end]):
         return None
-    return _start_of_lines(found.text, last.start("data")), found.end
+    return _start_of_lines(found.text, last.data_start), found.end
 
 
 def key_lines(found: Candidate) -> Bounds:
@@ -93,20 +110,84 @@ def key_lines(found: Candidate) -> Bounds:
     Lines that stand in a block of another kind (a certificate, a public key), or that are a picture, are left alone.
     """
     text, start = found.text, found.start
-    line = _LINE.match(text, start)
-    if line is None or line.start("data") != start or not _is_key_data(line["data"]):
+    run = _RUN.match(text, start, start + _WIDTHS[-1] + 1)
+    data = run.group() if run else ""
+    if len(data) not in _WIDTHS or is_glued(text, start) or _IN_DATA.search(text, max(0, start - 2), start):
         return None
-    if (
-        len(line["data"]) not in _WIDTHS
-        or is_glued(text, start)
-        or _IN_DATA.search(text, max(0, start - 2), start)
-    ):
+    if not _is_key_data(data):
         return None
-    first, last = _start_of_lines(text, start), _end_of_lines(text, line, start)
-    is_alone = len(text.strip()) - len(line["data"]) < _SHORTEST_PIECE
-    if (first == start and last == line.end("data") and not is_alone) or _is_other_block(text, first):
+    limit = min(len(text), start + _LONGEST_KEY)
+    line = _read_line(text, start, limit)
+    if line is None or line.data_end != start + len(data):
+        return None
+    before = _line_before(text, start)
+    above = text[before.data_start : before.data_end] if before else ""
+    if len(above) == len(data) and _is_key_data(above):
+        return None  # the first line of the block was judged for all of them
+    first = before.data_start if before and _belongs(above) else start
+    last = _end_of_lines(text, line, limit)
+    is_alone = len(text) <= _LONGEST_LINE and len(text.strip()) < len(data) + _SHORTEST_PIECE
+    if (first == start and last == line.data_end and not is_alone) or _is_other_block(text, first):
         return None
     return first, last
+
+
+def _read_line(text: str, start: int, limit: int) -> _Line | None:
+    """Read the line that starts at `start`. Return None if it is too long."""
+    stop = min(limit, start + _LONGEST_LINE)
+    new_line = _NEW_LINE.search(text, start, stop)
+    if new_line is None and stop < limit:
+        return None
+    close, end = new_line.span() if new_line else (stop, stop)
+    line = text[start:close].rstrip(_TAIL)
+    if line.endswith("+") and (len(line) == 1 or line[-2] in _TAIL):
+        line = line[:-1].rstrip(_TAIL)  # strings that are put together
+    head = line.rstrip("=").rstrip(_BASE64)
+    return _Line(start, start + len(head), start + len(line), end)
+
+
+def _line_before(text: str, start: int) -> _Line | None:
+    """Read the line before the one that `start` is in, blank lines left out."""
+    first = max(0, start - 2 * _LONGEST_LINE)
+    breaks = [found.span() for found in _NEW_LINE.finditer(text, first, start)]
+    if not breaks or start - breaks[-1][1] > _LONGEST_HEAD:
+        return None
+    begins = [first, *(end for _, end in breaks)]
+    for place in range(len(breaks) - 1, max(-1, len(breaks) - 2 - _MOST_BLANK_LINES), -1):
+        line = _read_line(text, begins[place], breaks[place][1])
+        if line is None or not line.is_blank:
+            return line
+    return None
+
+
+def _end_of_lines(text: str, line: _Line, limit: int) -> int:
+    """Where the lines of a key come to an end that begin with `line`."""
+    end, blanks = line.data_end, 0
+    is_full = line.data_end - line.data_start >= _WIDTHS[0]
+    while is_full and line.end < limit and blanks <= _MOST_BLANK_LINES:
+        following = _read_line(text, line.end, limit)
+        if following is None:
+            break
+        line = following
+        if line.is_blank:
+            blanks += 1
+            continue
+        if not _belongs(text[line.data_start : line.data_end]):
+            break
+        end, blanks = line.data_end, 0
+        is_full = line.data_end - line.data_start >= _WIDTHS[0]
+    return end
+
+
+def _start_of_lines(text: str, start: int) -> int:
+    """Where the lines of a key begin that lead up to `start`."""
+    limit = max(0, start - _LONGEST_KEY)
+    while start > limit:
+        before = _line_before(text, start)
+        if before is None or not _belongs(text[before.data_start : before.data_end]):
+            break
+        start = before.data_start
+    return start
 
 
 def _is_key_data(data: str) -> bool:
@@ -118,31 +199,8 @@ def _is_key_data(data: str) -> bool:
     return beyond_hex * 4 >= len(data) and not b64decode(data[: len(data) // 4 * 4]).isascii()
 
 
-def _end_of_lines(text: str, line: re.Match[str], start: int) -> int:
-    """Where the lines of a key come to an end that begin with `line`."""
-    width = len(line["data"])
-    limit = min(len(text), start + _LONGEST_KEY)
-    end = line.end("data")
-    while line.end() < limit and len(line["data"]) >= min(width, _WIDTHS[0]):
-        following = _LINE.match(text, line.end(), limit)
-        if following is None or not _belongs(following["data"]):
-            break
-        line, end = following, following.end("data")
-    return end
-
-
-def _start_of_lines(text: str, start: int) -> int:
-    """Where the lines of a key begin that lead up to `start`."""
-    limit = max(0, start - _LONGEST_KEY)
-    while start > limit:
-        before = _LINE_BEFORE.search(text, max(limit, start - _BEFORE_CHARS), start)
-        if before is None or not _belongs(before["data"]) or before.start("data") >= start:
-            break
-        start = before.start("data")
-    return start
-
-
 def _belongs(data: str) -> bool:
+    """Whether it may be the first or the last line of a piece of a key, or one between."""
     if data.endswith("="):
         return True
     least = _RANDOM_SURPRISE if data.isalpha() else _MIXED_SURPRISE
