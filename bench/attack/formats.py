@@ -268,7 +268,7 @@ def _disguised_names(dice: Random, size: int) -> Iterator[Trial]:
             veiled = name[:place] + dice.choice(_INVISIBLE) + name[place:]
         else:
             veiled = "".join(chr(ord(char) + 0xFEE0) for char in name)
-        secret = _letters(dice, "alnum", 20)
+        secret = f"{_letters(dice, 'alnum', 10)}7x9q{_letters(dice, 'alnum', 10)}"
         for how, masked in (
             ("text", _as_text(f"{veiled}={secret}\n")),
             ("JSON", _as_text(json.dumps({veiled: secret}, ensure_ascii=dice.random() < 0.5))),

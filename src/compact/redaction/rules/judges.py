@@ -32,6 +32,8 @@ _RANDOM_SURPRISE = 0.24
 """Of the bodies of real tokens, one in a hundred thousand is below the first number. Names are below the second."""
 _REST = re.compile(r"[\w~-]{0,8}")
 _LONG_REST = 3
+_COUNTED = re.compile(r"(?:sk-)?12345?6?\Z")
+"""What examples have for a key."""
 _EXAMPLE_HOST = re.compile(
     r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
 )
@@ -161,7 +163,9 @@ def header_value(found: Candidate) -> Bounds:
     value = found.value
     if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
         return None
-    generated = looks_random(value) or (len(value) >= 8 and (has_digit(value) or surprise(value) > 0.3))
+    if _COUNTED.match(value):
+        return None
+    generated = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
     return found.bounds if generated else None
 
 
