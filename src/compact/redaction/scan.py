@@ -110,9 +110,11 @@ class Scanner:
     def _search_as_written(self, text: str) -> tuple[list[Finding], bool]:
         """Find secrets that are written plainly, and say whether the text has disguises in it."""
         shadow = one_byte_per_character(text)
-        exact = self._locate_exact(text)
+        places, exact = self._locate(shadow), self._locate_exact(text)
+        if exact:
+            places = sorted({*places, *exact} - {_DISGUISED})
         found: list[Finding] = []
-        for place in sorted({*self._locate(shadow), *exact} - {_DISGUISED}):
+        for place in places:
             found += _run(self.detectors[place], text, shadow)
         return found, _DISGUISED in exact
 
