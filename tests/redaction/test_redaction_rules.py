@@ -20,10 +20,16 @@ JWT = f"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiI{letters('jwt', 12)}.{le
 EXAMPLES: dict[str, tuple[str, str]] = {
     # rule: (what it masks, what it must leave alone)
     "private-key": (PEM, "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----"),
+    "private-key-end": (f"{letters('pem3', 64)}\n-----END PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+    "private-key-start": (f"MIIEowIBAAKCAQEA{letters('der', 48)}", "MIIEowIBAAKC..."),
+    "private-key-lines": (f"{letters('ln', 64)}\n{letters('ln2', 64)}\n", f"{letters('ln', 64, HEX)}\n" * 2),
     "putty-key": (f"Private-Lines: 2\n{letters('ppk', 64)}\n{letters('ppk2', 40)}\n", "Private-Lines: 2"),
     "jwt": (JWT, f"eyJub3QganNvbg.{letters('x', 20)}.{letters('y', 20)}"),
     "jwt-encoded": (b64encode(JWT.encode()).decode(), f"ZXlK{letters('no', 80)}"),
-    "azure-client-secret": (f"x={letters('a', 3)}8Q~{letters('az', 34)}", "a~b 8Q~ short"),
+    "azure-client-secret": (
+        f"x={letters('a', 3)}8Q~{letters('az', 34)}",
+        f"{letters('a', 30)}8Q~{letters('az', 34)}{letters('a', 30)}",
+    ),
     "signed-url": (f"https://x/y?sig={letters('sas', 43)}%3D", "https://x/y?sig=signature-value-here"),
     "password-hash": (f"root:$6$salt1234${letters('hash', 86)}:19000", "price: $6$ each"),
     "url-login": ("postgres://bob:S3cr3t99@db/x", "postgres://bob:${PASSWORD}@db/x"),

@@ -275,9 +275,9 @@ class RedactionConfig(ConfigSection):
     enabled: bool = True
     """Turning it off is reported as a warning of high severity."""
     rules: RuleNames = "default"
-    """A set of rules (default, pii, digits), or a list of sets and rule names."""
+    """A set of rules (default, pii, digits; vendors and common are the parts of default), or a list of sets and rule names."""
     extra: Rules = []
-    """More rules: names of built-in rules and sets, patterns in RE2 syntax, or mappings with a name and a pattern."""
+    """More rules: names of built-in rules and sets, patterns in RE2 syntax, mappings with a name and a pattern, or {file: PATH}."""
     live: LiveMasking = "off"
     """What is masked in the messages that go to the model. secrets: what `rules` and `extra` find; pii: personal data too."""
 

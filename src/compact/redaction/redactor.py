@@ -67,7 +67,7 @@ class Redactor:
 
     Args:
         rules: `"default"`, `"pii"`, `"digits"`, the id of a built-in rule, a pattern in RE2 syntax, a `Rule`, a rule as
-            a mapping, or a list of these. The last rule with an id wins.
+            a mapping, a file of rules as `{"file": path}`, or a list of these. The last rule with an id wins.
         locator: how candidates are found, which does not change the result. `"auto"` switches to Hyperscan after
             16 MB of text if the extra `fast` is installed.
 

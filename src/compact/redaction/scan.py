@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -16,10 +16,12 @@ from typing import Any, Literal, Protocol, TypeAlias
 import re2  # type: ignore[import-untyped]
 
 from compact.errors import MissingExtra
+from compact.redaction.disguises import DISGUISE_SIGN, undisguise
 from compact.redaction.fields.assignments import Assignments
 from compact.redaction.fields.names import FieldNames
 from compact.redaction.fields.surroundings import FieldMemory
 from compact.redaction.rules.detectors import Detector, detector_for
+from compact.redaction.rules.edges import WORD_START
 from compact.redaction.rules.matches import MASK, PLACEHOLDER, Finding
 from compact.redaction.rules.patterns import one_byte_per_character, re2_options
 from compact.redaction.rules.rule import Rule
@@ -35,6 +37,8 @@ _SHORTEST_TEXT = 3
 _MEMORY_BYTES = 8_000_000
 _REMEMBERED_BYTES = 200
 """A session passes the same texts through at every pass and at several exits. Only their digests are kept."""
+_DISGUISED = -1
+"""Reported by the locator of exact characters for a text that has disguises in it."""
 _ANY_PLACEHOLDER = re.sub(r"\?P<\w+>", "?:", PLACEHOLDER.pattern)
 _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 
@@ -50,10 +54,11 @@ class Scanner:
         text_detectors = (detector_for(rule) for rule in self.rules if rule.scope == "text")
         self.detectors = (*text_detectors, *Assignments(self.field_names).detectors())
         places = range(len(self.detectors))
+        signs = {place: sign for place in places if (sign := self.detectors[place].sign)}
         exact = [place for place in places if self.detectors[place].pattern.needs_real_characters]
-        self._places = [place for place in places if place not in exact]
+        self._places = [place for place in places if place not in exact and place not in signs]
         self._keywords = KeywordLocator(self.detectors, self._places)
-        self._exact_keywords = KeywordLocator(self.detectors, exact)
+        self._exact_keywords = KeywordLocator(self.detectors, exact, {_DISGUISED: DISGUISE_SIGN, **signs})
         self._clean: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
         self._may_match: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
         self._clean_json: Memo[bytes, bool] = Memo(_MEMORY_BYTES)
@@ -93,29 +98,42 @@ class Scanner:
         self._clean_json.put(_digest(text), True, _REMEMBERED_BYTES)
 
     def _search(self, text: str) -> list[Finding]:
-        shadow = one_byte_per_character(text)
-        found: list[Finding] = []
-        for place in self._locate(text, shadow):
-            found += _run(self.detectors[place], text, shadow)
+        found, disguised = self._search_as_written(text)
+        if disguised:
+            seen = undisguise(text)
+            for finding in self._search_as_written(seen.text)[0]:
+                start, end = seen.span(finding.start, finding.end)
+                found.append(finding._replace(start=start, end=end))
         found.sort()
         return self._spare_masks(text, found) if found else found
 
+    def _search_as_written(self, text: str) -> tuple[list[Finding], bool]:
+        """Find secrets that are written plainly, and say whether the text has disguises in it."""
+        shadow = one_byte_per_character(text)
+        places, exact = self._locate(shadow), self._locate_exact(text)
+        if exact:
+            places = sorted({*places, *exact} - {_DISGUISED})
+        found: list[Finding] = []
+        for place in places:
+            found += _run(self.detectors[place], text, shadow)
+        return found, _DISGUISED in exact
+
     def _has_candidate(self, text: str) -> bool:
         shadow = one_byte_per_character(text)
-        places = (*self._keywords.locate(shadow), *self._locate_exact(text))
+        places = {*self._keywords.locate(shadow), *self._locate_exact(text)}
+        if _DISGUISED in places:
+            return True
         return any(
             detector.is_field or detector.is_anchored or any(detector.pattern.candidates(text, shadow))
             for detector in map(self.detectors.__getitem__, places)
         )
 
-    def _locate(self, text: str, shadow: bytes) -> Sequence[int]:
+    def _locate(self, shadow: bytes) -> Sequence[int]:
         try:
-            places = self._choose_locator(len(shadow)).locate(shadow)
+            return self._choose_locator(len(shadow)).locate(shadow)
         except Exception:
             # Hyperscan gave up (no memory, a scratch space in use). The keywords always answer.
-            places = self._keywords.locate(shadow)
-        exact = self._locate_exact(text)
-        return sorted({*places, *exact}) if exact else places
+            return self._keywords.locate(shadow)
 
     def _locate_exact(self, text: str) -> Sequence[int]:
         return self._exact_keywords.locate(text.encode("utf-8", "replace"))
@@ -162,9 +180,19 @@ class Locator(Protocol):
 class KeywordLocator:
     """All keywords of all detectors in one RE2 set, which takes one pass over the text however many there are."""
 
-    def __init__(self, detectors: Sequence[Detector], places: Sequence[int]) -> None:
+    def __init__(
+        self, detectors: Sequence[Detector], places: Sequence[int], signs: Mapping[int, str] | None = None
+    ) -> None:
+        """Args:
+        detectors: all detectors.
+        places: those to locate.
+        signs: patterns to look for besides, by the number that `locate` reports.
+        """
         self._set = re2.Set.SearchSet(re2_options())
         self._owners: list[int] = []
+        for place, pattern in (signs or {}).items():
+            self._set.Add(pattern)
+            self._owners.append(place)
         self._always = [place for place in places if not detectors[place].keywords]
         for place in places:
             flag = "(?i)" if detectors[place].ignores_case else ""
@@ -221,7 +249,10 @@ class HyperscanLocator:
         return True
 
     def _compile(self, places: Sequence[int]) -> Any:
-        sources = [_NAMED_GROUP.sub("(", self._detectors[place].source) for place in places]
+        # Without the edge it may locate too much, which is allowed, and is twice as fast.
+        sources = [
+            _NAMED_GROUP.sub("(", self._detectors[place].source.removeprefix(WORD_START)) for place in places
+        ]
         database = self._hyperscan.Database()
         database.compile(
             expressions=[source.encode("ascii") for source in sources],

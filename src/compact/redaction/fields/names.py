@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from compact.redaction.disguises import without_disguise
 from compact.redaction.rules.rule import Rule
 from compact.redaction.rules.validators import KINDS
 
@@ -58,7 +59,7 @@ class FieldNames:
 @lru_cache(maxsize=8192)
 def normalize_name(name: str) -> str:
     """The form in which names are compared: lower case, words joined by underscores."""
-    parted = _HUMP.sub("_", name[-_LONGEST_NAME:])
+    parted = _HUMP.sub("_", without_disguise(name[-_LONGEST_NAME:]))
     return _SEPARATORS.sub("_", parted).strip("_").lower()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compact.redaction.rules.judges import JUDGES
+from compact.redaction.rules.judges import JUDGES, SIGNS
 from compact.redaction.rules.matches import Candidate, Find, Finding, Judge
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
@@ -23,6 +23,8 @@ class Detector:
     find: Find
     is_field: bool = False
     """Whether it looks for names of fields. JSON and data hold these apart from their values."""
+    sign: str | None = None
+    """A simple pattern that takes the place of keywords: without a match of it there is none of `pattern`."""
 
     @property
     def is_anchored(self) -> bool:
@@ -38,7 +40,8 @@ def detector_for(rule: Rule) -> Detector:
         bounds = judge(candidate)
         return None if bounds is None else Finding(*bounds, rule.id, rule.replacement)
 
-    return Detector(rule.id, rule.pattern, rule.regex, rule.keywords, rule.ignores_case, find)
+    sign = None if rule.keywords or callable(rule.validator) else SIGNS.get(rule.validator or "")
+    return Detector(rule.id, rule.pattern, rule.regex, rule.keywords, rule.ignores_case, find, sign=sign)
 
 
 def _judge_for(rule: Rule) -> Judge:

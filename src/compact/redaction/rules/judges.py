@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from compact.redaction.rules.edges import end_of_run, is_glued, run_before
+from compact.redaction.rules.key_files import key_end, key_lines, key_start, private_key
 from compact.redaction.rules.matches import Bounds, Candidate, Judge
 from compact.redaction.rules.validators import luhn
+from compact.redaction.rules.validators import token as is_token
 from compact.redaction.shapes import (
     has_digit,
     is_code,
@@ -17,16 +20,20 @@ from compact.redaction.shapes import (
     surprise,
 )
 
-_LONGEST_KEY = 200_000
-_PEM_LINE = re.compile(
-    r"""[^\S\n]*(?:[>|+#*"'\d→:-]{0,12}[^\S\n]*)      # quoted, diffed or numbered lines
-        (?:[A-Za-z0-9+/=\\]{16,}|[A-Za-z0-9+/]{1,}={1,2}|[\w-]+:[^\n]{0,120}|)
-        [\\n"',;+]{0,6}[^\S\n]*(?:\n|\Z)""",
-    re.VERBOSE,
-)
-_PEM_REST = re.compile(r"(?:[^\S\n]*[A-Za-z0-9+/=]{16,})+")
-"""The rest of a key on a line that goes on with other words, or on a line that the whole key was folded into."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/=]")
+_HEAD = re.compile(r"(?:[A-Za-z0-9]{1,12}[-_.$~:=]){0,2}")
+_PLAIN_HEAD = re.compile(r"[A-Za-z0-9]{13}")
+"""How a token starts whose prefix can occur in base64."""
+_PUBLIC = re.compile(r"(?:pk|pub|public|publishable)_\Z")
+_REPEATED = re.compile(r"(.)\1+")
+_SHORTEST_BODY = 12
+_BODY_SAMPLE = 400
+_WORDS_SURPRISE = 0.19
+_RANDOM_SURPRISE = 0.24
+"""Of the bodies of real tokens, one in a hundred thousand is below the first number. Names are below the second."""
+_REST = re.compile(r"[\w~-]{0,8}")
+_LONG_REST = 3
+_COUNTED = re.compile(r"(?:sk-)?12345?6?\Z")
+"""What examples have for a key."""
 _EXAMPLE_HOST = re.compile(
     r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
 )
@@ -51,33 +58,40 @@ _ISO_DATE = re.compile(
 )
 
 
-def private_key(found: Candidate) -> Bounds:
-    """Mask from the BEGIN line to the END line, or every line of a key that was cut off."""
-    text, body = found.text, found.match_end
-    limit = min(len(text), body + _LONGEST_KEY)
-    dashes = text.find("-----", body, limit)
-    if dashes >= 0 and text.startswith("-----END", dashes):
-        close = text.find("-----", dashes + 8, dashes + 80)
-        end = close + 5 if close >= 0 else dashes + 8
-        stop = dashes
-    else:
-        end = stop = _end_of_cut_key(text, body, dashes if dashes >= 0 else limit)
-    if len(_BASE64.findall(text[body : min(stop, body + 400)])) < 20:
+def token(found: Candidate) -> Bounds:
+    """Mask a token of a known format and whatever is glued to its end.
+
+    Not masked are stand-ins (`ghp_xxxxxxxx`), parts of names, and encoded data, in which any prefix occurs.
+    """
+    text, start, value = found.text, found.start, found.value
+    if not is_token(value) or (_PLAIN_HEAD.match(value) and looks_random(run_before(text, start))):
         return None
-    return found.start, end
+    if is_glued(text, start) and _reads_like_words(value, _WORDS_SURPRISE):
+        return None
+    return start, end_of_run(text, found.end)
 
 
-def _end_of_cut_key(text: str, start: int, limit: int) -> int:
-    end = start
-    while end < limit:
-        line = _PEM_LINE.match(text, end, limit)
-        if line is None or line.end() == end:
-            break
-        end = line.end()
-    rest = _PEM_REST.match(text, end, limit)
-    if rest is not None:
-        end = rest.end()
-    return start + len(text[start:end].rstrip())
+def random_token(found: Candidate) -> Bounds:
+    """Like `token`, for a prefix that ordinary names and public keys (`pk_live_...`) have too."""
+    is_public = _PUBLIC.search(found.text, max(0, found.start - 12), found.start) is not None
+    return None if is_public or _reads_like_words(found.value, _RANDOM_SURPRISE) else token(found)
+
+
+def _reads_like_words(value: str, least_surprise: float) -> bool:
+    head = _HEAD.match(value, 0, max(0, len(value) - _SHORTEST_BODY))
+    body = _REPEATED.sub(r"\1", value[head.end() if head else 0 :][:_BODY_SAMPLE])
+    return len(body) >= _SHORTEST_BODY and surprise(body) < least_surprise
+
+
+def standalone(found: Candidate) -> Bounds:
+    """Mask a token without a fixed start, unless it is a part of a longer run of such characters."""
+    text, start = found.text, found.start
+    rest = _REST.match(text, found.end)
+    end = rest.end() if rest else found.end
+    is_part = (
+        is_glued(text, start) or text[start - 1 : start] in tuple(".~-") or end - found.end >= _LONG_REST
+    )
+    return None if is_part or not is_token(found.value) else (start, end)
 
 
 def any_value(found: Candidate) -> Bounds:
@@ -149,6 +163,8 @@ def header_value(found: Candidate) -> Bounds:
     value = found.value
     if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
         return None
+    if _COUNTED.match(value):
+        return None
     generated = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
     return found.bounds if generated else None
 
@@ -209,11 +225,14 @@ def near_word(pattern: str, chars: int = 40) -> Judge:
     return lambda found: found.bounds if words.search(found.before(chars)) else None
 
 
-_OF_SECRETS = (any_value, private_key, url_login, user_and_password, header_value, cookies, command_password)
+_OF_TOKENS = (token, random_token, standalone, private_key, key_start, key_end, key_lines)
+_OF_SECRETS = (any_value, url_login, user_and_password, header_value, cookies, command_password)
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
-    **{judge.__name__: judge for judge in (*_OF_SECRETS, *_OF_NUMBERS)},
+    **{judge.__name__: judge for judge in (*_OF_TOKENS, *_OF_SECRETS, *_OF_NUMBERS)},
     "near_social_security": near_word(r"(?i)ssn|social|security"),
     "near_licence": near_word(r"(?i)licen[cs]e|passport|driver|\bid card|identity card|national id|身份证"),
 }
 """The judges that a rule of scope `text` can name as its validator."""
+SIGNS: Mapping[str, str] = {key_lines.__name__: "[A-Za-z0-9+/]{64}"}
+"""For a judge whose rules have no keywords: what every text has in it that they match in."""

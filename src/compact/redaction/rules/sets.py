@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from compact.errors import RedactionError
 from compact.redaction.rules.field_names import field_name_rules
 from compact.redaction.rules.patterns import refuse
 from compact.redaction.rules.rule import RULE_HINT, Rule, RuleSource, is_rule_id, rule_from, rule_from_pattern
-from compact.redaction.rules.tables import load_table
+from compact.redaction.rules.tables import load_table, read_formats
 
 _DIGIT = r"[\d\p{Nd}]"
 _DIGITS = (
@@ -36,16 +37,21 @@ def _plain_value_rules() -> tuple[Rule, ...]:
 
 @cache
 def named_sets() -> Mapping[str, tuple[Rule, ...]]:
-    """`default` (secrets of all kinds), `pii` (personal data), `digits` (the stability harness's rule)."""
+    """`default` (secrets of all kinds), `pii` (personal data), `digits` (the stability harness's rule).
+
+    `vendors` and `common` are the two parts of `default`: the table of vendors' formats, and everything else.
+    """
+    plain, vendors, names = (
+        (*_plain_value_rules(), *load_table("secrets")),
+        load_table("vendors"),
+        field_name_rules(),
+    )
     return {
-        "default": (
-            *_plain_value_rules(),
-            *load_table("secrets"),
-            *load_table("vendors"),
-            *field_name_rules(),
-        ),
+        "default": (*plain, *vendors, *names),
         "pii": load_table("pii"),
         "digits": (Rule("digits", _DIGITS, label="NUMBER"),),
+        "vendors": vendors,
+        "common": (*plain, *names),
     }
 
 
@@ -66,7 +72,7 @@ def _expand(source: Any) -> tuple[Rule, ...]:
     if isinstance(source, Rule):
         return (source,)
     if isinstance(source, Mapping):
-        return (rule_from(source),)
+        return _read_file(source) if "file" in source else (rule_from(source),)
     if not isinstance(source, str):
         reason = f"expected a name, a pattern, a Rule or a mapping, got {type(source).__name__}"
         raise refuse(source, reason, RULE_HINT)
@@ -83,3 +89,10 @@ def _expand(source: Any) -> tuple[Rule, ...]:
             rule=source,
         )
     return (rule_from_pattern(source),)
+
+
+def _read_file(source: Mapping[str, Any]) -> tuple[Rule, ...]:
+    path = source["file"]
+    if len(source) > 1 or not isinstance(path, str | Path) or not str(path):
+        raise refuse(path, "an entry with `file` has the path of a file and nothing else", RULE_HINT)
+    return tuple(row.rule for row in read_formats(path))

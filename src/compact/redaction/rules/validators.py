@@ -10,7 +10,6 @@ from typing import Any
 
 from compact.redaction.shapes import (
     has_digit,
-    is_filler,
     is_made_up,
     is_placeholder,
     is_reference,
@@ -20,14 +19,30 @@ from compact.redaction.shapes import (
 
 Check = Callable[[str], bool]
 
+_SAMPLE_CHARS = 4_000
+_FILLED = re.compile(r"([xX*#.•·01_-])\1{4,}")
+_SHORTEST_TOKEN = 12
+_LONG_ENOUGH = 24
+_SHORT_TOKEN = 20
+_FEW, _ENOUGH = 3, 10
+"""How many different characters a token has. Generated ones have more, even if they are written in hexadecimal digits."""
+_DOCUMENTED = re.compile(r"A[KS]IA[A-Z0-9]{9}EXAMPLE\Z")
+"""The key ids in Amazon's documentation."""
+
 
 def _digits(value: str) -> str:
     return "".join(char for char in value if char.isdigit())
 
 
 def token(value: str) -> bool:
-    """The body of a known token format, unless it is a stand-in (`ghp_xxxxxxxx`)."""
-    return not is_filler(value) and len(set(value)) > 5 and not is_reference(value)
+    """A known token format, unless it is a stand-in (`ghp_xxxxxxxx`).
+
+    A token with filler or an ellipsis behind it is a token all the same.
+    """
+    rest = _FILLED.sub("", value[:_SAMPLE_CHARS])
+    shortest = min(max(_SHORTEST_TOKEN, len(value) // 3), _LONG_ENOUGH)
+    different = _FEW if len(rest) <= _SHORT_TOKEN else min(_ENOUGH, len(rest) // 5)
+    return len(rest) >= shortest and len(set(rest)) >= different and not _DOCUMENTED.match(value)
 
 
 def random(value: str) -> bool:
