@@ -573,7 +573,7 @@ def test_where_the_start_of_a_process_is_unknown_its_number_decides(monkeypatch:
 def test_an_archive_forgets_sessions_it_has_not_seen_lately(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("compact.archive.records.MOST_SESSIONS", 3)
+    monkeypatch.setattr("compact.archive.recent.MOST_SESSIONS", 3)
     redactors: list[str] = []
 
     def session_redactor(key: SessionKey) -> NoRedactor:

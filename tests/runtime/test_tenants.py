@@ -268,7 +268,7 @@ def test_the_addendums_middleware_takes_a_tenant() -> None:
 
 def test_many_tenants_leave_little_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compact.runtime.tenants._MOST_TENANTS", 5)
-    monkeypatch.setattr("compact.archive.records.MOST_SESSIONS", 5)
+    monkeypatch.setattr("compact.archive.recent.MOST_SESSIONS", 5)
     made = manager(16_000, policy={"sessions_in_memory": 3})
     kept = made.for_tenant("t0")
     threads = threading.active_count()

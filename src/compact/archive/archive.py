@@ -10,12 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from compact.archive import keys
-from compact.archive.log import EventLog, Listener, read_cursor, write_cursor
+from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
 from compact.archive.reading import Reader
+from compact.archive.recent import Recent
 from compact.archive.records import (
     ArchiveRedactor,
-    OpenSession,
-    Recent,
     Record,
     Scribe,
     session_id_in,
@@ -126,12 +125,9 @@ class Archive(Reader):
             listener=self._log.tell,
             attempt_ids=self._attempts.attempt_ids,
             attempt_ttl_s=self._attempts.attempt_ttl_s,
-            mac_key=self.seals.part(keys.tenant_root(tenant, self._label(tenant))),
         )
-        found.tenant, found._entered = (
-            tenant,
-            self._entered,
-        )  # known by id and tenant, so one bound holds for all
+        found.tenant, found.seals = tenant, self.seals
+        found._entered = self._entered  # known by id and tenant, so one bound holds for all
         return found
 
     @property
@@ -352,7 +348,7 @@ class Archive(Reader):
             return known
         name, folder = SessionKey(session_id, self.tenant), self.folder(session_id)
         label = keys.label_for(session_id, self._label(session_id))
-        scribe = Scribe(self._session_redactor(name), label, folder, self.seals)
+        scribe = Scribe(self._session_redactor(name), label, self.place_of(folder), self.seals)
         session = OpenSession(name, folder, scribe)
         self._enter_tenant(session)
         key = f"{session.folder}/{keys.SESSION}"

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compact.archive import keys
+from compact.archive.recent import Recent
 from compact.archive.records import (
-    Recent,
     Record,
     Step,
     as_written,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
 from compact.archive import keys
 from compact.archive.reading import Reader
-from compact.archive.records import OpenSession
+from compact.archive.records import Scribe
 from compact.archive.stores.port import Store
 from compact.errors import ArchiveError
-from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode
+from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode, session_trace
 from compact.events.session_key import SessionKey
 
 Listener: TypeAlias = Callable[[SessionKey, bytes], None]
@@ -26,6 +26,35 @@ MANY = 50
 """In an archive of more sessions than this, sessions that have been quiet for a while are checked less often."""
 QUIET_LOOKS = 300
 SELDOM = 10
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session that is being written to, and what is remembered about it."""
+
+    key: SessionKey
+    folder: str
+    scribe: Scribe
+    tidy_at: int | None = None
+    """All steps up to this one are known to be finished."""
+    outputs: dict[str, str] | None = None
+    """The names of stored outputs by the hash in them; None until they were listed."""
+    listed: set[str] = field(default_factory=set)
+    """Names that this process has put into the list of outputs."""
+    spooling: bool = False
+    """Whether a warning about the current outage was logged."""
+    unsaved: list[Mapping[str, str]] = field(default_factory=list)
+    """Notes about what the redactor has learned that the store did not take yet."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.key.session_id
+
+    @property
+    def trace(self) -> Trace:
+        """The session's trace."""
+        return session_trace(*self.key)
 
 
 class EventLog:

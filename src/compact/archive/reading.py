@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from compact.archive import keys
 from compact.archive.copies import Copies, Listed
-from compact.archive.records import Misplaced, Recent, Step, digest, read_state, session_id_in
+from compact.archive.recent import Recent
+from compact.archive.records import Misplaced, Step, digest, read_state, session_id_in
 from compact.archive.seals import Seals
 from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Spooling, Store, is_foreign
 from compact.engine.state import Sides, rebuild_sides
@@ -66,6 +67,12 @@ class Reader:
     def copies(self) -> Copies:
         """The files that an agent may read, checked against what was written."""
         return Copies(self, self._lists)
+
+    def place_of(self, folder: str) -> str:
+        """Return a session's folder as its records name it, with the tenant's root. No other session's record can stand there."""
+        if self.tenant is None:
+            return folder
+        return f"{keys.tenant_root(self.tenant, self._label(self.tenant))}{folder}"
 
     tenant: str | None = None
     """Whose archive it is; None: nobody's in particular."""
@@ -169,7 +176,7 @@ class Reader:
         """
         key = f"{folder}/{keys.state_name(step)}"
         try:
-            found = read_state(data, folder, self.seals)
+            found = read_state(data, self.place_of(folder), self.seals)
         except ValueError as problem:
             raise ArchiveError(
                 f"{key} cannot be read: {problem}",

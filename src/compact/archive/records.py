@@ -12,15 +12,14 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
 from compact.archive.seals import Seals
 from compact.archive.stores.chain import LogHead
 from compact.errors import ArchiveError, CompactError
-from compact.events import Archival, Event, Failure, Trace, session_trace
-from compact.events.session_key import SessionKey
+from compact.events import Archival, Event, Failure
 from compact.messages import (
     Image,
     Message,
@@ -48,11 +47,7 @@ _OWN_ID = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}", re.ASCII)
 _INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
-MOST_SESSIONS = 1024
 _FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
-K = TypeVar("K")
-V = TypeVar("V")
-
 
 ArchiveRedactor: TypeAlias = OwnRedactor
 """Masks secrets: a `Redactor`, or an object of the host's own."""
@@ -374,47 +369,6 @@ def _fence(text: str, language: str) -> str:
     longest = max(map(len, _FENCES.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
-
-
-@dataclass(slots=True)
-class OpenSession:
-    """A session that is being written to, and what is remembered about it."""
-
-    key: SessionKey
-    folder: str
-    scribe: Scribe
-    tidy_at: int | None = None
-    """All steps up to this one are known to be finished."""
-    outputs: dict[str, str] | None = None
-    """The names of stored outputs by the hash in them; None until they were listed."""
-    listed: set[str] = field(default_factory=set)
-    """Names that this process has put into the list of outputs."""
-    spooling: bool = False
-    """Whether a warning about the current outage was logged."""
-    unsaved: list[Mapping[str, str]] = field(default_factory=list)
-    """Notes about what the redactor has learned that the store did not take yet."""
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.key.session_id
-
-    @property
-    def trace(self) -> Trace:
-        """The session's trace."""
-        return session_trace(*self.key)
-
-
-class Recent(dict[K, V]):
-    """A dict that forgets its oldest entry when it gets too large, because a server sees many sessions.
-
-    What the store knows is looked up again, and so is what the session's redactor has learned.
-    """
-
-    def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
-        for oldest in list(self)[: max(0, len(self) - MOST_SESSIONS)]:
-            self.pop(oldest, None)  # another thread may have been quicker
 
 
 def session_id_in(data: bytes | None) -> str | None:

@@ -48,11 +48,6 @@ class Seals:
             given.encode("utf-8", "replace"), self.seal(*parts).encode()
         )
 
-    def part(self, root: str) -> KeySource | None:
-        """Return the key of a tenant's records, so that no other tenant's can take their place. None: there is no key."""
-        made = self.seal(b"compact tenant", root.encode())
-        return (lambda: made) if self.is_keyed else None
-
     def mac(self, folder: str, line: bytes) -> str:
         """Return the MAC of a session's record. It holds for one folder, so that no other session's record can take its place."""
         return self.seal(b"compact record", folder.encode(), line)

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from compact.archive import keys
-from compact.archive.log import EventLog, Period
+from compact.archive.log import EventLog, OpenSession, Period
 from compact.archive.reading import Reader
-from compact.archive.records import CleanMessages, FileRef, OpenSession, Record, Step
+from compact.archive.records import CleanMessages, FileRef, Record, Step
 from compact.archive.stores.chain import LogHead
 from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Store
 from compact.errors import ArchiveError

@@ -136,7 +136,7 @@ class _Check:
             yield self.defect(keys.SESSION, "unkeyed", message)
         if seals.is_keyed:
             try:
-                seals.check_mac(mac, self.folder, to_line(body))
+                seals.check_mac(mac, self.reader.place_of(self.folder), to_line(body))
             except ValueError as problem:
                 yield self.defect(keys.SESSION, "damaged", str(problem))
         if self.folder.startswith("h-"):

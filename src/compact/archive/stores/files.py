@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from compact.archive import keys
-from compact.archive.records import Recent, Record, digest
+from compact.archive.recent import Recent
+from compact.archive.records import Record, digest
 from compact.archive.seals import Seals
 from compact.archive.stores import chain, durable
 from compact.archive.stores.chain import LogCheck, LogHead
@@ -24,7 +25,6 @@ from compact.errors import ArchiveError
 
 _OWN_FOLDER = ".compact"
 """The folder of the default root and the default spool. It is compact's alone."""
-"""Folders that are remembered as durable. Syncing one again only costs time."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _HINTS = {
     errno.ENOSPC: "Free disk space or move the archive's root; nothing was taken out of the context",

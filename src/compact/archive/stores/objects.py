@@ -21,7 +21,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from compact.archive import keys
-from compact.archive.records import Recent, Record, digest
+from compact.archive.recent import Recent
+from compact.archive.records import Record, digest
 from compact.archive.seals import Seals
 from compact.archive.stores import chain
 from compact.archive.stores.chain import LogCheck, LogHead
