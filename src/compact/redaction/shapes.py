@@ -77,13 +77,16 @@ _REFERENCE = re.compile(
 _DIGIT = re.compile(r"[0-9]")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
-_CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])")
+_CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])|(?<!\*)\*{3,}(?!\*)")
+_NAME_OF_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z")
+"""`OPENAI_API_KEY`: it names a secret and is none."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*!?[(\[]")
 _NEGATION = re.compile(r"!+[A-Za-z_.]+\Z")
 _PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
+_ALPHABETIC = "abcdefghij"
 
 
 def _oddity(before: str, char: str) -> float:
@@ -152,6 +155,8 @@ def is_filler(value: str) -> bool:
     """Whether it is a stand-in for a value: `xxxxxxxx`, `********`, `0000...`, an ellipsis."""
     if len(value) > 2 and len(set(value)) == 1:
         return True
+    if _ALPHABETIC in value[:_SAMPLE_CHARS].lower():
+        return True
     filler = sum(len(found.group()) for found in _FILLER.finditer(value[:_SAMPLE_CHARS]))
     return filler * 2 >= min(len(value), _SAMPLE_CHARS) or value.endswith(("...", "…"))
 
@@ -169,6 +174,8 @@ def is_placeholder(value: str) -> bool:
     if not words:
         return not any(char.isalnum() for char in value)
     if not _PLACEHOLDER_WORDS.isdisjoint(words) or _CROSSES.search(value):
+        return True
+    if _NAME_OF_VARIABLE.match(value) and not _CORE_WORDS.isdisjoint(words):
         return True
     if surprise(value) >= _RANDOM_SURPRISE or has_digit(value):
         return False

@@ -21,6 +21,16 @@ from compact.redaction.rules.matches import Candidate, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
 from compact.redaction.shapes import has_digit, is_made_up, looks_random
+from compact.redaction.source_code import (
+    is_call,
+    is_expression,
+    is_first_word,
+    is_near_source,
+    is_sample,
+    is_sentence,
+    is_source,
+    repeats_name,
+)
 
 _WRAPPING = r"(?:&quot;|&#3[49];|&apos;|\x1b\[[\d;]{0,12}m)?"
 """Quotes in HTML, and the codes that colour a terminal."""
@@ -34,6 +44,8 @@ _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _NAME_TAIL = re.compile(r"[\w.\-]+")
 _LEADING_WORD = re.compile(r"\^?([a-z]{3,})(?![a-z]*[?*{])")
 _FIRST_HALF = re.compile(r"([A-Za-z]{2,20})[ \t]\Z")
+_ASKS = re.compile(r"\A(?:get|is|has|find|load|read|clone|check|delete|enable|disable|validate)_|\.(?:startswith|endswith|get)\Z")
+"""Functions that take a name or an id: `get_secret("DB_PASSWORD")`, `key.startswith("AWS4")`."""
 _NO_FIELD = re.compile(r"[\w*:]:\Z|://\Z")
 """What precedes a word that is not a field's name: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:`."""
 
@@ -81,7 +93,7 @@ class Assignments:
         value = _read_assigned(found, position, operator, rule)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
-        if not is_secret(rule, value, in_code=_is_in_code(found, value)):
+        if not is_secret(rule, value, in_code=_is_in_code(found, value)) or _is_code(found, operator, value):
             return None
         return _mask(rule, value, find_end(found.text, value, phrase=rule.validator == "literal"))
 
@@ -169,7 +181,7 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
     if operator == "::" or operator.startswith(("==", "!=")):
         return value.quoted
     if operator == "(":
-        return value.quoted and (rule.validator == "literal" or looks_random(value.text))
+        return value.quoted and not _ASKS.search(found.key) and (rule.validator == "literal" or looks_random(value.text))
     if operator == ",":
         return value.quoted and gap[:1] in ("'", '"', "`", "\\") and looks_random(value.text)
     if operator == "":
@@ -181,6 +193,27 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
     if operator.lower().startswith("value"):
         return value.quoted and gap[:1] in ("'", '"')
     return True
+
+
+def _is_code(found: Candidate, operator: str, value: Value) -> bool:
+    """Whether a value that could be a secret is a word of source code or of a sentence."""
+    text, start, word = found.text, found.key_start, value.text
+    if value.quoted:
+        if text[start - 1 : start] == text[value.start - 1] and text[found.key_end] in ":=":
+            return not looks_random(word)  # the quote closes a string: `"password="`
+        return is_sample(word) and is_near_source(text, start, value.end)
+    if is_call(word) or is_first_word(text, value.start, value.end) or repeats_name(found.key, word, value.follower):
+        return True
+    if is_sample(word):
+        is_object = text[start - 1 : start] in ('"', "'") and value.follower == ","  # `"password": password,`
+        return is_object or is_near_source(text, start, value.end)
+    before = text[value.start - 1]
+    is_shell = operator == "=" and found.key.isupper() and before == "=" and value.follower != ","
+    if is_shell:
+        return False
+    assigned = "=" if "=" in text[found.key_end : value.start] else operator  # `password: str = word`
+    expression = is_expression(word, assigned) or is_sentence(text, value.start, value.end)
+    return expression and is_source(text, start, value.end)
 
 
 def _is_in_code(found: Candidate, value: Value) -> bool:

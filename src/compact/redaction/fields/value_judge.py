@@ -69,7 +69,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
 
 def _is_whole_word(text: str, value: Value) -> bool:
     """Whether a value is one word that is a value beyond doubt. Then even `changeme` and `password` are passwords."""
-    if len(text.split()) != 1:
+    if value.template or len(text.split()) != 1:
         return False
     return value.quoted or (value.alone and not is_code(text) and not is_reference(text))
 

@@ -23,6 +23,7 @@ _ANNOTATION = re.compile(
     r"[\w\[\]<>|?&.'\" ,*]{0,60}?=(?![=>])[ \t]*"
 )
 _REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
+_SURELY_REGEX = re.compile(r"\(\?[:=!P]|\[[^\]]{0,40}(?:0-9|a-[fz]|A-[FZ])[^\]]{0,40}\][+*{]?")
 _BLOCK_SCALAR = re.compile(r"[|>][-+]?[ \t]*\r?\n")
 _NEXT_LINE = re.compile(r"[ \t]*(?:[|>][-+]?)?[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
 _BLANKS_AND_BLOCK = re.compile(r"[ \t]{0,200}[|>][-+]?[ \t]{0,200}\r?\n")
@@ -74,9 +75,9 @@ def read_value(
         if end >= 0:
             prefix, value = opener[1].lower(), text[start:end]
             has_holes = ("f" in prefix or "$" in prefix or opener[3] == "`") and "{" in value
-            is_regex = "r" in prefix and _REGEX_MARKS.search(value) is not None
+            is_regex = ("r" in prefix and _REGEX_MARKS.search(value)) or _SURELY_REGEX.search(value)
             follower = _find_follower(text, end + len(opener[2] + opener[3]))
-            return Value(start, end, value, True, has_holes or is_regex, follower)
+            return Value(start, end, value, True, has_holes or bool(is_regex), follower)
         position = start
     return _read_bare(text, name_start, position, word)
 

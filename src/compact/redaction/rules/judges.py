@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping
 
 from compact.redaction.rules.matches import Bounds, Candidate, Judge
 from compact.redaction.rules.validators import luhn
+from compact.redaction.source_code import (
+    is_call,
+    is_expression,
+    is_first_word,
+    is_near_source,
+    is_sample,
+    is_sentence,
+    is_source,
+    repeats_name,
+)
 from compact.redaction.shapes import (
     has_digit,
     is_code,
@@ -31,6 +42,10 @@ _EXAMPLE_HOST = re.compile(
     r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
 )
 _QUOTES = "\"'`"
+_LONGEST_NAME = 120
+_OPERATOR_CHARACTERS = " \t\r\n:="
+_NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
+_ENDS_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 _LONGEST_QUOTED = 4_096
 _BEHIND_A_VALUE = frozenset(",;:)]}>&|<\\.")
 _ENDING = re.compile(r"(?:[,;]|\\[nrt]|\x1b\[[\d;]{0,12}m)+\Z")
@@ -83,22 +98,50 @@ def _end_of_cut_key(text: str, start: int, limit: int) -> int:
 def any_value(found: Candidate) -> Bounds:
     """Mask whatever follows the name, up to the next blank, or inside its quotes.
 
-    Punctuation with more behind it on the line is the rest of an operator (`password == x`) or opens a structure.
+    Punctuation with more behind it on the line is the rest of an operator (`password == x`) or opens a structure. An
+    expression in source code and the first word of a sentence are no values.
     """
     text, start, end = found.text, found.start, found.end
     if text[start] not in _QUOTES and not any(char.isalnum() for char in found.value):
         follows = text[end : end + 200].partition("\n")[0].strip()
-        return None if follows or _OPENS_A_STRUCTURE.fullmatch(found.value) else found.bounds
+        no_value = follows or _OPENS_A_STRUCTURE.fullmatch(found.value) or found.value.startswith("...")
+        return None if no_value else found.bounds
     while text[start] in "=:>~":
         start += 1  # the rest of an operator: `:=`, `==`, `=>`
     quote = text[start]
     if quote not in _QUOTES:
-        return start, start + len(_without_closers(text[start:end]))
+        value = _without_closers(text[start:end])
+        return None if _is_no_value(found, start, value) else (start, start + len(value))
     close = text.find(quote, start + 1, start + _LONGEST_QUOTED)
     if close < 0 or "\n" in text[start:close]:
-        return start + 1, end
-    ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
-    return start + 1, (close if ends_here else max(close, end))
+        value_end = end
+    else:
+        ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
+        value_end = close if ends_here else max(close, end)
+    name_start, _ = _name_before(found)
+    stands_in = text[name_start - 1 : name_start] == quote or is_sample(text[start + 1 : value_end])
+    return None if stands_in and is_near_source(text, name_start, value_end) else (start + 1, value_end)
+
+
+def _is_no_value(found: Candidate, start: int, value: str) -> bool:
+    text, end = found.text, start + len(value)
+    name_start, operator = _name_before(found)
+    if is_call(value) or is_first_word(text, start, end) or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1]):
+        return True
+    if "\n" in operator and (_ENDS_LINE.match(text, end) is None or value.endswith(":")):
+        return not looks_random(value)  # the next line is another statement
+    is_shell = operator == "=" and text[found.start - 4 : found.start - 1].isupper() and text[end : end + 1] != ","
+    if is_sample(value):
+        return is_near_source(text, name_start, end)
+    expression = not is_shell and (is_expression(value, operator.strip(" \t")) or is_sentence(text, start, end))
+    return expression and is_source(text, name_start, end)
+
+
+def _name_before(found: Candidate) -> tuple[int, str]:
+    """Where the name begins that a value belongs to, and the operator between them."""
+    head = found.text[max(0, found.start - _LONGEST_NAME) : found.start]
+    name = head.rstrip(_OPERATOR_CHARACTERS)
+    return found.start - len(head) + len(name.rstrip(_NAME_CHARACTERS)), head[len(name) :]
 
 
 def _without_closers(value: str) -> str:
@@ -125,6 +168,8 @@ def url_login(found: Candidate) -> Bounds:
         return (found.start, user_end) if user_is_secret else None
     if is_placeholder(password) and _EXAMPLE_HOST.match(found.text, found.end + 1):
         return None
+    if is_sample(password) and is_near_source(found.text, found.start, found.end):
+        return None
     return (found.start if user_is_secret else user_end + 1), found.end
 
 
@@ -148,6 +193,8 @@ def header_value(found: Candidate) -> Bounds:
     """Mask the credential of an HTTP header unless it is a template or a word."""
     value = found.value
     if is_reference(value) or is_placeholder(value) or is_code(value) or len(value) < 6:
+        return None
+    if is_sample(value) and is_near_source(found.text, found.start, found.end):
         return None
     generated = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
     return found.bounds if generated else None
