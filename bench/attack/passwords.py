@@ -16,7 +16,7 @@ ALPHABETS: Mapping[str, str] = {
     "lower": string.ascii_lowercase,
     "lower and digits": string.ascii_lowercase + string.digits,
     "letters and digits": string.ascii_letters + string.digits,
-    "symbols": string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_{|}~",
+    "symbols": string.ascii_letters + string.digits + string.punctuation,
     "hex": string.digits + "abcdef",
     "base64": string.ascii_letters + string.digits + "+/",
     "base64url": string.ascii_letters + string.digits + "-_",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shlex
+import string
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
@@ -83,9 +84,9 @@ def _among(seed: Random, lines: list[str], extra: list[str]) -> str:
 
 def _env(seed: Random, name: str, password: str) -> Written:
     style = seed.randrange(4)
-    special = set(password) & set(" \"'`$#&;|<>()*?![]{}~\\")
-    if style == 0 and not special & set("\"'`$#\\ "):
-        written = password  # as docker and most readers of such files take it
+    special = set(password) & set("\"'`$#\\")
+    if style == 0:
+        written = password  # as docker reads it: everything up to the end of the line
     elif style == 1 and not special & set('"`$\\'):
         written = f'"{password}"'
     elif "'" not in password:
@@ -120,7 +121,8 @@ def _yaml(seed: Random, name: str, password: str) -> Written:
 
 def _url(seed: Random, _name: str, password: str) -> Written:
     scheme = seed.choice(("postgres", "postgresql+psycopg", "mysql", "redis", "amqp", "mongodb+srv", "https", "ftp", "smtp"))
-    written = quote(password, safe="")
+    odd = seed.random() < 0.3  # people do not encode
+    written = quote(password, safe=string.punctuation if odd else "")
     user = "" if scheme == "redis" and seed.random() < 0.5 else _user(seed)
     url = f"{scheme}://{user}:{written}@{seed.choice(_HOSTS)}{seed.choice(('', ':5432', ':27017'))}/{seed.choice(('', 'app', 'main?ssl=true'))}"
     return seed.choice(("{}", "DATABASE_URL={}", 'url = "{}"', "connecting to {} ...", '{{"url": "{}"}}')).format(url), (written,)
@@ -147,6 +149,8 @@ def _connection(seed: Random, _name: str, password: str) -> Written:
     frame = seed.choice(("{}", 'ConnectionString="{}"', '{{"ConnectionStrings": {{"Default": {}}}}}', "conn: {}"))
     if frame.startswith("{{"):
         return frame.format(json.dumps(text)), (json.dumps(written)[1:-1].strip("'"),)
+    if '"' in frame:
+        return frame.format(text.replace('"', '\\"')), (written.replace('"', '\\"').strip("'{"),)
     return frame.format(text), (written.strip("'{"),)
 
 

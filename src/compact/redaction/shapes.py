@@ -9,6 +9,8 @@ import re
 import string
 from operator import add
 
+from compact.redaction.letter_pairs import resemble_words
+
 _FOLLOWERS = (
     "a:bcdgiklmnprstuvy b:aeiloru c:acehiklortu d:aeiosu e:abcdefglmnpqrstvwx f:aefilou g:aeghioru h:aeio "
     "i:abcdefglmnoprstvz k:ei l:adeilostuy m:abeimopu n:acdefgiostuv o:acdgilmnoprstuvw p:aehiloprtu q:u "
@@ -74,6 +76,7 @@ _REFERENCE = re.compile(
     """,
     re.VERBOSE,
 )
+_NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
@@ -128,6 +131,25 @@ def looks_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
     if humps * 5 > len(body) >= 10:
         return surprise(body) >= _RANDOM_SURPRISE
     return len(body) >= (12 if body.islower() else 10) and surprise(body) >= 0.5
+
+
+def is_generated(value: str) -> bool:
+    """Whether a value under a secret's name was made by a generator or made up, and is no word or name.
+
+    It takes less than `looks_random`: letters that are hardly words, or some marks. Use it where a value stands, not for prose.
+    """
+    if len(value) < 6 or is_filler(value) or any(char.isspace() for char in value):
+        return False
+    if looks_random(value) or is_made_up(value):
+        return True
+    body = value[:_SAMPLE_CHARS]
+    marks = {char for char in body if char in string.punctuation} - set("-_./:,")
+    if len(marks) > 2 or len(marks - set("()[]{}<>\"'`")) > 1:
+        return True
+    if not has_digit(body):
+        letters_only = body.isalpha()
+        return len(body) >= _SHORTEST_RANDOM and resemble_words(body) < (0.0 if letters_only else -0.3)
+    return body.isdigit() or (surprise(body) >= 0.25 and resemble_words(body) < 0.3)
 
 
 def is_made_up(value: str) -> bool:
@@ -186,10 +208,14 @@ def is_placeholder(value: str) -> bool:
 
 def is_reference(value: str) -> bool:
     """Whether it says where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
-    if _REFERENCE.match(value) is None:
+    found = _REFERENCE.match(value)
+    if found is None:
         return False
     # A password may start with one of these marks too.
-    return not (value[0] in "{<[$" and value[1:2] not in ("{", "(") and looks_random(value.strip("{}<>[]$")))
+    inner = value.strip("{}<>[]$%!*&#@")
+    if value[0] in "{<[$%!*&#@" and looks_random(inner):
+        return value[:2] in ("${", "$(", "{{", "#{") and value[-1:] in "})" and _NAME_INSIDE.search(inner) is not None
+    return True
 
 
 def is_code(value: str) -> bool:

@@ -20,7 +20,7 @@ from compact.redaction.rules.detectors import Detector
 from compact.redaction.rules.matches import Candidate, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
-from compact.redaction.shapes import has_digit, is_made_up, looks_random
+from compact.redaction.shapes import has_digit, is_identifier, is_made_up, looks_random
 from compact.redaction.source_code import (
     is_call,
     is_expression,
@@ -93,7 +93,10 @@ class Assignments:
         value = _read_assigned(found, position, operator, rule)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
-        if not is_secret(rule, value, in_code=_is_in_code(found, value)) or _is_code(found, operator, value):
+        is_leaf = value.alone or value.framed or _is_pair_of_strings(found, operator, value)
+        if not is_secret(rule, value, in_code=_is_in_code(found, value), is_leaf=is_leaf):
+            return None
+        if _is_code(found, operator, value):
             return None
         return _mask(rule, value, find_end(found.text, value, phrase=rule.validator == "literal"))
 
@@ -195,9 +198,16 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
     return True
 
 
+def _is_pair_of_strings(found: Candidate, operator: str, value: Value) -> bool:
+    """Whether name and value are both quoted, as in JSON: `"name": "value"`."""
+    return value.quoted and operator in (":", "=>") and found.text[found.key_end] in "\"'\\&"
+
+
 def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     """Whether a value that could be a secret is a word of source code or of a sentence."""
     text, start, word = found.text, found.key_start, value.text
+    if looks_random(word) and not is_identifier(word):
+        return False
     if value.quoted:
         if text[start - 1 : start] == text[value.start - 1] and text[found.key_end] in ":=":
             return not looks_random(word)  # the quote closes a string: `"password="`

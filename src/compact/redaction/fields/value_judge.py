@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compact.redaction.fields.value_reader import Value
 from compact.redaction.rules.rule import Rule
-from compact.redaction.rules.validators import CHECKS, KINDS
+from compact.redaction.rules.validators import CHECKS, KINDS, Check
 from compact.redaction.shapes import (
     has_digit,
     is_code,
     is_common_word,
+    is_generated,
     is_identifier,
-    is_label,
     is_placeholder,
     is_prose,
     is_reference,
@@ -19,11 +21,18 @@ from compact.redaction.shapes import (
     surprise,
     word_set,
 )
+from compact.redaction.ui_texts import is_text, is_word_for_password
 
 _SAMPLE_CHARS = 400
 """Enough of a value to judge it. Reading more would only cost time on hostile text."""
 _AFTER_A_STRING = ("+", ")", ",", ";")
 """`"API_KEY=" + key`: this quote closes a string and does not open one."""
+LEAVES: Mapping[str, Check] = {
+    "literal": lambda text: not is_text(text),
+    "mixed": is_generated,
+    "random": is_generated,
+}
+"""What a leaf of data must look like. Randomness is judged first there: nothing in it is code."""
 _TELLING_WORDS = word_set("password passwords passwd pass pwd token key auth credential credentials api")
 
 
@@ -31,23 +40,24 @@ def is_secret_leaf(rule: Rule, leaf: str | float) -> bool:
     """Whether a string or a number in data is masked, because its name falls under `rule`."""
     if isinstance(leaf, int | float):
         return rule.validator in (None, "literal", "mixed") or abs(leaf) >= 10**9
-    return is_secret(rule, Value(0, len(leaf), leaf, quoted=True), in_code=False)
+    return is_secret(rule, Value(0, len(leaf), leaf, quoted=True), in_code=False, is_leaf=True)
 
 
-def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
+def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False) -> bool:
     """Whether the value of a field is a secret, and not code, a reference or a placeholder.
 
     Args:
         rule: the rule that the field's name falls under.
         value: the value.
         in_code: whether the field is part of an expression, where a bare word is a variable.
+        is_leaf: whether it is a leaf of data or of a settings file, where nothing is an expression.
     """
     kind = rule.validator
     text = value.text[:_SAMPLE_CHARS] if kind in KINDS else value.text
     if not text or text == rule.replacement:
         return False
     if kind == "literal" and _is_whole_word(text, value):
-        return True
+        return not (is_leaf and is_word_for_password(text))
     if is_reference(text):
         return False
     if callable(kind):
@@ -58,9 +68,11 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
         return CHECKS[kind](text)
     if value.template or is_placeholder(text):
         return False
+    if is_leaf and kind in LEAVES:
+        return LEAVES[kind](text)
     if value.quoted:
-        about = is_label(text) if kind == "literal" else is_prose(text)
-        if about or text.lstrip()[:1] in _AFTER_A_STRING:
+        about = is_text(text) if kind == "literal" else is_prose(text)
+        if about or (text.lstrip()[:1] in _AFTER_A_STRING and not looks_random(text)):
             return False
     elif not _is_bare_literal(kind, text, value, in_code):
         return False

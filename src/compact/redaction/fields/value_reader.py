@@ -17,6 +17,17 @@ _UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote
 # A backslash before n, r, t or a quote escapes a character of an enclosing string; the value ends there.
 _TO_SPACE = re.compile(r"(?:[^\s\"'`<\\\x1b]++|\\(?![nrt\"']))++")
 _TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\\x1b]++|\\(?![nrt\"']))++")
+_JOINED = re.compile(r"(?:'[^'\n]{0,400}'|\"[^\"\n]{0,400}\")+")
+"""More strings without a gap: a doubled quote in YAML and SQL, a quoted quote in a shell."""
+_TO_END_OF_WORD = re.compile(r"[^\s\x1b]++")
+_TO_AMPERSAND = re.compile(r"[^\s&#\"'`<>\\]++")
+_TO_SEMICOLON = re.compile(
+    r"\{(?:[^}\n]|\}\}){1,400}\}(?=;|\"|\s|\Z)|(?:[^\s;\"\\]++|\"(?![\s,:;)}\]]|\Z)|\\(?![nrt\"]|\\))++|(?:[^\s;\"\\]++|\\\\|\\\")++"
+)
+_LONGEST_PAIR = 120
+_AFTER_PART = re.compile(r"=[^;\n]{0,100};[ \t]?\Z")
+_BEFORE_PART = re.compile(r"[^\s;\"']{1,200};[A-Za-z][\w ]{0,40}=")
+_AFTER_PAIR = re.compile(r"(?:\A|[\s\"'])[A-Za-z_]{2,30}=(?:'[^'\n]{0,80}'|[^\s\"']{0,80}) \Z")
 _ANNOTATION = re.compile(
     r"[ \t]*(?:&|\*|const\b|readonly\b|final\b|typing\.|t\.|std::)*[ \t]*"
     r"(?:str|string|String|bytes|Optional|Union|Secret\w*|char|Any|any|text|varchar|Option|Annotated|static)\b"
@@ -51,6 +62,8 @@ class Value(NamedTuple):
     """The first character after it that is not blank."""
     alone: bool = False
     """Whether the line holds only the name and the value, as in settings files."""
+    framed: bool = False
+    """Whether it is a part of a connection string or of a query, whose parts are values."""
 
 
 def read_value(
@@ -73,11 +86,16 @@ def read_value(
     if opener:
         start, end = opener.end(), _find_closing_quote(text, opener)
         if end >= 0:
+            joined = _JOINED.match(text, end + 1) if not opener[2] and opener[3] in "\"'" else None
+            end = joined.end() - 1 if joined else end
             prefix, value = opener[1].lower(), text[start:end]
             has_holes = ("f" in prefix or "$" in prefix or opener[3] == "`") and "{" in value
             is_regex = ("r" in prefix and _REGEX_MARKS.search(value)) or _SURELY_REGEX.search(value)
-            follower = _find_follower(text, end + len(opener[2] + opener[3]))
-            return Value(start, end, value, True, has_holes or bool(is_regex), follower)
+            behind = end + len(opener[2] + opener[3])
+            is_setting = _is_alone(text, name_start, behind)
+            return Value(
+                start, end, value, True, has_holes or bool(is_regex), _find_follower(text, behind), is_setting
+            )
         position = start
     return _read_bare(text, name_start, position, word)
 
@@ -144,7 +162,16 @@ def _find_closing_quote(text: str, opener: re.Match[str]) -> int:
 def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | None:
     limit = min(len(text), start + _LONGEST_BARE)
     whole = _TO_SPACE.match(text, start, limit)
-    if whole is None or _BLOCK_SCALAR.match(text, start):
+    if _BLOCK_SCALAR.match(text, start):
+        return None
+    framed = _read_framed(text, name_start, start, limit)
+    if framed is not None:
+        return framed
+    line = _TO_END_OF_WORD.match(text, start, limit)
+    if line is not None and _is_alone(text, name_start, line.end()) and not _is_inside_string(text, name_start):
+        end = start + len(line.group().rstrip(",;"))
+        return Value(start, end, text[start:end], False, False, _find_follower(text, end), True)
+    if whole is None:
         return None
     alone = _is_alone(text, name_start, whole.end())
     if alone or word:
@@ -155,6 +182,33 @@ def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | No
             return Value(start, start, whole.group(), False, follower=whole.group()[0])
         end = start + len(part.group().rstrip(".:\\"))
     return Value(start, end, text[start:end], False, False, _find_follower(text, end), alone)
+
+
+def _read_framed(text: str, name_start: int, start: int, limit: int) -> Value | None:
+    """Read a part of a connection string (`;Pwd=...;`, ` password=... host=`) or of a query (`&password=...&`)."""
+    before = text[max(0, name_start - _LONGEST_PAIR) : name_start]
+    if before.endswith(("?", "&")):
+        pattern = _TO_AMPERSAND
+    elif text[start - 1 : start] == "=" and (_AFTER_PART.search(before) or _BEFORE_PART.match(text, start)):
+        pattern = _TO_SEMICOLON
+    elif text[start - 1 : start] == "=" and _AFTER_PAIR.search(before):
+        pattern = _TO_SPACE
+    else:
+        return None
+    found = pattern.match(text, start, limit)
+    if found is None:
+        return None
+    begin, end = found.span()
+    if text[begin] == "{" and text[end - 1] == "}":
+        begin, end = begin + 1, end - 1
+    return Value(begin, end, text[begin:end], False, False, _find_follower(text, found.end()), framed=True)
+
+
+def _is_inside_string(text: str, name_start: int) -> bool:
+    """Whether a string or a tag opens before the name on its line, which may end before the line does."""
+    line_start = text.rfind("\n", max(0, name_start - 200), name_start) + 1
+    head = text[max(line_start, name_start - 200) : name_start]
+    return any(mark in head for mark in "\"'`<\\")
 
 
 def _is_alone(text: str, name_start: int, end: int) -> bool:

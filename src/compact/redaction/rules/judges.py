@@ -53,6 +53,7 @@ _LONGEST_ENDING = 40
 _MOST_CLOSERS = 8
 _OPENERS = {")": "(", "]": "[", "}": "{"}
 _OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
+_PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
@@ -173,6 +174,15 @@ def url_login(found: Candidate) -> Bounds:
     return (found.start if user_is_secret else user_end + 1), found.end
 
 
+def odd_url_login(found: Candidate) -> Bounds:
+    """Mask a password with marks in it that a URL should have encoded: `scheme://user:a/b?c@host`."""
+    user, _, password = found.value.partition(":")
+    is_path = _PORT.match(password) is not None or "://" in password
+    if is_path or not looks_random(password) or is_reference(password):
+        return None
+    return found.start + len(user) + 1, found.end
+
+
 def user_and_password(found: Candidate) -> Bounds:
     """Mask the password of `-u user:password`, or the token of `-u token:`."""
     user, colon, password = found.value.partition(":")
@@ -256,7 +266,7 @@ def near_word(pattern: str, chars: int = 40) -> Judge:
     return lambda found: found.bounds if words.search(found.before(chars)) else None
 
 
-_OF_SECRETS = (any_value, private_key, url_login, user_and_password, header_value, cookies, command_password)
+_OF_SECRETS = (any_value, private_key, url_login, odd_url_login, user_and_password, header_value, cookies, command_password)
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
     **{judge.__name__: judge for judge in (*_OF_SECRETS, *_OF_NUMBERS)},

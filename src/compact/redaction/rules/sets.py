@@ -41,6 +41,7 @@ def named_sets() -> Mapping[str, tuple[Rule, ...]]:
         "default": (
             *_plain_value_rules(),
             *load_table("secrets"),
+            *load_table("commands"),
             *load_table("vendors"),
             *field_name_rules(),
         ),
