@@ -52,7 +52,10 @@ def draw(seed: Random, alphabet: str, shortest: int = SHORTEST) -> str:
 
 def phrase(seed: Random) -> str:
     """Words that can be spoken, joined by a mark, with a number."""
-    words = ["".join(seed.choice(_CONSONANTS) + seed.choice(_VOWELS) for _ in range(seed.randint(2, 3))) for _ in range(4)]
+    words = [
+        "".join(seed.choice(_CONSONANTS) + seed.choice(_VOWELS) for _ in range(seed.randint(2, 3)))
+        for _ in range(4)
+    ]
     return seed.choice("-._").join([*words, str(seed.randint(10, 99))])
 
 
@@ -65,7 +68,9 @@ def is_left(masked: str, written: tuple[str, ...]) -> bool:
     return False
 
 
-def _attack(place: Place, draw_password: Callable[[Random], tuple[str, str]], seed: Random, size: int) -> Iterator[Trial]:
+def _attack(
+    place: Place, draw_password: Callable[[Random], tuple[str, str]], seed: Random, size: int
+) -> Iterator[Trial]:
     redactor = Redactor()
     for _ in range(size):
         kind, password = draw_password(seed)
@@ -86,15 +91,30 @@ def _draw_phrase(seed: Random) -> tuple[str, str]:
 
 ATTACKS: tuple[Attack, ...] = (
     *(
-        Attack(place.name, f"a generated password in {place.said} is masked", partial(_attack, place, _draw_any), 0.005)
+        Attack(
+            place.name,
+            f"a generated password in {place.said} is masked",
+            partial(_attack, place, _draw_any),
+            0.005,
+        )
         for place in STORED
     ),
     *(
-        Attack(place.name, f"a generated password in {place.said} is masked", partial(_attack, place, _draw_any), 0.01)
+        Attack(
+            place.name,
+            f"a generated password in {place.said} is masked",
+            partial(_attack, place, _draw_any),
+            0.01,
+        )
         for place in DAILY
     ),
     *(
-        Attack(f"{place.name}-phrase", f"a phrase of words in {place.said} is masked", partial(_attack, place, _draw_phrase), 0.01)
+        Attack(
+            f"{place.name}-phrase",
+            f"a phrase of words in {place.said} is masked",
+            partial(_attack, place, _draw_phrase),
+            0.01,
+        )
         for place in STORED
     ),
 )

@@ -57,8 +57,6 @@ def resemble_words(text: str) -> float:
     """
     sample = text[:_SAMPLE_CHARS].lower()
     grades = [
-        grade
-        for run in _LETTERS.findall(sample)
-        for grade in map(_PAIRS.__getitem__, map(add, run, run[1:]))
+        grade for run in _LETTERS.findall(sample) for grade in map(_PAIRS.__getitem__, map(add, run, run[1:]))
     ]
     return sum(grades) / len(grades) if grades else 0.0

@@ -148,7 +148,7 @@ def is_generated(value: str) -> bool:
         return True
     if not has_digit(body):
         letters_only = body.isalpha()
-        return len(body) >= _SHORTEST_RANDOM and resemble_words(body) < (0.0 if letters_only else -0.3)
+        return len(body) >= _SHORTEST_RANDOM and resemble_words(body) < (0.15 if letters_only else -0.3)
     return body.isdigit() or (surprise(body) >= 0.25 and resemble_words(body) < 0.3)
 
 
@@ -195,7 +195,8 @@ def is_placeholder(value: str) -> bool:
     words = split_words(value)
     if not words:
         return not any(char.isalnum() for char in value)
-    if not _PLACEHOLDER_WORDS.isdisjoint(words) or _CROSSES.search(value):
+    crosses = _CROSSES.search(value)
+    if not _PLACEHOLDER_WORDS.isdisjoint(words) or (crosses and len(crosses[0]) * 4 >= len(value)):
         return True
     if _NAME_OF_VARIABLE.match(value) and not _CORE_WORDS.isdisjoint(words):
         return True
@@ -214,7 +215,11 @@ def is_reference(value: str) -> bool:
     # A password may start with one of these marks too.
     inner = value.strip("{}<>[]$%!*&#@")
     if value[0] in "{<[$%!*&#@" and looks_random(inner):
-        return value[:2] in ("${", "$(", "{{", "#{") and value[-1:] in "})" and _NAME_INSIDE.search(inner) is not None
+        return (
+            value[:2] in ("${", "$(", "{{", "#{")
+            and value[-1:] in "})"
+            and _NAME_INSIDE.search(inner) is not None
+        )
     return True
 
 

@@ -113,7 +113,9 @@ def is_sample(value: str) -> bool:
 
 def is_call(value: str) -> bool:
     """Whether a value is a call or a subscript, wherever it stands: `os.environ["X"]`, `get_key()`."""
-    name, opener, rest = re.split(r"([(\[])", value, maxsplit=1) if re.search(r"[(\[]", value) else (value, "", "")
+    name, opener, rest = (
+        re.split(r"([(\[])", value, maxsplit=1) if re.search(r"[(\[]", value) else (value, "", "")
+    )
     if not opener or len(name) < 3 or not _VARIABLE.match(name) or has_digit(name):
         return False
     return surprise(name) < 0.3 and not looks_random(rest.strip("()[]'\",;"), 6)

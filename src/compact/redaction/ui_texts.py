@@ -42,7 +42,9 @@ def is_text(value: str) -> bool:
         return True
     if value.rstrip().endswith(_SENTENCE_END) or value.lstrip()[:1].isupper():
         return not any(char.isdigit() for char in value)
-    return not (len(words) > 2 and all(map(_PASSPHRASE_WORD.match, words))) and value.replace(" ", "").isalpha()
+    return (
+        not (len(words) > 2 and all(map(_PASSPHRASE_WORD.match, words))) and value.replace(" ", "").isalpha()
+    )
 
 
 def is_word_for_password(value: str) -> bool:
@@ -51,5 +53,8 @@ def is_word_for_password(value: str) -> bool:
     if not word or is_filler(word):
         return False
     if not word.isascii():
-        return not any(char.isdigit() for char in word) and sum(char.isalpha() for char in word) * 5 >= len(word) * 4
+        return (
+            not any(char.isdigit() for char in word)
+            and sum(char.isalpha() for char in word) * 5 >= len(word) * 4
+        )
     return word[0].isupper() and word.lower() in _WORDS_FOR_PASSWORD

@@ -6,21 +6,24 @@ import re
 import string
 from collections.abc import Sequence
 
+from compact.redaction.fields import manifests
 from compact.redaction.fields.names import FieldNames, is_innocent, normalize_name
+from compact.redaction.fields.tables import Tables
 from compact.redaction.fields.value_judge import is_secret
 from compact.redaction.fields.value_reader import (
     Value,
     find_end,
     read_block,
     read_cell,
+    read_element,
     read_next_line,
     read_value,
 )
 from compact.redaction.rules.detectors import Detector
-from compact.redaction.rules.matches import Candidate, Finding
+from compact.redaction.rules.matches import Candidate, FindAll, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
-from compact.redaction.shapes import has_digit, is_identifier, is_made_up, looks_random
+from compact.redaction.shapes import has_digit, is_generated, is_identifier, is_made_up, looks_random
 from compact.redaction.source_code import (
     is_call,
     is_expression,
@@ -38,15 +41,24 @@ _CLOSERS = _WRAPPING + r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
 """What may come between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
 _OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']|%3[AD]"
 
+_FORM_FIELD = (
+    r"[\w\-\"'\\\]=~^$*:. ]{0,40}[\"'`\]][\"'`\\]?(?:[ \t]*,[ \t]*|[^\n,;(){}]{0,20}\)(?:\.\w+\(\))?"
+    r"\.(?:fill|type|send_keys|sendKeys|press_sequentially|pressSequentially|set_value|setValue|val|clear_and_type)\([ \t]*)"
+    r"[\"'`]"
+)
+"""What may come between the name of a form's field and the text that a program types into it."""
+_TYPING = re.compile(r"[.\s](?:fill|type|setValue|set_value|input_text|fill_form)\([ \t]*[\"'`][^\n]{0,60}\Z")
 _WRAPPED = re.compile(r"\A" + _WRAPPING)
 _LONGEST_NAME_HEAD = 64
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _NAME_TAIL = re.compile(r"[\w.\-]+")
 _LEADING_WORD = re.compile(r"\^?([a-z]{3,})(?![a-z]*[?*{])")
 _FIRST_HALF = re.compile(r"([A-Za-z]{2,20})[ \t]\Z")
-_ASKS = re.compile(r"\A(?:get|is|has|find|load|read|clone|check|delete|enable|disable|validate)_|\.(?:startswith|endswith|get)\Z")
+_ASKS = re.compile(
+    r"\A(?:get|is|has|find|load|read|clone|check|delete|enable|disable|validate)_|\.(?:startswith|endswith|get)\Z"
+)
 """Functions that take a name or an id: `get_secret("DB_PASSWORD")`, `key.startswith("AWS4")`."""
-_NO_FIELD = re.compile(r"[\w*:]:\Z|://\Z")
+_NO_FIELD = re.compile(r"(?<!\$env)(?<!\$ENV)(?<!\$Env)(?<=[\w*:]):\Z|://\Z")
 """What precedes a word that is not a field's name: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:`."""
 
 
@@ -63,10 +75,12 @@ class Assignments:
             # The name's beginning is looked up after the match: a group that captures it makes RE2 three times slower.
             stem = f"(?:{'|'.join(map(re.escape, stems))})" if stems else r"[\w.\-]"
             name = stem + r"[\w.\-]*"
-            flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set)[ \t]+)"
+            flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set(?:[ \t]+-{1,2}\w+)*)[ \t]+)"
             for form, find in (
                 (rf"{name}{_CLOSERS}(?:{_OPERATORS})", self._find_assignment),
                 (rf"{name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]", self._find_assignment),
+                (rf"{name}[\"'][ \t]*\{{[^{{}}]{{0,300}}\bdefault[ \t]*=", self._find_assignment),
+                (rf"{name}{_FORM_FIELD}", self._find_typed),
                 (rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", self._find_in_prose),
                 (rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", self._find_flag),
             ):
@@ -75,12 +89,18 @@ class Assignments:
                 detectors.append(
                     Detector(f"field-{number}", source, pattern, stems, True, find, is_field=True)
                 )
+            table = f"(?i){stem}"
+            detectors.append(_reader(f"table-{len(detectors)}", table, stems, Tables(self._names).find_all))
+        if self._names.rule_for("secret"):
+            detectors.append(
+                _reader("manifest", manifests.PATTERN, ("Secret",), manifests.find_manifest_values)
+            )
         return detectors
 
     def _find_assignment(self, match: Candidate) -> Finding | None:
         """`name = value`, with any operator."""
         found = _widen_key(match)
-        if _NO_FIELD.search(found.text, max(0, found.key_start - 3), found.key_start):
+        if _NO_FIELD.search(found.text, max(0, found.key_start - 5), found.key_start):
             return None
         rule = self._rule_before(found)
         if rule is None:
@@ -90,6 +110,8 @@ class Assignments:
         if gap[-1:] in ("'", '"'):
             gap, position = gap[:-1], position - 1
         operator = _WRAPPED.sub("", gap).lstrip("\"'`]\\* \t")
+        if operator.startswith("==") and gap.startswith("="):
+            operator, position = _split_equals(found, operator, position)
         value = _read_assigned(found, position, operator, rule)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
@@ -104,10 +126,26 @@ class Assignments:
         """`--name value`, `ENV NAME value`."""
         rule = self._names.rule_for(found.key)
         value = read_value(found.text, found.key_start, found.match_end, word=True)
-        if rule is None or value is None or value.text.startswith("-"):
+        if rule is None or value is None:
             return None
-        is_word = not value.quoted and value.text.isalpha() and not looks_random(value.text)
-        return _mask(rule, value) if not is_word and is_secret(rule, value, in_code=False) else None
+        is_setting = found.text[found.key_start - 1] in " \t"  # ENV NAME value
+        if value.text.startswith("-") and not (is_setting and is_generated(value.text)):
+            return None
+        is_word = not value.quoted and value.text.isalpha() and not is_generated(value.text)
+        masked = not is_word and is_secret(rule, value, in_code=False, is_leaf=is_setting or value.alone)
+        return _mask(rule, value) if masked else None
+
+    def _find_typed(self, match: Candidate) -> Finding | None:
+        """`page.fill("#password", "value")`, `locator("#password").fill("value")`."""
+        found = _widen_key(match)
+        rule = self._names.rule_for(found.key)
+        value = read_value(found.text, found.key_start, found.match_end - 1)
+        if rule is None or value is None or not value.quoted:
+            return None
+        by_selector = "," in found.text[found.key_end : found.match_end].rpartition(")")[2]
+        if by_selector and not _TYPING.search(found.text, max(0, found.key_start - 80), found.key_start):
+            return None
+        return _mask(rule, value) if is_secret(rule, value, in_code=False, is_leaf=True) else None
 
     def _find_in_prose(self, match: Candidate) -> Finding | None:
         """`the password is value`. In prose the value must not look like a word."""
@@ -131,6 +169,24 @@ class Assignments:
             if rule is not None:
                 return rule
         return self._names.rule_for(found.key)
+
+
+def _reader(name: str, source: str, keywords: tuple[str, ...], find_all: FindAll) -> Detector:
+    ignores_case = source.startswith("(?i)")
+    return Detector(
+        name,
+        source,
+        RulePattern(source),
+        keywords,
+        ignores_case,
+        _find_nothing,
+        is_field=True,
+        find_all=find_all,
+    )
+
+
+def _find_nothing(_candidate: Candidate) -> None:
+    return None
 
 
 def _mask(rule: Rule, value: Value, end: int | None = None) -> Finding:
@@ -165,6 +221,8 @@ def _widen_key(match: Candidate) -> Candidate:
 def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -> Value | None:
     if operator == "|":
         return read_cell(found.text, position)
+    if operator == ">":
+        return read_element(found.text, position)
     shell_word = found.key.startswith("-")
     value = read_value(found.text, found.key_start, position, annotated=operator == ":", word=shell_word)
     if value is None and operator == ":":
@@ -178,15 +236,28 @@ def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -
     return value
 
 
+def _split_equals(found: Candidate, operator: str, position: int) -> tuple[str, int]:
+    """In a setting, the second `=` of `NAME==...` belongs to the value."""
+    value = read_value(found.text, found.key_start, found.key_end + 1)
+    is_value = value is not None and not value.quoted and (value.alone or value.framed)
+    return ("=", found.key_end + 1) if is_value else (operator, position)
+
+
 def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value: Value) -> bool:
     """Whether the value can belong to the name, for operators that have other uses too."""
     text, start = found.text, found.key_start
     if operator == "::" or operator.startswith(("==", "!=")):
         return value.quoted
     if operator == "(":
-        return value.quoted and not _ASKS.search(found.key) and (rule.validator == "literal" or looks_random(value.text))
+        return (
+            value.quoted
+            and not _ASKS.search(found.key)
+            and (rule.validator == "literal" or looks_random(value.text))
+        )
     if operator == ",":
-        return value.quoted and gap[:1] in ("'", '"', "`", "\\") and looks_random(value.text)
+        is_first = text[start - 2 : start - 1] == "("  # `setenv("NAME", "value")`
+        generated = is_generated(value.text) if is_first else looks_random(value.text)
+        return value.quoted and gap[:1] in ("'", '"', "`", "\\") and generated
     if operator == "":
         return value.quoted and is_made_up(value.text)
     if operator == ">":
@@ -212,7 +283,11 @@ def _is_code(found: Candidate, operator: str, value: Value) -> bool:
         if text[start - 1 : start] == text[value.start - 1] and text[found.key_end] in ":=":
             return not looks_random(word)  # the quote closes a string: `"password="`
         return is_sample(word) and is_near_source(text, start, value.end)
-    if is_call(word) or is_first_word(text, value.start, value.end) or repeats_name(found.key, word, value.follower):
+    if (
+        is_call(word)
+        or is_first_word(text, value.start, value.end)
+        or repeats_name(found.key, word, value.follower)
+    ):
         return True
     if is_sample(word):
         is_object = text[start - 1 : start] in ('"', "'") and value.follower == ","  # `"password": password,`

@@ -33,6 +33,8 @@ LEAVES: Mapping[str, Check] = {
     "random": is_generated,
 }
 """What a leaf of data must look like. Randomness is judged first there: nothing in it is code."""
+_TYPES = word_set("string number integer boolean object array null")
+"""What a description of data has in place of values."""
 _TELLING_WORDS = word_set("password passwords passwd pass pwd token key auth credential credentials api")
 
 
@@ -57,7 +59,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
     if not text or text == rule.replacement:
         return False
     if kind == "literal" and _is_whole_word(text, value):
-        return not (is_leaf and is_word_for_password(text))
+        return not (is_leaf and (is_word_for_password(text) or text.rstrip("?") in _TYPES))
     if is_reference(text):
         return False
     if callable(kind):

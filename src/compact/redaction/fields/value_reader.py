@@ -17,6 +17,10 @@ _UNESCAPED = {quote: re.compile(rf"(?:[^{quote}\\\n]++|\\.)*+{quote}") for quote
 # A backslash before n, r, t or a quote escapes a character of an enclosing string; the value ends there.
 _TO_SPACE = re.compile(r"(?:[^\s\"'`<\\\x1b]++|\\(?![nrt\"']))++")
 _TO_DELIMITER = re.compile(r"(?:[^\s\"'`<>,;&|(){}\[\]\\\x1b]++|\\(?![nrt\"']))++")
+_PAIR_END = {
+    '"': re.compile(r"(?:[^\s\"\\]++|\\[^\s])++\""),
+    "'": re.compile(r"(?:[^\s']++|'')++'(?!')"),
+}
 _JOINED = re.compile(r"(?:'[^'\n]{0,400}'|\"[^\"\n]{0,400}\")+")
 """More strings without a gap: a doubled quote in YAML and SQL, a quoted quote in a shell."""
 _TO_END_OF_WORD = re.compile(r"[^\s\x1b]++")
@@ -42,6 +46,7 @@ _INDENTED_LINE = re.compile(r"(?:[ \t]{0,200}\r?\n){0,4}([ \t]{1,200})[^\s][^\n]
 _PLAIN_WORD = re.compile(r"[a-z]{2,20}")
 _MORE_WORDS = re.compile(r"((?:[ \t][a-z]{2,20}){2,9})[ \t]{0,8}(?:\r?\n|\Z)")
 _CELL = re.compile(r"[ \t]*[`*]{0,2}([^|\n]{1,400}?)[`*]{0,2}[ \t]*\|")
+_ELEMENT = re.compile(r"\s{0,20}(?:<!\[CDATA\[)?([^\s<](?:[^<\n]{0,1000}[^\s<\]])?)(?:\]\]>)?\s{0,20}(?=</)")
 _BLANKS_AND_BOLD = re.compile(r"\*{0,2}[ \t]{0,200}\*{0,2}(?:\x1b\[[\d;]{0,12}m)?")
 _LINE_HEAD = re.compile(
     r"[\s#/*>+-]*(?:(?:export|set|setx|env|ENV|ARG|let|var|const|declare|local|readonly|\$)\s+)*[\w.:/\\@\"'$-]*\Z"
@@ -81,6 +86,9 @@ def read_value(
     if annotated:
         note = _ANNOTATION.match(text, position, position + 120)
         position = note.end() if note else position
+    part = _read_framed(text, name_start, position) or _read_quoted_pair(text, name_start, position)
+    if part is not None:
+        return part
     position = _BLANKS_AND_BOLD.match(text, position).end()  # type: ignore[union-attr]  # it always matches
     opener = _OPENER.match(text, position)
     if opener:
@@ -104,6 +112,16 @@ def read_cell(text: str, position: int) -> Value | None:
     """Read the cell of a Markdown table that starts at `position`."""
     cell = _CELL.match(text, position)
     return Value(cell.start(1), cell.end(1), cell[1], True, follower="|") if cell else None
+
+
+def read_element(text: str, position: int) -> Value | None:
+    """Read the content of an XML element that starts at `position`."""
+    content = _ELEMENT.match(text, position)
+    return (
+        Value(content.start(1), content.end(1), content[1], False, follower="<", alone=True)
+        if content
+        else None
+    )
 
 
 def read_next_line(text: str, position: int) -> Value | None:
@@ -164,11 +182,12 @@ def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | No
     whole = _TO_SPACE.match(text, start, limit)
     if _BLOCK_SCALAR.match(text, start):
         return None
-    framed = _read_framed(text, name_start, start, limit)
-    if framed is not None:
-        return framed
     line = _TO_END_OF_WORD.match(text, start, limit)
-    if line is not None and _is_alone(text, name_start, line.end()) and not _is_inside_string(text, name_start):
+    if (
+        line is not None
+        and _is_alone(text, name_start, line.end())
+        and not _is_inside_string(text, name_start)
+    ):
         end = start + len(line.group().rstrip(",;"))
         return Value(start, end, text[start:end], False, False, _find_follower(text, end), True)
     if whole is None:
@@ -184,18 +203,32 @@ def _read_bare(text: str, name_start: int, start: int, word: bool) -> Value | No
     return Value(start, end, text[start:end], False, False, _find_follower(text, end), alone)
 
 
-def _read_framed(text: str, name_start: int, start: int, limit: int) -> Value | None:
+def _read_quoted_pair(text: str, name_start: int, start: int) -> Value | None:
+    """Read the value of a setting that is quoted as a whole: `"NAME=value"`."""
+    quote = text[name_start - 1 : name_start]
+    if text[start - 1 : start] != "=" or quote not in _PAIR_END:
+        return None
+    found = _PAIR_END[quote].match(text, start, start + _LONGEST_BARE)
+    if found is None:
+        return None
+    end = found.end() - 1
+    return Value(start, end, text[start:end], False, False, quote, alone=True)
+
+
+def _read_framed(text: str, name_start: int, start: int) -> Value | None:
     """Read a part of a connection string (`;Pwd=...;`, ` password=... host=`) or of a query (`&password=...&`)."""
+    if text[start - 1 : start] != "=" or text[start : start + 1] in ("", '"', "'", "\\"):
+        return None
     before = text[max(0, name_start - _LONGEST_PAIR) : name_start]
     if before.endswith(("?", "&")):
         pattern = _TO_AMPERSAND
-    elif text[start - 1 : start] == "=" and (_AFTER_PART.search(before) or _BEFORE_PART.match(text, start)):
+    elif _AFTER_PART.search(before) or _BEFORE_PART.match(text, start):
         pattern = _TO_SEMICOLON
-    elif text[start - 1 : start] == "=" and _AFTER_PAIR.search(before):
+    elif _AFTER_PAIR.search(before):
         pattern = _TO_SPACE
     else:
         return None
-    found = pattern.match(text, start, limit)
+    found = pattern.match(text, start, start + _LONGEST_BARE)
     if found is None:
         return None
     begin, end = found.span()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compact.redaction.rules.judges import JUDGES
-from compact.redaction.rules.matches import Candidate, Find, Finding, Judge
+from compact.redaction.rules.matches import Candidate, Find, FindAll, Finding, Judge
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
 from compact.redaction.rules.validators import CHECKS
@@ -23,6 +23,8 @@ class Detector:
     find: Find
     is_field: bool = False
     """Whether it looks for names of fields. JSON and data hold these apart from their values."""
+    find_all: FindAll | None = None
+    """Reads a whole document, such as a table, if the pattern matches in it. It replaces `find`."""
 
     @property
     def is_anchored(self) -> bool:

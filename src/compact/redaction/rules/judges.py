@@ -22,6 +22,7 @@ from compact.redaction.shapes import (
     has_digit,
     is_code,
     is_filler,
+    is_generated,
     is_placeholder,
     is_reference,
     looks_random,
@@ -53,6 +54,7 @@ _LONGEST_ENDING = 40
 _MOST_CLOSERS = 8
 _OPENERS = {")": "(", "]": "[", "}": "{"}
 _OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
+_SESSION = re.compile(r"(?i)sess|sid\Z|token|auth|jwt")
 _PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
@@ -127,14 +129,22 @@ def any_value(found: Candidate) -> Bounds:
 def _is_no_value(found: Candidate, start: int, value: str) -> bool:
     text, end = found.text, start + len(value)
     name_start, operator = _name_before(found)
-    if is_call(value) or is_first_word(text, start, end) or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1]):
+    if (
+        is_call(value)
+        or is_first_word(text, start, end)
+        or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1])
+    ):
         return True
     if "\n" in operator and (_ENDS_LINE.match(text, end) is None or value.endswith(":")):
         return not looks_random(value)  # the next line is another statement
-    is_shell = operator == "=" and text[found.start - 4 : found.start - 1].isupper() and text[end : end + 1] != ","
+    is_shell = (
+        operator == "=" and text[found.start - 4 : found.start - 1].isupper() and text[end : end + 1] != ","
+    )
     if is_sample(value):
         return is_near_source(text, name_start, end)
-    expression = not is_shell and (is_expression(value, operator.strip(" \t")) or is_sentence(text, start, end))
+    expression = not is_shell and (
+        is_expression(value, operator.strip(" \t")) or is_sentence(text, start, end)
+    )
     return expression and is_source(text, name_start, end)
 
 
@@ -178,7 +188,9 @@ def odd_url_login(found: Candidate) -> Bounds:
     """Mask a password with marks in it that a URL should have encoded: `scheme://user:a/b?c@host`."""
     user, _, password = found.value.partition(":")
     is_path = _PORT.match(password) is not None or "://" in password
-    if is_path or not looks_random(password) or is_reference(password):
+    if is_path or is_reference(password):
+        return None
+    if not (looks_random(password) if "/" in password else is_generated(password)):
         return None
     return found.start + len(user) + 1, found.end
 
@@ -212,8 +224,9 @@ def header_value(found: Candidate) -> Bounds:
 
 def cookies(found: Candidate) -> Bounds:
     """Mask all of a Cookie header if one of its values was generated."""
-    values = (part.partition("=")[2] for part in found.value.split(";"))
-    return found.bounds if any(looks_random(value.strip(), 16) for value in values) else None
+    pairs = (part.strip().partition("=") for part in found.value.split(";"))
+    generated = any(looks_random(value, 8 if _SESSION.search(name) else 16) for name, _, value in pairs)
+    return found.bounds if generated else None
 
 
 def command_password(found: Candidate) -> Bounds:
@@ -266,7 +279,16 @@ def near_word(pattern: str, chars: int = 40) -> Judge:
     return lambda found: found.bounds if words.search(found.before(chars)) else None
 
 
-_OF_SECRETS = (any_value, private_key, url_login, odd_url_login, user_and_password, header_value, cookies, command_password)
+_OF_SECRETS = (
+    any_value,
+    private_key,
+    url_login,
+    odd_url_login,
+    user_and_password,
+    header_value,
+    cookies,
+    command_password,
+)
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
     **{judge.__name__: judge for judge in (*_OF_SECRETS, *_OF_NUMBERS)},

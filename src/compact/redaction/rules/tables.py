@@ -1,4 +1,4 @@
-"""Built-in rules that are data: the tables `vendors.yaml`, `secrets.yaml` and `pii.yaml` beside this file."""
+"""Built-in rules that are data: the tables `vendors.yaml`, `secrets.yaml`, `commands.yaml` and `pii.yaml` beside this file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compact.errors import RedactionError
 from compact.redaction.rules.patterns import refuse
 from compact.redaction.rules.rule import Rule, rule_from
 
-TableName: TypeAlias = Literal["vendors", "secrets", "pii"]
+TableName: TypeAlias = Literal["vendors", "secrets", "commands", "pii"]
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {"vendors": {"validator": "token"}}
 _METACHARACTER = re.compile(r"[\\.^$|?*+()\[\]{}]")
