@@ -78,6 +78,7 @@ _REFERENCE = re.compile(
 )
 _NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
+_NUMBER = re.compile(r"[-+]?\d+[.eE][-+.\deE]+\Z")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
 _CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])|(?<!\*)\*{3,}(?!\*)")
@@ -89,7 +90,7 @@ _NEGATION = re.compile(r"!+[A-Za-z_.]+\Z")
 _PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
-_ALPHABETIC = "abcdefghij"
+_ALPHABETIC = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _oddity(before: str, char: str) -> float:
@@ -138,7 +139,7 @@ def is_generated(value: str) -> bool:
 
     It takes less than `looks_random`: letters that are hardly words, or some marks. Use it where a value stands, not for prose.
     """
-    if len(value) < 6 or is_filler(value) or any(char.isspace() for char in value):
+    if len(value) < 6 or is_filler(value) or _NUMBER.match(value) or any(char.isspace() for char in value):
         return False
     if looks_random(value) or is_made_up(value):
         return True

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import re2  # type: ignore[import-untyped]
 
+from compact.redaction.letter_pairs import resemble_words
 from compact.redaction.shapes import (
     has_digit,
     is_code,
@@ -21,7 +22,6 @@ from compact.redaction.shapes import (
     is_reference,
     looks_random,
     split_words,
-    surprise,
     word_set,
 )
 
@@ -41,6 +41,7 @@ _MARKS = re2.compile(
 )
 """What source code is full of and settings are not. Two of them near a name are enough."""
 _TYPE_NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z0-9]*)+\Z|[A-Z]{2,}[a-z]\w*\Z")
+_CALL = re.compile(r"([A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*)!?[(\[]")
 _VARIABLE = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*\Z")
 _TELLING_WORDS = word_set(
     "password passwords passwd passphrase pass pwd pw secret secrets token tokens key keys auth credential credentials cred "
@@ -112,13 +113,29 @@ def is_sample(value: str) -> bool:
 
 
 def is_call(value: str) -> bool:
-    """Whether a value is a call or a subscript, wherever it stands: `os.environ["X"]`, `get_key()`."""
-    name, opener, rest = (
-        re.split(r"([(\[])", value, maxsplit=1) if re.search(r"[(\[]", value) else (value, "", "")
-    )
-    if not opener or len(name) < 3 or not _VARIABLE.match(name) or has_digit(name):
+    """Whether a value is a call or a subscript, wherever it stands: `os.environ["X"]`, `get_key()`, `key[16:]`."""
+    found = _CALL.match(value)
+    if found is None:
         return False
-    return surprise(name) < 0.3 and not looks_random(rest.strip("()[]'\",;"), 6)
+    name = found[1]
+    if sum(char.isdigit() for char in name) > 2 or not (_is_wordy(name) or name.lower() in _TELLING_WORDS):
+        return False
+    return "." in name or value.endswith(("(", "[")) or _is_balanced(value.rstrip(",;:"))
+
+
+def _is_wordy(name: str) -> bool:
+    letters = "".join(char for char in name if char.isalpha())
+    return len(letters) > 2 and resemble_words(name) > 0.2
+
+
+def _is_balanced(value: str) -> bool:
+    """Whether every bracket of a value is closed in it, or closed by what follows: `f(x` in `f(x, y)`."""
+    depth = 0
+    for char in value:
+        depth += (char in "([{") - (char in ")]}")
+        if depth < 0:
+            return False
+    return depth == 0 or value.isidentifier()
 
 
 def is_first_word(text: str, start: int, end: int) -> bool:

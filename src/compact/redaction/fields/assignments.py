@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from compact.redaction.fields import manifests
 from compact.redaction.fields.names import FieldNames, is_innocent, normalize_name
-from compact.redaction.fields.tables import Tables
+from compact.redaction.fields.tables import Tables, table_headers
 from compact.redaction.fields.value_judge import is_secret
 from compact.redaction.fields.value_reader import (
     Value,
@@ -20,7 +21,7 @@ from compact.redaction.fields.value_reader import (
     read_value,
 )
 from compact.redaction.rules.detectors import Detector
-from compact.redaction.rules.matches import Candidate, FindAll, Finding
+from compact.redaction.rules.matches import Candidate, Find, FindAll, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
 from compact.redaction.shapes import has_digit, is_generated, is_identifier, is_made_up, looks_random
@@ -62,6 +63,28 @@ _NO_FIELD = re.compile(r"(?<!\$env)(?<!\$ENV)(?<!\$Env)(?<=[\w*:]):\Z|://\Z")
 """What precedes a word that is not a field's name: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:`."""
 
 
+_TYPING_CALLS = (
+    "fill(",
+    "type(",
+    "keys(",
+    "keys (",
+    "sequentially(",
+    "value(",
+    "val(",
+    "input_text(",
+    "fill_form(",
+)
+
+
+class Form(NamedTuple):
+    """One way to write a field."""
+
+    pattern: str
+    keywords: tuple[str, ...]
+    find: Find | None
+    find_all: FindAll | None = None
+
+
 class Assignments:
     """Finds the fields in a text whose values are secrets."""
 
@@ -71,29 +94,43 @@ class Assignments:
     def detectors(self) -> list[Detector]:
         """One detector for each way to write a field."""
         detectors: list[Detector] = []
+        find_cells = Tables(self._names).find_all
         for stems in _group_stems(self._names.rules):
             # The name's beginning is looked up after the match: a group that captures it makes RE2 three times slower.
             stem = f"(?:{'|'.join(map(re.escape, stems))})" if stems else r"[\w.\-]"
             name = stem + r"[\w.\-]*"
             flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set(?:[ \t]+-{1,2}\w+)*)[ \t]+)"
-            for form, find in (
-                (rf"{name}{_CLOSERS}(?:{_OPERATORS})", self._find_assignment),
-                (rf"{name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]", self._find_assignment),
-                (rf"{name}[\"'][ \t]*\{{[^{{}}]{{0,300}}\bdefault[ \t]*=", self._find_assignment),
-                (rf"{name}{_FORM_FIELD}", self._find_typed),
-                (rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", self._find_in_prose),
-                (rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", self._find_flag),
-            ):
-                source, number = f"(?i){form}", len(detectors)
-                pattern = RulePattern(source)
+            forms = (
+                Form(rf"{name}{_CLOSERS}(?:{_OPERATORS})", stems, self._find_assignment),
+                Form(
+                    rf"{name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]",
+                    ("value",),
+                    self._find_assignment,
+                ),
+                Form(
+                    rf"{name}[\"'][ \t]*\{{[^{{}}]{{0,300}}\bdefault[ \t]*=",
+                    ("default",),
+                    self._find_assignment,
+                ),
+                Form(rf"{name}{_FORM_FIELD}", _TYPING_CALLS, self._find_typed),
+                Form(rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", stems, self._find_in_prose),
+                Form(rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", stems, self._find_flag),
+                *(Form(pattern, words or stems, None, find_cells) for pattern, words in table_headers(stem)),
+            )
+            for form in forms:
+                source, number = f"(?i){form.pattern}", len(detectors)
+                find, pattern = form.find or _find_nothing, RulePattern(source)
+                # A keyword must be there whenever the pattern matches. The rarer it is, the more texts are spared.
+                keywords = form.keywords if stems else ()
                 detectors.append(
-                    Detector(f"field-{number}", source, pattern, stems, True, find, is_field=True)
+                    Detector(f"field-{number}", source, pattern, keywords, True, find, True, form.find_all)
                 )
-            table = f"(?i){stem}"
-            detectors.append(_reader(f"table-{len(detectors)}", table, stems, Tables(self._names).find_all))
         if self._names.rule_for("secret"):
+            pattern, find_all = RulePattern(manifests.PATTERN), manifests.find_manifest_values
             detectors.append(
-                _reader("manifest", manifests.PATTERN, ("Secret",), manifests.find_manifest_values)
+                Detector(
+                    "manifest", manifests.PATTERN, pattern, ("Secret",), False, _find_nothing, True, find_all
+                )
             )
         return detectors
 
@@ -169,20 +206,6 @@ class Assignments:
             if rule is not None:
                 return rule
         return self._names.rule_for(found.key)
-
-
-def _reader(name: str, source: str, keywords: tuple[str, ...], find_all: FindAll) -> Detector:
-    ignores_case = source.startswith("(?i)")
-    return Detector(
-        name,
-        source,
-        RulePattern(source),
-        keywords,
-        ignores_case,
-        _find_nothing,
-        is_field=True,
-        find_all=find_all,
-    )
 
 
 def _find_nothing(_candidate: Candidate) -> None:
@@ -277,6 +300,10 @@ def _is_pair_of_strings(found: Candidate, operator: str, value: Value) -> bool:
 def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     """Whether a value that could be a secret is a word of source code or of a sentence."""
     text, start, word = found.text, found.key_start, value.text
+    before = text[value.start - 1 : value.start]
+    is_shell = operator == "=" and found.key.isupper() and before == "=" and value.follower != ","
+    if not value.quoted and not is_shell and not value.framed and is_call(word):
+        return True
     if looks_random(word) and not is_identifier(word):
         return False
     if value.quoted:
@@ -292,8 +319,6 @@ def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     if is_sample(word):
         is_object = text[start - 1 : start] in ('"', "'") and value.follower == ","  # `"password": password,`
         return is_object or is_near_source(text, start, value.end)
-    before = text[value.start - 1]
-    is_shell = operator == "=" and found.key.isupper() and before == "=" and value.follower != ","
     if is_shell:
         return False
     assigned = "=" if "=" in text[found.key_end : value.start] else operator  # `password: str = word`

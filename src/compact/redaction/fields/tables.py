@@ -27,6 +27,20 @@ _HTML_CELL = re.compile(r"<(t[hd]|/?tr|/table)\b[^<>]{0,200}>", re.IGNORECASE)
 _DECORATION = " \t*`_\"'"
 
 
+def table_headers(stem: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The patterns of lines that may be a header with a telling word, each with its keywords: none means the word itself."""
+    word = r"[\w.#\"()/-]"
+    cell = rf"{word}+(?: {word}+){{0,2}}"
+    telling = rf"(?:{word}+ ){{0,2}}{word}*{stem}{word}*(?: {word}+){{0,2}}"
+    gap = r"(?:,|;|\t| {2,})"
+    ruler = ("|--", "--|", "-+-", "| --", "|:-", "| :-", "+--", "==")
+    return (
+        (rf"{stem}[^\n]*\r?\n[ \t]*[|+]?[ \t]*:?[-=]{{2}}", ruler),
+        (rf"<th\b[^<>]*>[^<>]{{0,40}}{stem}", ("<th",)),
+        (rf"(?m)^ *(?:(?:{cell}{gap})+{telling}(?:{gap}{cell})*|{telling}(?:{gap}{cell})+)[ \r]*$", ()),
+    )
+
+
 class _Line(NamedTuple):
     start: int
     end: int
@@ -52,9 +66,11 @@ class Tables:
                 continue
             line = _line_at(text, candidate.start)
             done = line.end
-            if line.end - line.start > _LONGEST_HEADER:
-                if text.find("<th", line.start, candidate.start) < 0:
-                    continue
+            if (
+                line.end - line.start > _LONGEST_HEADER
+                and text.find("<th", line.start, candidate.start + 3) < 0
+            ):
+                continue
             findings, end = self._read_table(text, line, candidate.start)
             found += findings
             done = max(done, end)

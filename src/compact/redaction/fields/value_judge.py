@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compact.redaction.fields.value_reader import Value
+from compact.redaction.fields.value_reader import Value, is_regex
 from compact.redaction.rules.rule import Rule
 from compact.redaction.rules.validators import CHECKS, KINDS, Check
 from compact.redaction.shapes import (
@@ -27,10 +27,11 @@ _SAMPLE_CHARS = 400
 """Enough of a value to judge it. Reading more would only cost time on hostile text."""
 _AFTER_A_STRING = ("+", ")", ",", ";")
 """`"API_KEY=" + key`: this quote closes a string and does not open one."""
+_SHORTEST_TOKEN = 8
 LEAVES: Mapping[str, Check] = {
     "literal": lambda text: not is_text(text),
     "mixed": is_generated,
-    "random": is_generated,
+    "random": lambda text: KINDS["random"](text) or (len(text) >= _SHORTEST_TOKEN and is_generated(text)),
 }
 """What a leaf of data must look like. Randomness is judged first there: nothing in it is code."""
 _TYPES = word_set("string number integer boolean object array null")
@@ -68,7 +69,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
         return value.quoted or not is_code(text)
     if kind not in KINDS:
         return CHECKS[kind](text)
-    if value.template or is_placeholder(text):
+    if value.template or is_placeholder(text) or (not value.quoted and is_regex(text)):
         return False
     if is_leaf and kind in LEAVES:
         return LEAVES[kind](text)

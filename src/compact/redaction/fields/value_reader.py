@@ -38,7 +38,7 @@ _ANNOTATION = re.compile(
     r"[\w\[\]<>|?&.'\" ,*]{0,60}?=(?![=>])[ \t]*"
 )
 _REGEX_MARKS = re.compile(r"\\[dwsWSDb]|\(\?|\[\^")
-_SURELY_REGEX = re.compile(r"\(\?[:=!P]|\[[^\]]{0,40}(?:0-9|a-[fz]|A-[FZ])[^\]]{0,40}\][+*{]?")
+_SURELY_REGEX = re.compile(r"\(\?[:=!P]|\[[^\]]{0,40}(?:0-9|a-[fz]|A-[FZ])[^\]]{0,40}\][+*{]?|\Ar[\"']")
 _BLOCK_SCALAR = re.compile(r"[|>][-+]?[ \t]*\r?\n")
 _NEXT_LINE = re.compile(r"[ \t]*(?:[|>][-+]?)?[ \t]*\r?\n[ \t]*(?=[^\s]+[ \t]*(?:\r?\n|\Z))")
 _BLANKS_AND_BLOCK = re.compile(r"[ \t]{0,200}[|>][-+]?[ \t]{0,200}\r?\n")
@@ -98,14 +98,19 @@ def read_value(
             end = joined.end() - 1 if joined else end
             prefix, value = opener[1].lower(), text[start:end]
             has_holes = ("f" in prefix or "$" in prefix or opener[3] == "`") and "{" in value
-            is_regex = ("r" in prefix and _REGEX_MARKS.search(value)) or _SURELY_REGEX.search(value)
+            has_pattern = ("r" in prefix and _REGEX_MARKS.search(value) is not None) or is_regex(value)
             behind = end + len(opener[2] + opener[3])
             is_setting = _is_alone(text, name_start, behind)
             return Value(
-                start, end, value, True, has_holes or bool(is_regex), _find_follower(text, behind), is_setting
+                start, end, value, True, has_holes or has_pattern, _find_follower(text, behind), is_setting
             )
         position = start
     return _read_bare(text, name_start, position, word)
+
+
+def is_regex(value: str) -> bool:
+    """Whether a value is surely a regular expression: it has a class of characters or a special group."""
+    return _SURELY_REGEX.search(value) is not None
 
 
 def read_cell(text: str, position: int) -> Value | None:

@@ -8,16 +8,6 @@ from collections.abc import Mapping
 
 from compact.redaction.rules.matches import Bounds, Candidate, Judge
 from compact.redaction.rules.validators import luhn
-from compact.redaction.source_code import (
-    is_call,
-    is_expression,
-    is_first_word,
-    is_near_source,
-    is_sample,
-    is_sentence,
-    is_source,
-    repeats_name,
-)
 from compact.redaction.shapes import (
     has_digit,
     is_code,
@@ -27,6 +17,16 @@ from compact.redaction.shapes import (
     is_reference,
     looks_random,
     surprise,
+)
+from compact.redaction.source_code import (
+    is_call,
+    is_expression,
+    is_first_word,
+    is_near_source,
+    is_sample,
+    is_sentence,
+    is_source,
+    repeats_name,
 )
 
 _LONGEST_KEY = 200_000
@@ -188,7 +188,7 @@ def odd_url_login(found: Candidate) -> Bounds:
     """Mask a password with marks in it that a URL should have encoded: `scheme://user:a/b?c@host`."""
     user, _, password = found.value.partition(":")
     is_path = _PORT.match(password) is not None or "://" in password
-    if is_path or is_reference(password):
+    if is_path or is_reference(password) or not any(mark in password for mark in "/\"'`<>"):
         return None
     if not (looks_random(password) if "/" in password else is_generated(password)):
         return None
