@@ -24,11 +24,13 @@ from compact.redaction.shapes import (
     split_words,
     word_set,
 )
+from compact.redaction.ui_texts import is_foreign
 
 BEFORE_CHARS = 500
 AFTER_CHARS = 300
 """How much of the text around a name is read."""
 _MARKS_OF_CODE = 2
+_LONGEST_LINE = 300
 _MARKS = re2.compile(
     r"(?m)^[ \t]*(?:(?:async )?(?:def|class|return|import|from|elif|else|try|except|finally|raise|with|assert|yield|const|"
     r"let|var|function|func|fn|public|private|protected|static|package|namespace|using|struct|impl|interface|throw|"
@@ -47,7 +49,7 @@ _TELLING_WORDS = word_set(
     "password passwords passwd passphrase pass pwd pw secret secrets token tokens key keys auth credential credentials cred "
     "creds api apikey"
 )
-_NEXT_WORD = re.compile(r"[ \t]{1,4}[\"'(`]?[^\W\d_]{2,}")
+_NEXT_WORD = re.compile(r"[ \t]{1,4}[\"'(`]?((?:[^\W\d_]|[^\x00-\x7f]){2,})|[ \t]{1,4}(a|o|e|y)[ \t]")
 _MORE_WORDS = re.compile(r"(?:[ \t]{1,4}[\"'(`]*[^\W\d_]{2,}){2}")
 _COUNTED = re.compile(r"(?i)[a-z_-]*1234\d*[a-f]*\Z|[a-z_-]*(?:abc)?123\Z")
 _FUNCTION_WORDS = word_set(
@@ -141,14 +143,25 @@ def _is_balanced(value: str) -> bool:
 def is_first_word(text: str, start: int, end: int) -> bool:
     """Whether a value is the first word of a sentence: `password: The password of the user`."""
     word = text[start:end].strip("`*(\"',.:;")
-    if not word.isalpha() or _NEXT_WORD.match(text, end) is None:
+    following = _NEXT_WORD.match(text, end)
+    if following is None or not (word.replace("-", "").isalpha() or is_foreign(word)):
         return False
-    return word.lower() in _FUNCTION_WORDS or (word[0].isupper() and not looks_random(word))
+    next_word = (following[1] or following[2]).lower()
+    if word.lower() in _FUNCTION_WORDS or next_word in _FUNCTION_WORDS or not next_word.isascii():
+        return True
+    return word[0].isupper() and not looks_random(word)
 
 
 def is_sentence(text: str, start: int, end: int) -> bool:
     """Whether a value in a comment is a word that more words follow: `password: decrypts the key`."""
     return text[start:end].isalpha() and _MORE_WORDS.match(text, end) is not None
+
+
+def closes_string(text: str, name_start: int, quote: str) -> bool:
+    """Whether a name is part of a string that the quote behind it closes: `"New password:"`."""
+    line_start = text.rfind("\n", max(0, name_start - _LONGEST_LINE), name_start) + 1
+    before = text[max(line_start, name_start - _LONGEST_LINE) : name_start]
+    return before.count(quote) % 2 == 1 and "\\" not in before
 
 
 def repeats_name(name: str, value: str, follower: str) -> bool:

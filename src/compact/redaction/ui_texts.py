@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from compact.redaction.shapes import is_filler, looks_random, word_set
+from compact.redaction.shapes import has_digit, is_filler, looks_random, word_set
 
 _WORDS_READ = 40
 _FUNCTION_WORDS = word_set(
@@ -19,10 +19,14 @@ _LABEL_WORDS = word_set(
     "choose set password passwords token tokens key keys secret secrets used uses user users"
 )
 _WORDS_FOR_PASSWORD = word_set(
-    "password passwords passwort kennwort losungswort contrasena clave senha wachtwoord lozinka heslo salasana parola haslo "
-    "jelszo sifre losenord adgangskode passord pasahitza contrasenya geslo slaptazodis parole parool sandi fjalekalimi "
-    "zaporka lykilord parol gizlisoz passe motdepasse token schluessel secret geheimnis passphrase passcode pin"
+    "password passwords passwort kennwort passphrase passcode pin token secret contrasena clave contrasenya contrasinal "
+    "contrasigno senha palavra-passe wachtwoord wagwoord lozinka zaporka heslo salasana parola parol parole parool haslo jelszo sifre "
+    "losenord adgangskode passord pasahitza geslo slaptazodis sandi fjalekalimi lykilord pasvorto nenosiri cyfrinair"
 )
+"""What forms in other languages say for "password", without the words that have letters beyond ASCII."""
+_FORMAT = re.compile(r"%(?:\(\w+\))?[sdriq@](?:\W|\Z)|\{\d?\}")
+_HOLE = re.compile(r"%(?:\(\w+\))?[sdriq@]|\{\w*\}|</?\w+>")
+_MARKS = re.compile(r"[-.,:;!?'’()/\s]")
 _PASSPHRASE_WORD = re.compile(r"[a-z]{3,10}\Z")
 _SENTENCE_END = tuple(".?!:…。？！：)")
 
@@ -33,7 +37,7 @@ def is_text(value: str) -> bool:
     if len(words) < 2:
         return False
     bare = [word.strip(".,:;!?¿¡'\"()«»„“”…") for word in words]
-    if any(len(word) >= 8 and looks_random(word) and word.isascii() for word in bare):
+    if any(len(word) >= 8 and has_digit(word) and looks_random(word) and word.isascii() for word in bare):
         return False
     lowered = {word.lower() for word in bare}
     if not lowered.isdisjoint(_LABEL_WORDS) or not value.isascii():
@@ -53,8 +57,24 @@ def is_word_for_password(value: str) -> bool:
     if not word or is_filler(word):
         return False
     if not word.isascii():
-        return (
-            not any(char.isdigit() for char in word)
-            and sum(char.isalpha() for char in word) * 5 >= len(word) * 4
-        )
-    return word[0].isupper() and word.lower() in _WORDS_FOR_PASSWORD
+        return is_foreign(word)
+    if not word[0].isupper() or not word.replace("-", "").isalpha():
+        return False
+    lowered = word.lower()
+    return any(lowered.startswith(name) or lowered.endswith(name) for name in _WORDS_FOR_PASSWORD)
+
+
+def is_foreign(word: str) -> bool:
+    """Whether a word is written with letters beyond ASCII and nothing else, as passwords hardly ever are."""
+    marks = _MARKS.sub("", _HOLE.sub("", word))
+    return not marks.isascii() and not any(char.isascii() and not char.isalpha() for char in marks)
+
+
+def is_ui_text(value: str) -> bool:
+    """Whether a value is a text for people, of one word or several."""
+    return is_text(value) or is_word_for_password(value)
+
+
+def is_format(value: str) -> bool:
+    """Whether a value is a hole in a text that a program fills: `%s`, `%(name)s`, `{0}`."""
+    return _FORMAT.match(value) is not None

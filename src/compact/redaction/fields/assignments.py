@@ -26,6 +26,7 @@ from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
 from compact.redaction.shapes import has_digit, is_generated, is_identifier, is_made_up, looks_random
 from compact.redaction.source_code import (
+    closes_string,
     is_call,
     is_expression,
     is_first_word,
@@ -307,8 +308,8 @@ def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     if looks_random(word) and not is_identifier(word):
         return False
     if value.quoted:
-        if text[start - 1 : start] == text[value.start - 1] and text[found.key_end] in ":=":
-            return not looks_random(word)  # the quote closes a string: `"password="`
+        if text[found.key_end] in ":=" and closes_string(text, start, before):
+            return not looks_random(word)
         return is_sample(word) and is_near_source(text, start, value.end)
     if (
         is_call(word)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,10 +25,16 @@ _INNOCENT = re.compile(
     r"next|page|nextpage|continuation|sync|cursor|eos|bos|pad|unk|sep|cls|mask|special|start|end|first|last|stop|"
     r"max|min|num|csrf|xsrf|forgery)_?(?:key|token)s?\d*$|"
     r"(?:passw(?:or[dt]|d)|secret|key|token)s?_(?:name|names|url|uri|path|file|dir|type|types|length|len|count|regex|"
-    r"pattern|format|version|policy|ttl|expir\w*|ref|arn|env|var|header|field|label|hint|error|usage|limit|size|index|"
+    r"pattern|prefix|suffix|format|version|policy|ttl|expir\w*|ref|arn|env|var|header|field|label|hint|error|usage|limit|size|index|"
     r"pos|position|budget|estimate|cost|price|rate|window)s?$|"
     r"(?:^|_)(?:no|bypass|first|second|two|multi|single)_pass$|public_?key"
 )
+_OF_TEXTS = re.compile(
+    r"(?:^|_)(?:label|hint|placeholder|title|message|msg|errors?|help|tooltip|caption|heading|button|btn|link|forgot|forgotten|"
+    r"lost|show|hide|toggle|strength|rules|requirements|mismatch|invalid|incorrect|weak|strong|enter|please|repeat|again|"
+    r"i18n|translations?|locale|lang|description|desc)(?:_|$)"
+)
+"""Names of texts for people. Under these only what a generator made is masked: `password_hint`, `LABEL_NEW_PASSWORD`."""
 _LABELS = (
     "name", "Name", "key", "Key", "keyName", "id", "field", "variable", "selector", "element", "locator", "label", "placeholder",
 )  # fmt: skip
@@ -58,7 +65,10 @@ class FieldNames:
         # Innocent names are spared only by rules that ask for a kind of value. Other rules mask every name they match.
         spared = KINDS if is_innocent(normal) else ()
         matching = (rule for rule in self.rules if rule.regex.occurs_in(normal))
-        return next((rule for rule in matching if rule.validator not in spared), None)
+        found = next((rule for rule in matching if rule.validator not in spared), None)
+        if found is not None and found.validator in ("literal", "mixed") and _OF_TEXTS.search(normal):
+            return replace(found, validator="random")
+        return found
 
 
 @lru_cache(maxsize=8192)

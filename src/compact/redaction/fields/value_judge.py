@@ -21,7 +21,7 @@ from compact.redaction.shapes import (
     surprise,
     word_set,
 )
-from compact.redaction.ui_texts import is_text, is_word_for_password
+from compact.redaction.ui_texts import is_ui_text, is_word_for_password
 
 _SAMPLE_CHARS = 400
 """Enough of a value to judge it. Reading more would only cost time on hostile text."""
@@ -29,7 +29,7 @@ _AFTER_A_STRING = ("+", ")", ",", ";")
 """`"API_KEY=" + key`: this quote closes a string and does not open one."""
 _SHORTEST_TOKEN = 8
 LEAVES: Mapping[str, Check] = {
-    "literal": lambda text: not is_text(text),
+    "literal": bool,
     "mixed": is_generated,
     "random": lambda text: KINDS["random"](text) or (len(text) >= _SHORTEST_TOKEN and is_generated(text)),
 }
@@ -60,7 +60,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
     if not text or text == rule.replacement:
         return False
     if kind == "literal" and _is_whole_word(text, value):
-        return not (is_leaf and (is_word_for_password(text) or text.rstrip("?") in _TYPES))
+        return not is_word_for_password(text) and not (is_leaf and text.rstrip("?") in _TYPES)
     if is_reference(text):
         return False
     if callable(kind):
@@ -71,11 +71,12 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
         return CHECKS[kind](text)
     if value.template or is_placeholder(text) or (not value.quoted and is_regex(text)):
         return False
+    if value.quoted and is_ui_text(text):
+        return False
     if is_leaf and kind in LEAVES:
         return LEAVES[kind](text)
     if value.quoted:
-        about = is_text(text) if kind == "literal" else is_prose(text)
-        if about or (text.lstrip()[:1] in _AFTER_A_STRING and not looks_random(text)):
+        if is_prose(text) or (text.lstrip()[:1] in _AFTER_A_STRING and not looks_random(text)):
             return False
     elif not _is_bare_literal(kind, text, value, in_code):
         return False

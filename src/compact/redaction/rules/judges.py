@@ -19,6 +19,7 @@ from compact.redaction.shapes import (
     surprise,
 )
 from compact.redaction.source_code import (
+    closes_string,
     is_call,
     is_expression,
     is_first_word,
@@ -28,6 +29,7 @@ from compact.redaction.source_code import (
     is_source,
     repeats_name,
 )
+from compact.redaction.ui_texts import is_format, is_ui_text, is_word_for_password
 
 _LONGEST_KEY = 200_000
 _PEM_LINE = re.compile(
@@ -55,6 +57,8 @@ _MOST_CLOSERS = 8
 _OPENERS = {")": "(", "]": "[", "}": "{"}
 _OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
 _SESSION = re.compile(r"(?i)sess|sid\Z|token|auth|jwt")
+_STATEMENT = re.compile(r":\Z|\A[A-Za-z_][\w.-]*[=:]")
+_CLOSING_TAG = re.compile(r"</[A-Za-z]")
 _PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
@@ -122,7 +126,10 @@ def any_value(found: Candidate) -> Bounds:
         ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
         value_end = close if ends_here else max(close, end)
     name_start, _ = _name_before(found)
-    stands_in = text[name_start - 1 : name_start] == quote or is_sample(text[start + 1 : value_end])
+    value = text[start + 1 : value_end]
+    if is_ui_text(value) or closes_string(text, name_start, quote):
+        return None
+    stands_in = text[name_start - 1 : name_start] == quote or is_sample(value)
     return None if stands_in and is_near_source(text, name_start, value_end) else (start + 1, value_end)
 
 
@@ -135,7 +142,9 @@ def _is_no_value(found: Candidate, start: int, value: str) -> bool:
         or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1])
     ):
         return True
-    if "\n" in operator and (_ENDS_LINE.match(text, end) is None or value.endswith(":")):
+    if is_word_for_password(value) or is_format(value) or _CLOSING_TAG.match(value):
+        return True
+    if "\n" in operator and (_ENDS_LINE.match(text, end) is None or _STATEMENT.search(value)):
         return not looks_random(value)  # the next line is another statement
     is_shell = (
         operator == "=" and text[found.start - 4 : found.start - 1].isupper() and text[end : end + 1] != ","
