@@ -78,7 +78,7 @@ _REFERENCE = re.compile(
 )
 _NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
-_NUMBER = re.compile(r"[-+]?\d+[.eE][-+.\deE]+\Z")
+_NUMBER = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?\Z|[-+]?\d+[eE][-+]\d+\Z")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
 _CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])|(?<!\*)\*{3,}(?!\*)")

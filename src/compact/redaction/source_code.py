@@ -49,8 +49,11 @@ _TELLING_WORDS = word_set(
     "password passwords passwd passphrase pass pwd pw secret secrets token tokens key keys auth credential credentials cred "
     "creds api apikey"
 )
-_NEXT_WORD = re.compile(r"[ \t]{1,4}[\"'(`]?((?:[^\W\d_]|[^\x00-\x7f]){2,})|[ \t]{1,4}(a|o|e|y)[ \t]")
+_NEXT_WORD = re.compile(
+    r"[,.;:!?]?[ \t]{1,4}[\"'(`]?((?:[^\W\d_]|[^\x00-\x7f]){2,})|[ \t]{1,4}([a-z])[ \t][^\W\d_]"
+)
 _MORE_WORDS = re.compile(r"(?:[ \t]{1,4}[\"'(`]*[^\W\d_]{2,}){2}")
+_WORD_MARKS = re.compile(r"[-'’¿¡]")
 _COUNTED = re.compile(r"(?i)[a-z_-]*1234\d*[a-f]*\Z|[a-z_-]*(?:abc)?123\Z")
 _FUNCTION_WORDS = word_set(
     "a an the your you our my is are was were be been must should shall can could cannot will would may might to for of and or "
@@ -64,7 +67,8 @@ _FUNCTION_WORDS = word_set(
 def is_source(text: str, start: int, end: int, marks: int = _MARKS_OF_CODE) -> bool:
     """Whether the text around a field, which is left out itself, is source code: it has so many marks of it."""
     found = 0
-    for part in (text[max(0, start - BEFORE_CHARS) : start], text[end : end + AFTER_CHARS]):
+    # The text behind the field begins in the middle of a line.
+    for part in (text[max(0, start - BEFORE_CHARS) : start], "\0" + text[end : end + AFTER_CHARS]):
         for _ in _MARKS.finditer(part.encode("ascii", "replace")):
             found += 1
             if found >= marks:
@@ -144,7 +148,7 @@ def is_first_word(text: str, start: int, end: int) -> bool:
     """Whether a value is the first word of a sentence: `password: The password of the user`."""
     word = text[start:end].strip("`*(\"',.:;")
     following = _NEXT_WORD.match(text, end)
-    if following is None or not (word.replace("-", "").isalpha() or is_foreign(word)):
+    if following is None or not (_WORD_MARKS.sub("", word).isalpha() or is_foreign(word)):
         return False
     next_word = (following[1] or following[2]).lower()
     if word.lower() in _FUNCTION_WORDS or next_word in _FUNCTION_WORDS or not next_word.isascii():

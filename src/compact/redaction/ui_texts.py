@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unicodedata import category
 
 from compact.redaction.shapes import has_digit, is_filler, looks_random, word_set
 
@@ -24,9 +25,13 @@ _WORDS_FOR_PASSWORD = word_set(
     "losenord adgangskode passord pasahitza geslo slaptazodis sandi fjalekalimi lykilord pasvorto nenosiri cyfrinair"
 )
 """What forms in other languages say for "password", without the words that have letters beyond ASCII."""
+_ENGLISH = word_set("password passwords passphrase passcode pin token secret")
+"""In small letters these are what people type when they are asked for a password."""
 _FORMAT = re.compile(r"%(?:\(\w+\))?[sdriq@](?:\W|\Z)|\{\d?\}")
 _HOLE = re.compile(r"%(?:\(\w+\))?[sdriq@]|\{\w*\}|</?\w+>")
 _MARKS = re.compile(r"[-.,:;!?'’()/\s]")
+_JOINED = ("Mn", "Mc", "Cf")
+"""Unicode categories of the marks that belong to the letters of many scripts."""
 _PASSPHRASE_WORD = re.compile(r"[a-z]{3,10}\Z")
 _SENTENCE_END = tuple(".?!:…。？！：)")
 
@@ -58,16 +63,20 @@ def is_word_for_password(value: str) -> bool:
         return False
     if not word.isascii():
         return is_foreign(word)
-    if not word[0].isupper() or not word.replace("-", "").isalpha():
-        return False
     lowered = word.lower()
-    return any(lowered.startswith(name) or lowered.endswith(name) for name in _WORDS_FOR_PASSWORD)
+    if not word.replace("-", "").isalpha() or (word == lowered and word in _ENGLISH):
+        return False
+    if word == lowered:
+        return word in _WORDS_FOR_PASSWORD
+    return word[0].isupper() and any(
+        lowered.startswith(name) or lowered.endswith(name) for name in _WORDS_FOR_PASSWORD
+    )
 
 
 def is_foreign(word: str) -> bool:
     """Whether a word is written with letters beyond ASCII and nothing else, as passwords hardly ever are."""
-    marks = _MARKS.sub("", _HOLE.sub("", word))
-    return not marks.isascii() and not any(char.isascii() and not char.isalpha() for char in marks)
+    letters = _MARKS.sub("", _HOLE.sub("", word))
+    return not letters.isascii() and all(char.isalpha() or category(char) in _JOINED for char in letters)
 
 
 def is_ui_text(value: str) -> bool:

@@ -153,7 +153,13 @@ class Assignments:
         value = _read_assigned(found, position, operator, rule)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
-        is_leaf = value.alone or value.framed or _is_pair_of_strings(found, operator, value)
+        is_leaf = (
+            value.alone
+            or value.framed
+            or operator.endswith("default =")
+            or _is_variable_of_shell(found, operator, value)
+            or _is_pair_of_strings(found, operator, value)
+        )
         if not is_secret(rule, value, in_code=_is_in_code(found, value), is_leaf=is_leaf):
             return None
         if _is_code(found, operator, value):
@@ -293,6 +299,12 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
     return True
 
 
+def _is_variable_of_shell(found: Candidate, operator: str, value: Value) -> bool:
+    """Whether it is written as shells and environment files do: `NAME=value`."""
+    is_tight = found.text[value.start - 1 - value.quoted : value.start - value.quoted] == "="
+    return operator == "=" and found.key.isupper() and is_tight and value.follower != ","
+
+
 def _is_pair_of_strings(found: Candidate, operator: str, value: Value) -> bool:
     """Whether name and value are both quoted, as in JSON: `"name": "value"`."""
     return value.quoted and operator in (":", "=>") and found.text[found.key_end] in "\"'\\&"
@@ -302,7 +314,7 @@ def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     """Whether a value that could be a secret is a word of source code or of a sentence."""
     text, start, word = found.text, found.key_start, value.text
     before = text[value.start - 1 : value.start]
-    is_shell = operator == "=" and found.key.isupper() and before == "=" and value.follower != ","
+    is_shell = _is_variable_of_shell(found, operator, value)
     if not value.quoted and not is_shell and not value.framed and is_call(word):
         return True
     if looks_random(word) and not is_identifier(word):

@@ -71,7 +71,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
         return CHECKS[kind](text)
     if value.template or is_placeholder(text) or (not value.quoted and is_regex(text)):
         return False
-    if value.quoted and is_ui_text(text):
+    if is_ui_text(text):
         return False
     if is_leaf and kind in LEAVES:
         return LEAVES[kind](text)

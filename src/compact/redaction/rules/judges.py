@@ -58,6 +58,7 @@ _OPENERS = {")": "(", "]": "[", "}": "{"}
 _OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
 _SESSION = re.compile(r"(?i)sess|sid\Z|token|auth|jwt")
 _STATEMENT = re.compile(r":\Z|\A[A-Za-z_][\w.-]*[=:]")
+_ASSIGNED = re.compile(r"[ \t]*=(?!=)")
 _CLOSING_TAG = re.compile(r"</[A-Za-z]")
 _PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
@@ -142,6 +143,8 @@ def _is_no_value(found: Candidate, start: int, value: str) -> bool:
         or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1])
     ):
         return True
+    if ":" in operator and value.isalpha() and _ASSIGNED.match(text, end):
+        return True  # the type of a variable: `password: str = ...`
     if is_word_for_password(value) or is_format(value) or _CLOSING_TAG.match(value):
         return True
     if "\n" in operator and (_ENDS_LINE.match(text, end) is None or _STATEMENT.search(value)):
