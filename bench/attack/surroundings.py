@@ -18,10 +18,41 @@ Written = tuple[str, tuple[str, ...]]
 Write = Callable[[Random, str, str], Written]
 """Writes a password under a name."""
 
-_OWNERS = (
-    "db database postgres mysql redis smtp mail admin root user app jwt aws stripe github slack session ldap ftp kafka rabbitmq "
-    "mongo minio grafana sentry backup keystore wifi proxy registry vault spring.datasource oauth"
-).split()
+_OWNERS = [
+    "db",
+    "database",
+    "postgres",
+    "mysql",
+    "redis",
+    "smtp",
+    "mail",
+    "admin",
+    "root",
+    "user",
+    "app",
+    "jwt",
+    "aws",
+    "stripe",
+    "github",
+    "slack",
+    "session",
+    "ldap",
+    "ftp",
+    "kafka",
+    "rabbitmq",
+    "mongo",
+    "minio",
+    "grafana",
+    "sentry",
+    "backup",
+    "keystore",
+    "wifi",
+    "proxy",
+    "registry",
+    "vault",
+    "spring.datasource",
+    "oauth",
+]
 _SECRETS = (
     "password", "passwd", "pass", "pwd", "passphrase", "secret", "token", "api key", "secret key", "access token",
     "auth token", "client secret", "access key", "signing key", "encryption key", "webhook secret", "refresh token",
@@ -50,8 +81,8 @@ _HEADERS = (
     "API Key",
     "Secret",
 )
-_PEOPLE = "alice bob carol dave erin frank grace heidi ivan judy".split()
-_HOSTS = "db.internal cache01 10.0.3.7 pg.example.net mq.prod.local localhost".split()
+_PEOPLE = ["alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy"]
+_HOSTS = ["db.internal", "cache01", "10.0.3.7", "pg.example.net", "mq.prod.local", "localhost"]
 
 
 class Place(NamedTuple):

@@ -88,7 +88,9 @@ def test_nothing_that_the_two_patterns_find_in_any_text_stays(pieces: list[str])
     ]
     masked = REDACTOR.redact(text)
     for value in values:
-        words = [word for word in re.findall(r"[a-zA-Z0-9]+", value) if len(word) > 3 and text.count(word) == 1]
+        words = [
+            word for word in re.findall(r"[a-zA-Z0-9]+", value) if len(word) > 3 and text.count(word) == 1
+        ]
         assert not [word for word in words if word in masked], (text, masked)
 
 

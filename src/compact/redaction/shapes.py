@@ -208,6 +208,11 @@ def is_placeholder(value: str) -> bool:
     return all(word in _SENSITIVE_WORDS or word.removesuffix("s") in _SENSITIVE_WORDS for word in words)
 
 
+def is_name_of_variable(value: str) -> bool:
+    """Whether it is the name of an environment variable for a secret: `OPENAI_API_KEY`."""
+    return value.count("_") > 1 and _NAME_OF_VARIABLE.match(value) is not None and not looks_random(value)
+
+
 def is_reference(value: str) -> bool:
     """Whether it says where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
     found = _REFERENCE.match(value)

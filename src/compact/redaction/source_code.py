@@ -35,7 +35,7 @@ _MARKS = re2.compile(
     r"(?m)^[ \t]*(?:(?:async )?(?:def|class|return|import|from|elif|else|try|except|finally|raise|with|assert|yield|const|"
     r"let|var|function|func|fn|public|private|protected|static|package|namespace|using|struct|impl|interface|throw|"
     r"switch|case|if|for|while|pass|lambda|override|val|export default|export const|export class|export function)\b|"
-    r"@[a-z]\w*|>>> |#include|:param |:arg |Args:$|```)|::$|"
+    r"@[a-z]\w*|>>> |#include|:param |:arg |Args:$)|``|::$|"
     r"\b(?:self|this|cls|super|console|os|request|response)\.[a-z_]|\)[ \t]*->|=>[ \t]|[a-z_]\(|[a-z]\[['\"a-z]|\)[:;,]$|"
     r"\b(?:None|nil|undefined|isinstance|await|lambda)\b|\"\"\"|"
     r": (?:str|int|bool|float|bytes|dict|list|string|number|boolean|any|Optional|Union|List|Dict|Any)\b|"
@@ -53,6 +53,9 @@ _NEXT_WORD = re.compile(
     r"[,.;:!?]?[ \t]{1,4}[\"'(`]?((?:[^\W\d_]|[^\x00-\x7f]){2,})|[ \t]{1,4}([a-z])[ \t][^\W\d_]"
 )
 _MORE_WORDS = re.compile(r"(?:[ \t]{1,4}[\"'(`]*[^\W\d_]{2,}){2}")
+_NO_LETTERS = re.compile(r"[^A-Za-z]")
+_LONGEST_PLAIN_NAME = 10
+"""`password: password` is a password, `challenge_password: challengePassword` is a name."""
 _WORD_MARKS = re.compile(r"[-'’¿¡]")
 _COUNTED = re.compile(r"(?i)[a-z_-]*1234\d*[a-f]*\Z|[a-z_-]*(?:abc)?123\Z")
 _FUNCTION_WORDS = word_set(
@@ -124,7 +127,9 @@ def is_call(value: str) -> bool:
     if found is None:
         return False
     name = found[1]
-    if sum(char.isdigit() for char in name) > 2 or not (_is_wordy(name) or name.lower() in _TELLING_WORDS):
+    if sum(char.isdigit() for char in name) > (6 if "." in name else 2) or not (
+        _is_wordy(name) or name.lower() in _TELLING_WORDS
+    ):
         return False
     return "." in name or value.endswith(("(", "[")) or _is_balanced(value.rstrip(",;:"))
 
@@ -169,5 +174,9 @@ def closes_string(text: str, name_start: int, quote: str) -> bool:
 
 
 def repeats_name(name: str, value: str, follower: str) -> bool:
-    """Whether a value is a variable that is called like the field: `f(api_key=api_key, ...)`."""
-    return follower in (",", ")") and len(value) > 2 and name.endswith(value.rstrip(",)"))
+    """Whether a value is called like its field: `f(api_key=api_key, ...)`, `USER_PASSWORD = "userPassword"`."""
+    bare = value.rstrip(",)")
+    if follower in (",", ")") and len(bare) > 2 and (name.endswith(bare) or bare.rpartition(".")[2] == name):
+        return True
+    flat_name, flat_value = _NO_LETTERS.sub("", name).lower(), _NO_LETTERS.sub("", bare).lower()
+    return len(flat_value) > _LONGEST_PLAIN_NAME and flat_name.endswith(flat_value)

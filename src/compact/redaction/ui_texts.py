@@ -50,7 +50,7 @@ def is_text(value: str) -> bool:
     if len(words) > 2 and not lowered.isdisjoint(_FUNCTION_WORDS):
         return True
     if value.rstrip().endswith(_SENTENCE_END) or value.lstrip()[:1].isupper():
-        return not any(char.isdigit() for char in value)
+        return all(word.isdigit() or not has_digit(word) for word in bare)
     return (
         not (len(words) > 2 and all(map(_PASSPHRASE_WORD.match, words))) and value.replace(" ", "").isalpha()
     )

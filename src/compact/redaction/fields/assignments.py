@@ -317,6 +317,8 @@ def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     is_shell = _is_variable_of_shell(found, operator, value)
     if not value.quoted and not is_shell and not value.framed and is_call(word):
         return True
+    if repeats_name(found.key, word, "" if value.quoted else value.follower):
+        return True
     if looks_random(word) and not is_identifier(word):
         return False
     if value.quoted:

@@ -13,6 +13,7 @@ from compact.redaction.shapes import (
     is_common_word,
     is_generated,
     is_identifier,
+    is_name_of_variable,
     is_placeholder,
     is_prose,
     is_reference,
@@ -85,7 +86,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
 
 def _is_whole_word(text: str, value: Value) -> bool:
     """Whether a value is one word that is a value beyond doubt. Then even `changeme` and `password` are passwords."""
-    if value.template or len(text.split()) != 1:
+    if value.template or len(text.split()) != 1 or is_name_of_variable(text):
         return False
     return value.quoted or (value.alone and not is_code(text) and not is_reference(text))
 

@@ -57,7 +57,7 @@ _ROWS = (
         "passw passphrase secret key token pass",
         "random",
     ),
-    ("key", rf"(?:^|_)key{_TAIL}", "key", "long_random"),
+    ("key", rf"(?:^|_)key{_TAIL}", "key", "opaque"),
     (
         "credential",
         r"(?:credentials?|creds?|(?:^|_)auth|authorization|authtoken|(?:^|_)cookie|"

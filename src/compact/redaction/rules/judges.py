@@ -13,6 +13,7 @@ from compact.redaction.shapes import (
     is_code,
     is_filler,
     is_generated,
+    is_name_of_variable,
     is_placeholder,
     is_reference,
     looks_random,
@@ -128,7 +129,10 @@ def any_value(found: Candidate) -> Bounds:
         value_end = close if ends_here else max(close, end)
     name_start, _ = _name_before(found)
     value = text[start + 1 : value_end]
-    if is_ui_text(value) or closes_string(text, name_start, quote):
+    name = text[name_start : found.start].rstrip(_OPERATOR_CHARACTERS)
+    if is_ui_text(value) or closes_string(text, name_start, quote) or is_name_of_variable(value):
+        return None
+    if repeats_name(name, value, quote):
         return None
     stands_in = text[name_start - 1 : name_start] == quote or is_sample(value)
     return None if stands_in and is_near_source(text, name_start, value_end) else (start + 1, value_end)
