@@ -36,6 +36,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "mysql-password": ("mysql -uroot -pS3cr3t99 db", "mysql -uroot -p db"),
     "command-password": ("sshpass -p S3cr3t99 ssh x", "sshpass -p $PASS ssh x"),
     "url-login-odd": (f"redis://u:{letters('o', 12)}/{letters('p', 9)}@h", "http://x:8080/a/b@c"),
+    "command-login-pieces": ("curl -u 'bob:S3cr3t'\"'\"'99' x", "curl -u '$USER'\"'\"'x' x"),
     "chpasswd": ("echo 'bob:S3cr3t99' | chpasswd", 'echo "$USER:$PASS" | chpasswd'),
     "htpasswd": ("htpasswd -cb users bob S3cr3t99", "htpasswd -cb users bob $PASS"),
     "mysql-quoted-password": ("mysql -uroot -p'S3cr3t99 x' db", 'mysql -uroot -p"$PASS" db'),

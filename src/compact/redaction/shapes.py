@@ -78,6 +78,8 @@ _REFERENCE = re.compile(
 )
 _NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
+_PHRASE = re.compile(r"[A-Za-z]{3,10}([-._])(?:[A-Za-z]{3,10}\1){2,6}\d{2,4}\Z")
+"""Words with a number behind them, as managers of passwords make them."""
 _NUMBER = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?\Z|[-+]?\d+[eE][-+]\d+\Z")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
@@ -141,7 +143,7 @@ def is_generated(value: str) -> bool:
     """
     if len(value) < 6 or is_filler(value) or _NUMBER.match(value) or any(char.isspace() for char in value):
         return False
-    if looks_random(value) or is_made_up(value):
+    if looks_random(value) or is_made_up(value) or _PHRASE.match(value):
         return True
     body = value[:_SAMPLE_CHARS]
     marks = {char for char in body if char in string.punctuation} - set("-_./:,")

@@ -156,6 +156,7 @@ class Assignments:
         is_leaf = (
             value.alone
             or value.framed
+            or operator == ","
             or operator.endswith("default =")
             or _is_variable_of_shell(found, operator, value)
             or _is_pair_of_strings(found, operator, value)

@@ -222,7 +222,7 @@ def _read_quoted_pair(text: str, name_start: int, start: int) -> Value | None:
 
 def _read_framed(text: str, name_start: int, start: int) -> Value | None:
     """Read a part of a connection string (`;Pwd=...;`, ` password=... host=`) or of a query (`&password=...&`)."""
-    if text[start - 1 : start] != "=" or text[start : start + 1] in ("", '"', "'", "\\"):
+    if text[start - 1 : start] != "=" or text.startswith(('"', "'", '\\"', "\\'"), start):
         return None
     before = text[max(0, name_start - _LONGEST_PAIR) : name_start]
     if before.endswith(("?", "&")):
