@@ -248,7 +248,7 @@ def scanner_for(rules: tuple[Rule, ...], locator: LocatorName = "auto") -> Scann
 def _run(detector: Detector, text: str, shadow: bytes) -> list[Finding]:
     found: list[Finding] = []
     masked_to = 0
-    find = FieldMemory(detector.find) if detector.is_field else detector.find
+    find = FieldMemory(detector.find) if detector.is_field or detector.is_dense else detector.find
     candidates = detector.pattern.candidates(text, shadow)
     if detector.find_all is not None:
         return detector.find_all(text, islice(candidates, MAX_MATCHES))

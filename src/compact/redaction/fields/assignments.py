@@ -43,6 +43,8 @@ _CLOSERS = _WRAPPING + r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
 """What may come between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
 _OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']|%3[AD]"
 
+_BELOW = r"[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]|[\"'][ \t]*\{\s*\n(?:[^\n{}=]*=[^\n{}]*\n){0,4}\s*default[ \t]*="
+"""A name whose value stands on a line below: `- name: X`, `value: ...`, and the default of a variable in HCL."""
 _FORM_FIELD = (
     r"[\w\-\"'\\\]=~^$*:. ]{0,40}[\"'`\]][\"'`\\]?(?:[ \t]*,[ \t]*|[^\n,;(){}]{0,20}\)(?:\.\w+\(\))?"
     r"\.(?:fill|type|send_keys|sendKeys|press_sequentially|pressSequentially|set_value|setValue|val|clear_and_type)\([ \t]*)"
@@ -102,17 +104,7 @@ class Assignments:
             name = stem + r"[\w.\-]*"
             flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set(?:[ \t]+-{1,2}\w+)*)[ \t]+)"
             forms = (
-                Form(rf"{name}{_CLOSERS}(?:{_OPERATORS})", stems, self._find_assignment),
-                Form(
-                    rf"{name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]",
-                    ("value",),
-                    self._find_assignment,
-                ),
-                Form(
-                    rf"{name}[\"'][ \t]*\{{[^{{}}]{{0,300}}\bdefault[ \t]*=",
-                    ("default",),
-                    self._find_assignment,
-                ),
+                Form(rf"{name}(?:{_CLOSERS}(?:{_OPERATORS})|{_BELOW})", stems, self._find_assignment),
                 Form(rf"{name}{_FORM_FIELD}", _TYPING_CALLS, self._find_typed),
                 Form(rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", stems, self._find_in_prose),
                 Form(rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", stems, self._find_flag),
@@ -122,7 +114,7 @@ class Assignments:
                 source, number = f"(?i){form.pattern}", len(detectors)
                 find, pattern = form.find or _find_nothing, RulePattern(source)
                 # A keyword must be there whenever the pattern matches. The rarer it is, the more texts are spared.
-                keywords = form.keywords if stems else ()
+                keywords = form.keywords if stem.isascii() and stems else stems
                 detectors.append(
                     Detector(f"field-{number}", source, pattern, keywords, True, find, True, form.find_all)
                 )

@@ -127,11 +127,7 @@ class Tables:
         return found, end
 
     def _read_aligned(self, text: str, header: _Line) -> tuple[list[Finding], int]:
-        columns = [
-            _Cell(*cell.span())
-            for part in _COLUMN.finditer(text, header.start, header.end)
-            for cell in (part,)
-        ]
+        columns = [_Cell(*column.span()) for column in _COLUMN.finditer(text, header.start, header.end)]
         rules = self._rules(text, columns)
         starts = [column.start - header.start for column in columns]
         found: list[Finding] = []
@@ -154,7 +150,8 @@ class Tables:
         return found, end
 
     def _read_html(self, text: str, place: int) -> tuple[list[Finding], int]:
-        row_start = max(text.rfind("<tr", 0, place), text.rfind("<TR", 0, place), 0)
+        first = max(0, place - _LONGEST_HEADER)
+        row_start = max(text.rfind("<tr", first, place), text.rfind("<TR", first, place), first)
         rules: dict[int, Rule] = {}
         cells: list[_Cell] = []
         found: list[Finding] = []

@@ -26,6 +26,9 @@ class Detector:
     find_all: FindAll | None = None
     """Reads a whole document, such as a table, if the pattern matches in it. It replaces `find`."""
 
+    is_dense: bool = False
+    """Whether a text may hold very many of its matches, with equal surroundings: judgements are worth remembering."""
+
     @property
     def is_anchored(self) -> bool:
         """Whether it may match at the edge of a leaf but not inside a longer text."""
@@ -40,7 +43,10 @@ def detector_for(rule: Rule) -> Detector:
         bounds = judge(candidate)
         return None if bounds is None else Finding(*bounds, rule.id, rule.replacement)
 
-    return Detector(rule.id, rule.pattern, rule.regex, rule.keywords, rule.ignores_case, find)
+    is_dense = rule.validator == "any_value"
+    return Detector(
+        rule.id, rule.pattern, rule.regex, rule.keywords, rule.ignores_case, find, is_dense=is_dense
+    )
 
 
 def _judge_for(rule: Rule) -> Judge:
