@@ -166,7 +166,7 @@ def _masks(label: str, texts: Iterable[str]) -> Figure:
     for text in texts:
         size += len(text)
         count += redactor.scan(text).count
-    return Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 8)
+    return Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 2)
 
 
 def _one_by_one(text: str) -> list[Finding]:

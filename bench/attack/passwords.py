@@ -9,7 +9,8 @@ from random import Random
 from typing import NamedTuple
 
 from bench.attack import Attack, Trial
-from bench.attack.surroundings import DAILY, STORED, Place, name_of
+from bench.attack.shown import DAILY
+from bench.attack.surroundings import STORED, Place, name_of
 from compact.redaction import Redactor
 
 ALPHABETS: Mapping[str, str] = {

@@ -9,7 +9,8 @@ import pytest
 from support.redaction import letters
 
 from bench.attack.passwords import ALPHABETS, draw, is_left
-from bench.attack.surroundings import DAILY, STORED, Place, name_of
+from bench.attack.shown import DAILY
+from bench.attack.surroundings import STORED, Place, name_of
 from compact.redaction import MASK, Redactor
 from compact.redaction.letter_pairs import resemble_words
 from compact.redaction.shapes import is_generated, is_reference

@@ -43,8 +43,12 @@ _CLOSERS = _WRAPPING + r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
 """What may come between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
 _OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']|%3[AD]"
 
-_BELOW = r"[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]|[\"'][ \t]*\{\s*\n(?:[^\n{}=]*=[^\n{}]*\n){0,4}\s*default[ \t]*="
-"""A name whose value stands on a line below: `- name: X`, `value: ...`, and the default of a variable in HCL."""
+_BELOW = (
+    r"[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]"
+    r"|[\"'][ \t]*\{\s*\n(?:[^\n{}=]*=[^\n{}]*\n){0,4}\s*default[ \t]*="
+    r"|[ \t]*</[\w:\-]+>\s*<(?:[\w:\-]*value|string)>"
+)
+"""A name whose value stands in another field: `- name: X`, `value: ...`, `<name>X</name><value>...`, HCL's defaults."""
 _FORM_FIELD = (
     r"[\w\-\"'\\\]=~^$*:. ]{0,40}[\"'`\]][\"'`\\]?(?:[ \t]*,[ \t]*|[^\n,;(){}]{0,20}\)(?:\.\w+\(\))?"
     r"\.(?:fill|type|send_keys|sendKeys|press_sequentially|pressSequentially|set_value|setValue|val|clear_and_type)\([ \t]*)"
@@ -244,7 +248,7 @@ def _widen_key(match: Candidate) -> Candidate:
 def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -> Value | None:
     if operator == "|":
         return read_cell(found.text, position)
-    if operator == ">":
+    if operator.endswith(">") and operator != "=>":
         return read_element(found.text, position)
     shell_word = found.key.startswith("-")
     value = read_value(found.text, found.key_start, position, annotated=operator == ":", word=shell_word)
@@ -285,6 +289,8 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
         return value.quoted and is_made_up(value.text)
     if operator == ">":
         return not value.quoted and text[start - 1 : start] == "<" and text.startswith("</", value.end)
+    if operator.startswith("</"):
+        return text[start - 1 : start] == ">"
     if operator == "|":
         return is_made_up(value.text) and text[max(0, start - 40) : start].rstrip(" \t`*")[-1:] == "|"
     if operator.lower().startswith("value"):
