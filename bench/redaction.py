@@ -48,6 +48,14 @@ HOSTILE = {
     "cookies": "cookie: a=b;",
     "prose": "password is ",
     "tables": "| password ",
+    "ruled tables": "| password |\n|---|\n| x |\n",
+    "lists": "user,password\nbob,x\n",
+    "columns": "user  password\nbob   x\n",
+    "pages": "<th>password</th>",
+    "manifests": "kind: Secret\ndata:\n  a: b\n",
+    "forms": 'fill("#password", "',
+    "connections": "a=b;password=",
+    "variables": 'variable "password" {\n',
     "numbers": "1-",
     "mails": "a.b@c.",
     "wide": "密码: ",
@@ -162,7 +170,7 @@ def _masks(label: str, texts: Iterable[str]) -> Figure:
     for text in texts:
         size += len(text)
         count += redactor.scan(text).count
-    return Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 8)
+    return Figure(f"{label} ({size / 1e6:.0f} MB)", count / size * 1e6, "/MB", 2)
 
 
 def _one_by_one(text: str) -> list[Finding]:

@@ -13,7 +13,7 @@ from itertools import accumulate, groupby
 from typing import Any, Protocol
 
 from compact.messages.dialects.wire import plain, rebuild
-from compact.redaction.fields.names import FieldNames, is_schema, rule_in_object
+from compact.redaction.fields.names import FieldNames, is_schema, nearest_rule, rule_in_object
 from compact.redaction.rules.matches import MASK, Finding
 from compact.redaction.rules.rule import Rule
 
@@ -183,8 +183,8 @@ def _open(source: Any, rule: Rule | None, parent: _Node) -> _Node:
 
 def _rule_for_child(node: _Node, place: int, field_names: FieldNames) -> Rule | None:
     if isinstance(node.source, Mapping):
-        return rule_in_object(node.keys[place], node.source, field_names) or node.rule
-    return rule_after_flag(node.children[place - 1] if place else None, field_names) or node.rule
+        return nearest_rule(rule_in_object(node.keys[place], node.source, field_names), node.rule)
+    return nearest_rule(rule_after_flag(node.children[place - 1] if place else None, field_names), node.rule)
 
 
 def rule_after_flag(before: Any, field_names: FieldNames) -> Rule | None:

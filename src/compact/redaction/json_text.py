@@ -12,7 +12,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # missing in 
 from typing import Any, Literal, TypeAlias
 
 from compact.redaction.data import FreeNames, Masker, mask_leaf, rule_after_flag
-from compact.redaction.fields.names import is_schema, rule_in_object
+from compact.redaction.fields.names import is_schema, nearest_rule, rule_in_object
 from compact.redaction.rules.rule import Rule
 
 _TOKEN = re.compile(
@@ -42,7 +42,7 @@ class _Frame:
     name: str | None
     parent: _Frame | None
     shape: dict[str, Any] = field(default_factory=dict)
-    """The names of an object, with the values that are short strings."""
+    """The names of an object, with the values that are short strings or booleans."""
     free_names: FreeNames | None = None
     rule: Rule | None = None
     """The rule of the nearest name above that has one."""
@@ -80,10 +80,13 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
     except (ValueError, IndexError):
         return None
     for frame in frames:
-        names = masker.field_names
-        named = rule_after_flag(frame.before, names) if frame.name is None else names.rule_for(frame.name)
+        names, outside = masker.field_names, frame.parent.shape if frame.parent else {}
+        if frame.name is None:
+            named = rule_after_flag(frame.before, names)
+        else:
+            named = rule_in_object(frame.name, outside, names)
         inherited = frame.parent.rule if frame.parent else None
-        frame.rule = None if is_schema(frame.shape) else named or inherited
+        frame.rule = None if is_schema(frame.shape) else nearest_rule(named, inherited)
     pieces: list[str] = []
     done = total = 0
     for leaf in leaves:
@@ -92,7 +95,8 @@ def mask_json(text: str, masker: Masker, depth: int) -> tuple[str, int] | None:
             new, count = _mask_name(leaf, masker, depth)
         else:
             rule = rule_in_object(leaf.name, leaf.frame.shape, masker.field_names)
-            rule = rule or rule_after_flag(leaf.before, masker.field_names) or leaf.frame.rule
+            rule = rule or rule_after_flag(leaf.before, masker.field_names)
+            rule = nearest_rule(rule, leaf.frame.rule)
             new, count = mask_leaf(leaf.value, source, leaf.name, rule, masker, depth)
         if count:
             pieces += [text[done : leaf.start], json.dumps(new, ensure_ascii=source.isascii())]
@@ -152,7 +156,8 @@ def _read(text: str) -> tuple[list[_Frame], list[_Leaf]]:
             expected = "colon"
         else:
             value, position = _read_scalar(text, token)
-            if name is not None and isinstance(value, str) and len(value) < _SHORT_VALUE:
+            is_short = isinstance(value, bool) or (isinstance(value, str) and len(value) < _SHORT_VALUE)
+            if name is not None and is_short:
                 frame.shape[name] = value
             leaves.append(_Leaf(start, position, value, name, frame, is_name=False, before=frame.last))
             frame.last = None if frame.is_object else value

@@ -279,8 +279,10 @@ def scanner_for(rules: tuple[Rule, ...], locator: LocatorName = "auto") -> Scann
 def _run(detector: Detector, text: str, shadow: bytes) -> list[Finding]:
     found: list[Finding] = []
     masked_to = 0
-    find = FieldMemory(detector.find) if detector.is_field else detector.find
+    find = FieldMemory(detector.find) if detector.is_field or detector.is_dense else detector.find
     candidates = detector.pattern.candidates(text, shadow)
+    if detector.find_all is not None:
+        return detector.find_all(text, islice(candidates, MAX_MATCHES))
     for candidate in islice(candidates, MAX_MATCHES):
         start, end, match_end = candidate.start, candidate.end, candidate.match_end
         if start == end == match_end or (start < masked_to and match_end <= masked_to):

@@ -9,6 +9,8 @@ import re
 import string
 from operator import add
 
+from compact.redaction.letter_pairs import resemble_words
+
 _FOLLOWERS = (
     "a:bcdgiklmnprstuvy b:aeiloru c:acehiklortu d:aeiosu e:abcdefglmnpqrstvwx f:aefilou g:aeghioru h:aeio "
     "i:abcdefglmnoprstvz k:ei l:adeilostuy m:abeimopu n:acdefgiostuv o:acdgilmnoprstuvw p:aehiloprtu q:u "
@@ -74,16 +76,23 @@ _REFERENCE = re.compile(
     """,
     re.VERBOSE,
 )
+_NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
+_PHRASE = re.compile(r"[A-Za-z]{3,10}([-._])(?:[A-Za-z]{3,10}\1){2,6}\d{2,4}\Z")
+"""Words with a number behind them, as managers of passwords make them."""
+_NUMBER = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?\Z|[-+]?\d+[eE][-+]\d+\Z")
 _HUMP = re.compile(r"[a-z][A-Z]")
 _BARE_PREFIX = re.compile(r"[A-Za-z0-9]{1,6}[-_]\Z")
-_CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])")
+_CROSSES = re.compile(r"(?<![A-Za-z])(?:[xX]{3,}|[yY]{3,})(?![A-Za-z])|(?<!\*)\*{3,}(?!\*)")
+_NAME_OF_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z")
+"""`OPENAI_API_KEY`: it names a secret and is none."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*!?[(\[]")
 _NEGATION = re.compile(r"!+[A-Za-z_.]+\Z")
 _PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
+_ALPHABETIC = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _oddity(before: str, char: str) -> float:
@@ -127,6 +136,25 @@ def looks_random(value: str, shortest: int = _SHORTEST_RANDOM) -> bool:
     return len(body) >= (12 if body.islower() else 10) and surprise(body) >= 0.5
 
 
+def is_generated(value: str) -> bool:
+    """Whether a value under a secret's name was made by a generator or made up, and is no word or name.
+
+    It takes less than `looks_random`: letters that are hardly words, or some marks. Use it where a value stands, not for prose.
+    """
+    if len(value) < 6 or is_filler(value) or _NUMBER.match(value) or any(char.isspace() for char in value):
+        return False
+    if looks_random(value) or is_made_up(value) or _PHRASE.match(value):
+        return True
+    body = value[:_SAMPLE_CHARS]
+    marks = {char for char in body if char in string.punctuation} - set("-_./:,")
+    if len(marks) > 2 or len(marks - set("()[]{}<>\"'`")) > 1:
+        return True
+    if not has_digit(body):
+        letters_only = body.isalpha()
+        return len(body) >= _SHORTEST_RANDOM and resemble_words(body) < (0.15 if letters_only else -0.3)
+    return body.isdigit() or (surprise(body) >= 0.25 and resemble_words(body) < 0.3)
+
+
 def is_made_up(value: str) -> bool:
     """Whether it is random, or a word with digits or punctuation marks in it, as people make up passwords."""
     if looks_random(value):
@@ -152,6 +180,8 @@ def is_filler(value: str) -> bool:
     """Whether it is a stand-in for a value: `xxxxxxxx`, `********`, `0000...`, an ellipsis."""
     if len(value) > 2 and len(set(value)) == 1:
         return True
+    if _ALPHABETIC in value[:_SAMPLE_CHARS].lower():
+        return True
     filler = sum(len(found.group()) for found in _FILLER.finditer(value[:_SAMPLE_CHARS]))
     return filler * 2 >= min(len(value), _SAMPLE_CHARS) or value.endswith(("...", "…"))
 
@@ -168,7 +198,10 @@ def is_placeholder(value: str) -> bool:
     words = split_words(value)
     if not words:
         return not any(char.isalnum() for char in value)
-    if not _PLACEHOLDER_WORDS.isdisjoint(words) or _CROSSES.search(value):
+    crosses = _CROSSES.search(value)
+    if not _PLACEHOLDER_WORDS.isdisjoint(words) or (crosses and len(crosses[0]) * 4 >= len(value)):
+        return True
+    if _NAME_OF_VARIABLE.match(value) and not _CORE_WORDS.isdisjoint(words):
         return True
     if surprise(value) >= _RANDOM_SURPRISE or has_digit(value):
         return False
@@ -177,12 +210,25 @@ def is_placeholder(value: str) -> bool:
     return all(word in _SENSITIVE_WORDS or word.removesuffix("s") in _SENSITIVE_WORDS for word in words)
 
 
+def is_name_of_variable(value: str) -> bool:
+    """Whether it is the name of an environment variable for a secret: `OPENAI_API_KEY`."""
+    return value.count("_") > 1 and _NAME_OF_VARIABLE.match(value) is not None and not looks_random(value)
+
+
 def is_reference(value: str) -> bool:
     """Whether it says where the value comes from: `$VAR`, `${{ secrets.X }}`, `<password>`, `%s`, `op://...`."""
-    if _REFERENCE.match(value) is None:
+    found = _REFERENCE.match(value)
+    if found is None:
         return False
     # A password may start with one of these marks too.
-    return not (value[0] in "{<[$" and value[1:2] not in ("{", "(") and looks_random(value.strip("{}<>[]$")))
+    inner = value.strip("{}<>[]$%!*&#@")
+    if value[0] in "{<[$%!*&#@" and looks_random(inner):
+        return (
+            value[:2] in ("${", "$(", "{{", "#{")
+            and value[-1:] in "})"
+            and _NAME_INSIDE.search(inner) is not None
+        )
+    return True
 
 
 def is_code(value: str) -> bool:

@@ -5,22 +5,37 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from compact.redaction.fields import manifests
 from compact.redaction.fields.names import FieldNames, is_innocent, normalize_name
+from compact.redaction.fields.tables import Tables, table_headers
 from compact.redaction.fields.value_judge import is_secret
 from compact.redaction.fields.value_reader import (
     Value,
     find_end,
     read_block,
     read_cell,
+    read_element,
     read_next_line,
     read_value,
 )
 from compact.redaction.rules.detectors import Detector
-from compact.redaction.rules.matches import Candidate, Finding
+from compact.redaction.rules.matches import Candidate, Find, FindAll, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
-from compact.redaction.shapes import has_digit, is_made_up, looks_random
+from compact.redaction.shapes import has_digit, is_generated, is_identifier, is_made_up, looks_random
+from compact.redaction.source_code import (
+    closes_string,
+    is_call,
+    is_expression,
+    is_first_word,
+    is_near_source,
+    is_sample,
+    is_sentence,
+    is_source,
+    repeats_name,
+)
 
 _WRAPPING = r"(?:&quot;|&#3[49];|&apos;|\x1b\[[\d;]{0,12}m)?"
 """Quotes in HTML, and the codes that colour a terminal."""
@@ -28,14 +43,53 @@ _CLOSERS = _WRAPPING + r"[\"'`\]\\*]*(?:\[[^\]\n]{0,30}\])?[ \t]*"
 """What may come between a name and its operator: closing quotes, brackets and escapes, a subscript, Markdown."""
 _OPERATORS = r":=|=>|={1,3}|!==?|(?:\|\||\?\?|[?+])=|::?|\(|,|>|\||value[ \t]*=|[ \t][\"']|%3[AD]"
 
+_BELOW = (
+    r"[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]"
+    r"|[\"'][ \t]*\{\s*\n(?:[^\n{}=]*=[^\n{}]*\n){0,4}\s*default[ \t]*="
+    r"|[ \t]*</[\w:\-]+>\s*<(?:[\w:\-]*value|string)>"
+)
+"""A name whose value stands in another field: `- name: X`, `value: ...`, `<name>X</name><value>...`, HCL's defaults."""
+_FORM_FIELD = (
+    r"[\w\-\"'\\\]=~^$*:. ]{0,40}[\"'`\]][\"'`\\]?(?:[ \t]*,[ \t]*|[^\n,;(){}]{0,20}\)(?:\.\w+\(\))?"
+    r"\.(?:fill|type|send_keys|sendKeys|press_sequentially|pressSequentially|set_value|setValue|val|clear_and_type)\([ \t]*)"
+    r"[\"'`]"
+)
+"""What may come between the name of a form's field and the text that a program types into it."""
+_TYPING = re.compile(r"[.\s](?:fill|type|setValue|set_value|input_text|fill_form)\([ \t]*[\"'`][^\n]{0,60}\Z")
 _WRAPPED = re.compile(r"\A" + _WRAPPING)
 _LONGEST_NAME_HEAD = 64
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _NAME_TAIL = re.compile(r"[\w.\-]+")
 _LEADING_WORD = re.compile(r"\^?([a-z]{3,})(?![a-z]*[?*{])")
 _FIRST_HALF = re.compile(r"([A-Za-z]{2,20})[ \t]\Z")
-_NO_FIELD = re.compile(r"[\w*:]:\Z|://\Z")
+_ASKS = re.compile(
+    r"\A(?:get|is|has|find|load|read|clone|check|delete|enable|disable|validate)_|\.(?:startswith|endswith|get)\Z"
+)
+"""Functions that take a name or an id: `get_secret("DB_PASSWORD")`, `key.startswith("AWS4")`."""
+_NO_FIELD = re.compile(r"(?<!\$env)(?<!\$ENV)(?<!\$Env)(?<=[\w*:]):\Z|://\Z")
 """What precedes a word that is not a field's name: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:`."""
+
+
+_TYPING_CALLS = (
+    "fill(",
+    "type(",
+    "keys(",
+    "keys (",
+    "sequentially(",
+    "value(",
+    "val(",
+    "input_text(",
+    "fill_form(",
+)
+
+
+class Form(NamedTuple):
+    """One way to write a field."""
+
+    pattern: str
+    keywords: tuple[str, ...]
+    find: Find | None
+    find_all: FindAll | None = None
 
 
 class Assignments:
@@ -47,28 +101,40 @@ class Assignments:
     def detectors(self) -> list[Detector]:
         """One detector for each way to write a field."""
         detectors: list[Detector] = []
+        find_cells = Tables(self._names).find_all
         for stems in _group_stems(self._names.rules):
             # The name's beginning is looked up after the match: a group that captures it makes RE2 three times slower.
             stem = f"(?:{'|'.join(map(re.escape, stems))})" if stems else r"[\w.\-]"
             name = stem + r"[\w.\-]*"
-            flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set)[ \t]+)"
-            for form, find in (
-                (rf"{name}{_CLOSERS}(?:{_OPERATORS})", self._find_assignment),
-                (rf"{name}[\"']?[ \t]*,?\s*\n[ \t\-]*[\"']?value[\"']?[ \t]*[:=]", self._find_assignment),
-                (rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", self._find_in_prose),
-                (rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", self._find_flag),
-            ):
-                source, number = f"(?i){form}", len(detectors)
-                pattern = RulePattern(source)
+            flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set(?:[ \t]+-{1,2}\w+)*)[ \t]+)"
+            forms = (
+                Form(rf"{name}(?:{_CLOSERS}(?:{_OPERATORS})|{_BELOW})", stems, self._find_assignment),
+                Form(rf"{name}{_FORM_FIELD}", _TYPING_CALLS, self._find_typed),
+                Form(rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", stems, self._find_in_prose),
+                Form(rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", stems, self._find_flag),
+                *(Form(pattern, words or stems, None, find_cells) for pattern, words in table_headers(stem)),
+            )
+            for form in forms:
+                source, number = f"(?i){form.pattern}", len(detectors)
+                find, pattern = form.find or _find_nothing, RulePattern(source)
+                # A keyword must be there whenever the pattern matches. The rarer it is, the more texts are spared.
+                keywords = form.keywords if stem.isascii() and stems else stems
                 detectors.append(
-                    Detector(f"field-{number}", source, pattern, stems, True, find, is_field=True)
+                    Detector(f"field-{number}", source, pattern, keywords, True, find, True, form.find_all)
                 )
+        if self._names.rule_for("secret"):
+            pattern, find_all = RulePattern(manifests.PATTERN), manifests.find_manifest_values
+            detectors.append(
+                Detector(
+                    "manifest", manifests.PATTERN, pattern, ("Secret",), False, _find_nothing, True, find_all
+                )
+            )
         return detectors
 
     def _find_assignment(self, match: Candidate) -> Finding | None:
         """`name = value`, with any operator."""
         found = _widen_key(match)
-        if _NO_FIELD.search(found.text, max(0, found.key_start - 3), found.key_start):
+        if _NO_FIELD.search(found.text, max(0, found.key_start - 5), found.key_start):
             return None
         rule = self._rule_before(found)
         if rule is None:
@@ -78,10 +144,22 @@ class Assignments:
         if gap[-1:] in ("'", '"'):
             gap, position = gap[:-1], position - 1
         operator = _WRAPPED.sub("", gap).lstrip("\"'`]\\* \t")
+        if operator.startswith("==") and gap.startswith("="):
+            operator, position = _split_equals(found, operator, position)
         value = _read_assigned(found, position, operator, rule)
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
-        if not is_secret(rule, value, in_code=_is_in_code(found, value)):
+        is_leaf = (
+            value.alone
+            or value.framed
+            or operator == ","
+            or operator.endswith("default =")
+            or _is_variable_of_shell(found, operator, value)
+            or _is_pair_of_strings(found, operator, value)
+        )
+        if not is_secret(rule, value, in_code=_is_in_code(found, value), is_leaf=is_leaf):
+            return None
+        if _is_code(found, operator, value):
             return None
         return _mask(rule, value, find_end(found.text, value, phrase=rule.validator == "literal"))
 
@@ -89,10 +167,26 @@ class Assignments:
         """`--name value`, `ENV NAME value`."""
         rule = self._names.rule_for(found.key)
         value = read_value(found.text, found.key_start, found.match_end, word=True)
-        if rule is None or value is None or value.text.startswith("-"):
+        if rule is None or value is None:
             return None
-        is_word = not value.quoted and value.text.isalpha() and not looks_random(value.text)
-        return _mask(rule, value) if not is_word and is_secret(rule, value, in_code=False) else None
+        is_setting = found.text[found.key_start - 1] in " \t"  # ENV NAME value
+        if value.text.startswith("-") and not (is_setting and is_generated(value.text)):
+            return None
+        is_word = not value.quoted and value.text.isalpha() and not is_generated(value.text)
+        masked = not is_word and is_secret(rule, value, in_code=False, is_leaf=is_setting or value.alone)
+        return _mask(rule, value) if masked else None
+
+    def _find_typed(self, match: Candidate) -> Finding | None:
+        """`page.fill("#password", "value")`, `locator("#password").fill("value")`."""
+        found = _widen_key(match)
+        rule = self._names.rule_for(found.key)
+        value = read_value(found.text, found.key_start, found.match_end - 1)
+        if rule is None or value is None or not value.quoted:
+            return None
+        by_selector = "," in found.text[found.key_end : found.match_end].rpartition(")")[2]
+        if by_selector and not _TYPING.search(found.text, max(0, found.key_start - 80), found.key_start):
+            return None
+        return _mask(rule, value) if is_secret(rule, value, in_code=False, is_leaf=True) else None
 
     def _find_in_prose(self, match: Candidate) -> Finding | None:
         """`the password is value`. In prose the value must not look like a word."""
@@ -116,6 +210,10 @@ class Assignments:
             if rule is not None:
                 return rule
         return self._names.rule_for(found.key)
+
+
+def _find_nothing(_candidate: Candidate) -> None:
+    return None
 
 
 def _mask(rule: Rule, value: Value, end: int | None = None) -> Finding:
@@ -150,6 +248,8 @@ def _widen_key(match: Candidate) -> Candidate:
 def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -> Value | None:
     if operator == "|":
         return read_cell(found.text, position)
+    if operator.endswith(">") and operator != "=>":
+        return read_element(found.text, position)
     shell_word = found.key.startswith("-")
     value = read_value(found.text, found.key_start, position, annotated=operator == ":", word=shell_word)
     if value is None and operator == ":":
@@ -163,24 +263,81 @@ def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -
     return value
 
 
+def _split_equals(found: Candidate, operator: str, position: int) -> tuple[str, int]:
+    """In a setting, the second `=` of `NAME==...` belongs to the value."""
+    value = read_value(found.text, found.key_start, found.key_end + 1)
+    is_value = value is not None and not value.quoted and (value.alone or value.framed)
+    return ("=", found.key_end + 1) if is_value else (operator, position)
+
+
 def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value: Value) -> bool:
     """Whether the value can belong to the name, for operators that have other uses too."""
     text, start = found.text, found.key_start
     if operator == "::" or operator.startswith(("==", "!=")):
         return value.quoted
     if operator == "(":
-        return value.quoted and (rule.validator == "literal" or looks_random(value.text))
+        return (
+            value.quoted
+            and not _ASKS.search(found.key)
+            and (rule.validator == "literal" or looks_random(value.text))
+        )
     if operator == ",":
-        return value.quoted and gap[:1] in ("'", '"', "`", "\\") and looks_random(value.text)
+        is_first = text[start - 2 : start - 1] == "("  # `setenv("NAME", "value")`
+        generated = is_generated(value.text) if is_first else looks_random(value.text)
+        return value.quoted and gap[:1] in ("'", '"', "`", "\\") and generated
     if operator == "":
         return value.quoted and is_made_up(value.text)
     if operator == ">":
         return not value.quoted and text[start - 1 : start] == "<" and text.startswith("</", value.end)
+    if operator.startswith("</"):
+        return text[start - 1 : start] == ">"
     if operator == "|":
         return is_made_up(value.text) and text[max(0, start - 40) : start].rstrip(" \t`*")[-1:] == "|"
     if operator.lower().startswith("value"):
         return value.quoted and gap[:1] in ("'", '"')
     return True
+
+
+def _is_variable_of_shell(found: Candidate, operator: str, value: Value) -> bool:
+    """Whether it is written as shells and environment files do: `NAME=value`."""
+    is_tight = found.text[value.start - 1 - value.quoted : value.start - value.quoted] == "="
+    return operator == "=" and found.key.isupper() and is_tight and value.follower != ","
+
+
+def _is_pair_of_strings(found: Candidate, operator: str, value: Value) -> bool:
+    """Whether name and value are both quoted, as in JSON: `"name": "value"`."""
+    return value.quoted and operator in (":", "=>") and found.text[found.key_end] in "\"'\\&"
+
+
+def _is_code(found: Candidate, operator: str, value: Value) -> bool:
+    """Whether a value that could be a secret is a word of source code or of a sentence."""
+    text, start, word = found.text, found.key_start, value.text
+    before = text[value.start - 1 : value.start]
+    is_shell = _is_variable_of_shell(found, operator, value)
+    if not value.quoted and not is_shell and not value.framed and is_call(word):
+        return True
+    if repeats_name(found.key, word, "" if value.quoted else value.follower):
+        return True
+    if looks_random(word) and not is_identifier(word):
+        return False
+    if value.quoted:
+        if text[found.key_end] in ":=" and closes_string(text, start, before):
+            return not looks_random(word)
+        return is_sample(word) and is_near_source(text, start, value.end)
+    if (
+        is_call(word)
+        or is_first_word(text, value.start, value.end)
+        or repeats_name(found.key, word, value.follower)
+    ):
+        return True
+    if is_sample(word):
+        is_object = text[start - 1 : start] in ('"', "'") and value.follower == ","  # `"password": password,`
+        return is_object or is_near_source(text, start, value.end)
+    if is_shell:
+        return False
+    assigned = "=" if "=" in text[found.key_end : value.start] else operator  # `password: str = word`
+    expression = is_expression(word, assigned) or is_sentence(text, value.start, value.end)
+    return expression and is_source(text, start, value.end)
 
 
 def _is_in_code(found: Candidate, value: Value) -> bool:

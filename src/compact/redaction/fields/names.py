@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,12 +26,24 @@ _INNOCENT = re.compile(
     r"next|page|nextpage|continuation|sync|cursor|eos|bos|pad|unk|sep|cls|mask|special|start|end|first|last|stop|"
     r"max|min|num|csrf|xsrf|forgery)_?(?:key|token)s?\d*$|"
     r"(?:passw(?:or[dt]|d)|secret|key|token)s?_(?:name|names|url|uri|path|file|dir|type|types|length|len|count|regex|"
-    r"pattern|format|version|policy|ttl|expir\w*|ref|arn|env|var|header|field|label|hint|error|usage|limit|size|index|"
+    r"pattern|prefix|suffix|format|version|policy|ttl|expir\w*|ref|arn|env|var|header|field|label|hint|error|usage|limit|size|index|"
     r"pos|position|budget|estimate|cost|price|rate|window)s?$|"
     r"(?:^|_)(?:no|bypass|first|second|two|multi|single)_pass$|public_?key"
 )
-_LABELS = ("name", "Name", "key", "Key", "id", "field", "variable")
-_LABELLED = frozenset({"value", "Value", "val"})
+_OF_TEXTS = re.compile(
+    r"(?:^|_)(?:label|hint|placeholder|title|message|msg|errors?|help|tooltip|caption|heading|button|btn|link|forgot|forgotten|"
+    r"lost|show|hide|toggle|strength|rules|requirements|mismatch|invalid|incorrect|weak|strong|enter|please|repeat|again|"
+    r"i18n|translations?|locale|lang|description|desc)(?:_|$)"
+)
+"""Names of texts for people. Under these only what a generator made is masked: `password_hint`, `LABEL_NEW_PASSWORD`."""
+_LABELS = (
+    "name", "Name", "key", "Key", "keyName", "id", "field", "variable", "selector", "element", "locator", "label", "placeholder",
+)  # fmt: skip
+_LABELLED = frozenset({"value", "Value", "val", "text"})
+_SAID_WORDS = re.compile(r"[A-Za-z][\w-]{1,60}")
+_HOLDERS = frozenset({"data", "stringData"})
+MANIFEST = Rule("secret-manifest", r"\Asecret_manifest\z", ("secret_manifest",), scope="key")
+"""The rule of values that are declared to be secret: the data of a Kubernetes Secret, a sensitive output of Terraform."""
 _SCHEMA_WORDS = frozenset({"$ref", "anyOf", "oneOf", "allOf", "properties", "enum"})
 _SCHEMA_TYPES = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 
@@ -53,7 +66,10 @@ class FieldNames:
         # Innocent names are spared only by rules that ask for a kind of value. Other rules mask every name they match.
         spared = KINDS if is_innocent(normal) else ()
         matching = (rule for rule in self.rules if rule.regex.occurs_in(normal))
-        return next((rule for rule in matching if rule.validator not in spared), None)
+        found = next((rule for rule in matching if rule.validator not in spared), None)
+        if found is not None and found.validator in ("literal", "mixed") and _OF_TEXTS.search(normal):
+            return replace(found, validator="random")
+        return found
 
 
 @lru_cache(maxsize=8192)
@@ -71,20 +87,43 @@ def is_innocent(name: str) -> bool:
 def rule_in_object(name: Any, siblings: Mapping[Any, Any], field_names: FieldNames) -> Rule | None:
     """The rule of a value in an object, by its own name or by a label beside it.
 
-    A label is a name that is a value too: `{"name": "DB_PASSWORD", "value": "..."}`.
+    A label is a name that is a value too: `{"name": "DB_PASSWORD", "value": "..."}`, or says where a text is typed:
+    `{"selector": "#password", "text": "..."}`.
     """
+    if name in _HOLDERS and siblings.get("kind") == "Secret" and field_names.rule_for("secret"):
+        return MANIFEST
     rule = field_names.rule_for(name) if isinstance(name, str) else None
     if rule is not None or name not in _LABELLED:
         return rule
+    if siblings.get("sensitive") is True and field_names.rule_for("secret"):
+        return MANIFEST
     for label in _LABELS:
-        said = siblings.get(label)
-        rule = field_names.rule_for(said) if isinstance(said, str) else None
+        rule = _rule_said(siblings.get(label), field_names)
         if rule is not None:
             return rule
     return None
 
 
+def nearest_rule(own: Rule | None, inherited: Rule | None) -> Rule | None:
+    """The rule of a value: that of its own name, unless all that it is a part of is declared to be secret."""
+    return inherited if inherited is MANIFEST else own or inherited
+
+
+def _rule_said(said: Any, field_names: FieldNames) -> Rule | None:
+    """The rule of what a label says: a name, or a selector or a description that has a name in it."""
+    if not isinstance(said, str) or len(said) > _LONGEST_NAME:
+        return None
+    rule = field_names.rule_for(said)
+    if rule is not None:
+        return rule
+    words = (word for word in _SAID_WORDS.findall(said) if word.lower() not in ("secret", "key", "auth"))
+    rules = (field_names.rule_for(word) for word in words)
+    return next((rule for rule in rules if rule is not None and rule.validator in ("literal", "mixed")), None)
+
+
 def is_schema(data: Mapping[Any, Any]) -> bool:
     """Whether an object describes a field (JSON Schema) and so holds no value of it."""
     kind = data.get("type")
+    if "value" in data and "sensitive" in data:
+        return False  # an output of Terraform
     return (isinstance(kind, str) and kind in _SCHEMA_TYPES) or any(word in data for word in _SCHEMA_WORDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compact.redaction.rules.matches import Candidate, Find, Finding
 
-_BEFORE = 256
+_BEFORE = 640
 _AFTER = 5_120
 """More than the judge of a field ever reads, so that equal surroundings always get equal judgements."""
 _LONGEST_MATCH = 256

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from compact.redaction.fields.value_reader import Value
+from collections.abc import Mapping
+
+from compact.redaction.fields.value_reader import Value, is_regex
 from compact.redaction.rules.rule import Rule
-from compact.redaction.rules.validators import CHECKS, KINDS
+from compact.redaction.rules.validators import CHECKS, KINDS, Check
 from compact.redaction.shapes import (
     has_digit,
     is_code,
     is_common_word,
+    is_generated,
     is_identifier,
-    is_label,
+    is_name_of_variable,
     is_placeholder,
     is_prose,
     is_reference,
@@ -19,11 +22,21 @@ from compact.redaction.shapes import (
     surprise,
     word_set,
 )
+from compact.redaction.ui_texts import is_ui_text, is_word_for_password
 
 _SAMPLE_CHARS = 400
 """Enough of a value to judge it. Reading more would only cost time on hostile text."""
 _AFTER_A_STRING = ("+", ")", ",", ";")
 """`"API_KEY=" + key`: this quote closes a string and does not open one."""
+_SHORTEST_TOKEN = 8
+LEAVES: Mapping[str, Check] = {
+    "literal": bool,
+    "mixed": is_generated,
+    "random": lambda text: KINDS["random"](text) or (len(text) >= _SHORTEST_TOKEN and is_generated(text)),
+}
+"""What a leaf of data must look like. Randomness is judged first there: nothing in it is code."""
+_TYPES = word_set("string number integer boolean object array null")
+"""What a description of data has in place of values."""
 _TELLING_WORDS = word_set("password passwords passwd pass pwd token key auth credential credentials api")
 
 
@@ -31,23 +44,24 @@ def is_secret_leaf(rule: Rule, leaf: str | float) -> bool:
     """Whether a string or a number in data is masked, because its name falls under `rule`."""
     if isinstance(leaf, int | float):
         return rule.validator in (None, "literal", "mixed") or abs(leaf) >= 10**9
-    return is_secret(rule, Value(0, len(leaf), leaf, quoted=True), in_code=False)
+    return is_secret(rule, Value(0, len(leaf), leaf, quoted=True), in_code=False, is_leaf=True)
 
 
-def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
+def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False) -> bool:
     """Whether the value of a field is a secret, and not code, a reference or a placeholder.
 
     Args:
         rule: the rule that the field's name falls under.
         value: the value.
         in_code: whether the field is part of an expression, where a bare word is a variable.
+        is_leaf: whether it is a leaf of data or of a settings file, where nothing is an expression.
     """
     kind = rule.validator
     text = value.text[:_SAMPLE_CHARS] if kind in KINDS else value.text
     if not text or text == rule.replacement:
         return False
     if kind == "literal" and _is_whole_word(text, value):
-        return True
+        return not is_word_for_password(text) and not (is_leaf and text.rstrip("?") in _TYPES)
     if is_reference(text):
         return False
     if callable(kind):
@@ -56,11 +70,14 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
         return value.quoted or not is_code(text)
     if kind not in KINDS:
         return CHECKS[kind](text)
-    if value.template or is_placeholder(text):
+    if value.template or is_placeholder(text) or (not value.quoted and is_regex(text)):
         return False
+    if is_ui_text(text):
+        return False
+    if is_leaf and kind in LEAVES:
+        return LEAVES[kind](text)
     if value.quoted:
-        about = is_label(text) if kind == "literal" else is_prose(text)
-        if about or text.lstrip()[:1] in _AFTER_A_STRING:
+        if is_prose(text) or (text.lstrip()[:1] in _AFTER_A_STRING and not looks_random(text)):
             return False
     elif not _is_bare_literal(kind, text, value, in_code):
         return False
@@ -69,7 +86,7 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool) -> bool:
 
 def _is_whole_word(text: str, value: Value) -> bool:
     """Whether a value is one word that is a value beyond doubt. Then even `changeme` and `password` are passwords."""
-    if len(text.split()) != 1:
+    if value.template or len(text.split()) != 1 or is_name_of_variable(text):
         return False
     return value.quoted or (value.alone and not is_code(text) and not is_reference(text))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compact.redaction.rules.judges import JUDGES, SIGNS
-from compact.redaction.rules.matches import Candidate, Find, Finding, Judge
+from compact.redaction.rules.matches import Candidate, Find, FindAll, Finding, Judge
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
 from compact.redaction.rules.validators import CHECKS
@@ -25,6 +25,10 @@ class Detector:
     """Whether it looks for names of fields. JSON and data hold these apart from their values."""
     sign: str | None = None
     """A simple pattern that takes the place of keywords: without a match of it there is none of `pattern`."""
+    find_all: FindAll | None = None
+    """Reads a whole document, such as a table, if the pattern matches in it. It replaces `find`."""
+    is_dense: bool = False
+    """Whether a text may hold very many of its matches, with equal surroundings: judgements are worth remembering."""
 
     @property
     def is_anchored(self) -> bool:
@@ -41,7 +45,17 @@ def detector_for(rule: Rule) -> Detector:
         return None if bounds is None else Finding(*bounds, rule.id, rule.replacement)
 
     sign = None if rule.keywords or callable(rule.validator) else SIGNS.get(rule.validator or "")
-    return Detector(rule.id, rule.pattern, rule.regex, rule.keywords, rule.ignores_case, find, sign=sign)
+    is_dense = rule.validator == "any_value"
+    return Detector(
+        rule.id,
+        rule.pattern,
+        rule.regex,
+        rule.keywords,
+        rule.ignores_case,
+        find,
+        sign=sign,
+        is_dense=is_dense,
+    )
 
 
 def _judge_for(rule: Rule) -> Judge:

@@ -36,7 +36,7 @@ _ROWS = (
     ("secret", rf"secrets?{_TAIL}", "secret", "mixed"),
     (
         "passphrase",
-        r"(?:pass_?phrase|pass_?code|(?:^|_)pwd|[a-z0-9]_pass|(?:^|_)pw|(?:card|atm|sim|account|security)_?pin|"
+        r"(?:pass_?phrase|pass_?code|(?:^|_)pwd|[a-z0-9]_pass|^pass|(?:^|_)pw|(?:card|atm|sim|account|security)_?pin|"
         rf"(?:db|database|key|user|root|admin|my|mysql|pg|ssh|smtp|mail|ftp|redis)pass){_TAIL}",
         "pass pwd pw pin",
         "mixed",
@@ -57,7 +57,7 @@ _ROWS = (
         "passw passphrase secret key token pass",
         "random",
     ),
-    ("key", rf"(?:^|_)key{_TAIL}", "key", "long_random"),
+    ("key", rf"(?:^|_)key{_TAIL}", "key", "opaque"),
     (
         "credential",
         r"(?:credentials?|creds?|(?:^|_)auth|authorization|authtoken|(?:^|_)cookie|"

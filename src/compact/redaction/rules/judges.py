@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Mapping
 
 from compact.redaction.rules.edges import end_of_run, is_glued, run_before
@@ -14,11 +15,25 @@ from compact.redaction.shapes import (
     has_digit,
     is_code,
     is_filler,
+    is_generated,
+    is_name_of_variable,
     is_placeholder,
     is_reference,
     looks_random,
     surprise,
 )
+from compact.redaction.source_code import (
+    closes_string,
+    is_call,
+    is_expression,
+    is_first_word,
+    is_near_source,
+    is_sample,
+    is_sentence,
+    is_source,
+    repeats_name,
+)
+from compact.redaction.ui_texts import is_format, is_ui_text, is_word_for_password
 
 _HEAD = re.compile(r"(?:[A-Za-z0-9]{1,12}[-_.$~:=]){0,2}")
 _PLAIN_HEAD = re.compile(r"[A-Za-z0-9]{13}")
@@ -38,6 +53,10 @@ _EXAMPLE_HOST = re.compile(
     r"(?i)localhost|127\.0\.0\.1|[\w.-]*example|host\b|hostname|server\b|[{$<\[]|db\b|your"
 )
 _QUOTES = "\"'`"
+_LONGEST_NAME = 120
+_OPERATOR_CHARACTERS = " \t\r\n:="
+_NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
+_ENDS_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 _LONGEST_QUOTED = 4_096
 _BEHIND_A_VALUE = frozenset(",;:)]}>&|<\\.")
 _ENDING = re.compile(r"(?:[,;]|\\[nrt]|\x1b\[[\d;]{0,12}m)+\Z")
@@ -45,6 +64,11 @@ _LONGEST_ENDING = 40
 _MOST_CLOSERS = 8
 _OPENERS = {")": "(", "]": "[", "}": "{"}
 _OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
+_SESSION = re.compile(r"(?i)sess|sid\Z|token|auth|jwt")
+_STATEMENT = re.compile(r":\Z|\A[A-Za-z_][\w.-]*[=:]")
+_ASSIGNED = re.compile(r"[ \t]*=(?!=)")
+_CLOSING_TAG = re.compile(r"</[A-Za-z]")
+_PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
@@ -97,22 +121,68 @@ def standalone(found: Candidate) -> Bounds:
 def any_value(found: Candidate) -> Bounds:
     """Mask whatever follows the name, up to the next blank, or inside its quotes.
 
-    Punctuation with more behind it on the line is the rest of an operator (`password == x`) or opens a structure.
+    Punctuation with more behind it on the line is the rest of an operator (`password == x`) or opens a structure. An
+    expression in source code and the first word of a sentence are no values.
     """
     text, start, end = found.text, found.start, found.end
     if text[start] not in _QUOTES and not any(char.isalnum() for char in found.value):
         follows = text[end : end + 200].partition("\n")[0].strip()
-        return None if follows or _OPENS_A_STRUCTURE.fullmatch(found.value) else found.bounds
+        no_value = follows or _OPENS_A_STRUCTURE.fullmatch(found.value) or found.value.startswith("...")
+        return None if no_value else found.bounds
     while text[start] in "=:>~":
         start += 1  # the rest of an operator: `:=`, `==`, `=>`
     quote = text[start]
     if quote not in _QUOTES:
-        return start, start + len(_without_closers(text[start:end]))
+        value = _without_closers(text[start:end])
+        return None if _is_no_value(found, start, value) else (start, start + len(value))
     close = text.find(quote, start + 1, start + _LONGEST_QUOTED)
     if close < 0 or "\n" in text[start:close]:
-        return start + 1, end
-    ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
-    return start + 1, (close if ends_here else max(close, end))
+        value_end = end
+    else:
+        ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
+        value_end = close if ends_here else max(close, end)
+    name_start, _ = _name_before(found)
+    value = text[start + 1 : value_end]
+    name = text[name_start : found.start].rstrip(_OPERATOR_CHARACTERS)
+    if is_ui_text(value) or closes_string(text, name_start, quote) or is_name_of_variable(value):
+        return None
+    if repeats_name(name, value, quote):
+        return None
+    stands_in = text[name_start - 1 : name_start] == quote or is_sample(value)
+    return None if stands_in and is_near_source(text, name_start, value_end) else (start + 1, value_end)
+
+
+def _is_no_value(found: Candidate, start: int, value: str) -> bool:
+    text, end = found.text, start + len(value)
+    name_start, operator = _name_before(found)
+    if (
+        is_call(value)
+        or is_first_word(text, start, end)
+        or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1])
+    ):
+        return True
+    if ":" in operator and value.isalpha() and _ASSIGNED.match(text, end):
+        return True  # the type of a variable: `password: str = ...`
+    if is_word_for_password(value) or is_format(value) or _CLOSING_TAG.match(value):
+        return True
+    if "\n" in operator and (_ENDS_LINE.match(text, end) is None or _STATEMENT.search(value)):
+        return not looks_random(value)  # the next line is another statement
+    is_shell = (
+        operator == "=" and text[found.start - 4 : found.start - 1].isupper() and text[end : end + 1] != ","
+    )
+    if is_sample(value):
+        return is_near_source(text, name_start, end)
+    expression = not is_shell and (
+        is_expression(value, operator.strip(" \t")) or is_sentence(text, start, end)
+    )
+    return expression and is_source(text, name_start, end)
+
+
+def _name_before(found: Candidate) -> tuple[int, str]:
+    """Where the name begins that a value belongs to, and the operator between them."""
+    head = found.text[max(0, found.start - _LONGEST_NAME) : found.start]
+    name = head.rstrip(_OPERATOR_CHARACTERS)
+    return found.start - len(head) + len(name.rstrip(_NAME_CHARACTERS)), head[len(name) :]
 
 
 def _without_closers(value: str) -> str:
@@ -139,7 +209,20 @@ def url_login(found: Candidate) -> Bounds:
         return (found.start, user_end) if user_is_secret else None
     if is_placeholder(password) and _EXAMPLE_HOST.match(found.text, found.end + 1):
         return None
+    if is_sample(password) and is_near_source(found.text, found.start, found.end):
+        return None
     return (found.start if user_is_secret else user_end + 1), found.end
+
+
+def odd_url_login(found: Candidate) -> Bounds:
+    """Mask a password with marks in it that a URL should have encoded: `scheme://user:a/b?c@host`."""
+    user, _, password = found.value.partition(":")
+    is_path = _PORT.match(password) is not None or "://" in password
+    if is_path or is_reference(password) or not any(mark in password for mark in "/\"'`<>"):
+        return None
+    if not (looks_random(password) if "/" in password else is_generated(password)):
+        return None
+    return found.start + len(user) + 1, found.end
 
 
 def user_and_password(found: Candidate) -> Bounds:
@@ -165,14 +248,17 @@ def header_value(found: Candidate) -> Bounds:
         return None
     if _COUNTED.match(value):
         return None
+    if is_sample(value) and is_near_source(found.text, found.start, found.end):
+        return None
     generated = looks_random(value) or has_digit(value) or (len(value) >= 8 and surprise(value) > 0.3)
     return found.bounds if generated else None
 
 
 def cookies(found: Candidate) -> Bounds:
     """Mask all of a Cookie header if one of its values was generated."""
-    values = (part.partition("=")[2] for part in found.value.split(";"))
-    return found.bounds if any(looks_random(value.strip(), 16) for value in values) else None
+    pairs = (part.strip().partition("=") for part in found.value.split(";"))
+    generated = any(looks_random(value, 8 if _SESSION.search(name) else 16) for name, _, value in pairs)
+    return found.bounds if generated else None
 
 
 def command_password(found: Candidate) -> Bounds:
@@ -226,7 +312,15 @@ def near_word(pattern: str, chars: int = 40) -> Judge:
 
 
 _OF_TOKENS = (token, random_token, standalone, private_key, key_start, key_end, key_lines)
-_OF_SECRETS = (any_value, url_login, user_and_password, header_value, cookies, command_password)
+_OF_SECRETS = (
+    any_value,
+    url_login,
+    odd_url_login,
+    user_and_password,
+    header_value,
+    cookies,
+    command_password,
+)
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
     **{judge.__name__: judge for judge in (*_OF_TOKENS, *_OF_SECRETS, *_OF_NUMBERS)},

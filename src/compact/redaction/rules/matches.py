@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 MASK = "<REDACTED>"
@@ -60,3 +60,5 @@ Judge: TypeAlias = Callable[[Candidate], Bounds]
 """Returns what to mask of a candidate, which may be more or less than the match, or None to leave it alone."""
 Find: TypeAlias = Callable[[Candidate], "Finding | None"]
 """A judge that also names the rule and its replacement."""
+FindAll: TypeAlias = "Callable[[str, Iterator[Candidate]], list[Finding]]"
+"""A reader of a whole text. The candidates are the places where the pattern matches, in their order."""

@@ -42,7 +42,7 @@ def named_sets() -> Mapping[str, tuple[Rule, ...]]:
     `vendors` and `common` are the two parts of `default`: the table of vendors' formats, and everything else.
     """
     plain, vendors, names = (
-        (*_plain_value_rules(), *load_table("secrets")),
+        (*_plain_value_rules(), *load_table("secrets"), *load_table("commands")),
         load_table("vendors"),
         field_name_rules(),
     )

@@ -1,4 +1,6 @@
-"""Rules that are data: the tables `vendors.yaml`, `secrets.yaml` and `pii.yaml` beside this file, and a user's own files."""
+"""Rules that are data: the tables `vendors.yaml`, `secrets.yaml`, `commands.yaml` and `pii.yaml` beside this file, and a user's own
+files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from compact.redaction.rules.edges import WORD_END, WORD_START
 from compact.redaction.rules.patterns import refuse
 from compact.redaction.rules.rule import Rule, rule_from
 
-TableName: TypeAlias = Literal["vendors", "secrets", "pii"]
+TableName: TypeAlias = Literal["vendors", "secrets", "commands", "pii"]
 Edge: TypeAlias = Literal["anywhere", "word"]
 
 MAX_FILE_BYTES = 4_000_000

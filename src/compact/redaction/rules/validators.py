@@ -176,6 +176,9 @@ def _short_random(value: str) -> bool:
     return looks_random(value, shortest=6 if short else 8)
 
 
+_HEX_ID = re.compile(r"(?i)\A(?:[a-z]+[-_:])?[0-9a-f]{16,}\Z|\A[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
 def _long_random(value: str) -> bool:
     if len(value) < 16 or not has_digit(value) or not looks_random(value):
         return False
@@ -184,11 +187,17 @@ def _long_random(value: str) -> bool:
     return not any(len(part) >= 4 and part.isalpha() and surprise(part) < 0.3 for part in parts)
 
 
+def _opaque(value: str) -> bool:
+    # Hexadecimal digits are an id or a hash more often than a key.
+    return _long_random(value) and _HEX_ID.search(value) is None
+
+
 KINDS: Mapping[str, Check] = {
     "literal": bool,
     "mixed": is_made_up,
     "random": _short_random,
     "long_random": _long_random,
+    "opaque": _opaque,
 }
 """What a value must look like, for a rule of scope `key`: under `password` any literal is masked, under `key` only what a
 generator made."""
