@@ -11,7 +11,7 @@ from compact.checks import violations
 from compact.redaction import MASK, Origin, Redactor, as_redactor
 
 SECRET = "xK9mQ2vLpR7tWz4c"
-PHRASE = "Do not delete production data"
+PHRASE = "correct horse battery staple"
 COMMON = (
     "postgres admin root secret changeme minio123 guest rabbitmq mysql redis password password1 passw0rd P@ssw0rd1 letmein "
     "qwerty123 12345678 1234567890 abcd1234 1q2w3e4r 1qaz2wsx test1234 minioadmin elastic mongodb toor vagrant grafana "

@@ -120,13 +120,22 @@ class Assignments:
                 # A keyword must be there whenever the pattern matches. The rarer it is, the more texts are spared.
                 keywords = form.keywords if stem.isascii() and stems else stems
                 detectors.append(
-                    Detector(f"field-{number}", source, pattern, keywords, True, find, True, form.find_all)
+                    Detector(
+                        f"field-{number}", source, pattern, keywords, True, find, True, find_all=form.find_all
+                    )
                 )
         if self._names.rule_for("secret"):
             pattern, find_all = RulePattern(manifests.PATTERN), manifests.find_manifest_values
             detectors.append(
                 Detector(
-                    "manifest", manifests.PATTERN, pattern, ("Secret",), False, _find_nothing, True, find_all
+                    "manifest",
+                    manifests.PATTERN,
+                    pattern,
+                    ("Secret",),
+                    False,
+                    _find_nothing,
+                    True,
+                    find_all=find_all,
                 )
             )
         return detectors
