@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from compact.runtime.manager import CompactManager
 from compact.tools.cli.compaction import Compaction, compact_session, print_compaction
 from compact.tools.cli.inputs import errors_named, sessions_of
 from compact.tools.cli.options import (
+    ConfigOption,
     FileArgument,
     ForceOption,
     JsonOption,
@@ -30,8 +30,10 @@ from compact.tools.cli.options import (
     parse_tokens,
 )
 from compact.tools.cli.outputs import check_outputs, write_output
-from compact.tools.cli.printing import console, count_of, print_json
+from compact.tools.cli.printing import console, count_of, print_json, say
+from compact.tools.cli.settings import load_settings
 from compact.tools.transcripts import RecordedSession
+from compact.tools.transcripts.recorded_session import masked
 
 EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
 
@@ -50,9 +52,7 @@ def command(
     ] = None,
     window: WindowOption = None,
     model: ModelOption = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings: compact.yaml, .yml or .json.")
-    ] = None,
+    config: ConfigOption = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="layered, selective or progressive, instead of a file.")
     ] = None,
@@ -85,15 +85,13 @@ def command(
         settings["archive"] = {"adapter": "memory"}
     elif root is not None:
         settings["archive"] = {"adapter": "fs", "root": str(root)}
-    loaded = (
-        CompactConfig.load(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
-    )
+    loaded = load_settings(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
     archived = replace(chosen, id=archive_name(chosen, file))
     done = _compact(loaded, chosen, archived, manual)
     if output is not None:
         write_output(output, _encode(done.messages, output), force)
     if as_json:
-        read = {"id": chosen.id, "skipped": chosen.skipped, "left_out": chosen.left_out}
+        read = {"id": chosen.label, "skipped": chosen.skipped, "left_out": chosen.left_out}
         out = None if output is None else str(output)
         print_json({"file": str(file), "output": out, **read, **done.to_json()})
         return
@@ -125,7 +123,7 @@ def _compact(
         except (ConfigError, MessageError, MissingExtra):
             raise
         except CompactError as error:
-            sys.stderr.write(f"compact: session {session.id}: {error}\n")
+            say(f"session {session.label}: {error}")
             raise typer.Exit(1) from error
 
 
@@ -142,7 +140,7 @@ def _choose(file: Path, wanted: str | None, lenient: bool) -> RecordedSession:
         ids.append(found.id)
     if wanted is None and len(ids) == 1:
         return found
-    names = ", ".join(ids[:_NAMES_SHOWN])
+    names = ", ".join(map(masked, ids[:_NAMES_SHOWN]))
     more = f" and {len(ids) - _NAMES_SHOWN} more" if len(ids) > _NAMES_SHOWN else ""
     if wanted is None:
         what, hint = f"{file} has {len(ids)} sessions", f"Choose one with --session: {names}{more}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -16,9 +15,16 @@ from compact.archive.recall import LinePattern, SearchIndex
 from compact.errors import ArchiveError
 from compact.tools.cli import archive_report as report
 from compact.tools.cli.archives import folders_of, open_at
-from compact.tools.cli.options import ForceOption, JsonOption, OptionalSession, RootOption, SessionArgument
+from compact.tools.cli.options import (
+    ConfigOption,
+    ForceOption,
+    JsonOption,
+    OptionalSession,
+    RootOption,
+    SessionArgument,
+)
 from compact.tools.cli.outputs import check_outputs, write_output
-from compact.tools.cli.printing import console, count_of, print_json
+from compact.tools.cli.printing import console, count_of, print_data, print_json, say_plainly
 
 app = typer.Typer(
     help="Inspect an archive, restore from it, verify it, prune it.",
@@ -31,9 +37,9 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 @app.command("ls", epilog="Example: compact archive ls")
-def list_sessions(root: RootOption = None, as_json: JsonOption = False) -> None:
+def list_sessions(root: RootOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """List the sessions with their steps, stored outputs and sizes."""
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         found = sorted(archive.sessions_by_folder().items(), key=lambda pair: pair[::-1])
         rows = [report.session_row(archive, folder, session_id) for folder, session_id in found]
     if as_json:
@@ -52,10 +58,11 @@ def show(
         ),
     ] = None,
     root: RootOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one session: its steps, what each summary covers, and the files that its agent can read."""
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         folders_of(archive, session)
         if message is not None:
             print_json(_cited_message(archive, session, message))
@@ -99,6 +106,7 @@ def restore(
     ] = None,
     force: ForceOption = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Restore the messages that went into a step, redacted: one message per line, or one object with --json.
@@ -107,17 +115,16 @@ def restore(
     """
     if output is not None:
         check_outputs({"-o": [output]}, [], force)
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         folders_of(archive, session)
         restored = archive.restore(session, step)
     data = to_line(asdict(restored)) if as_json else b"".join(map(to_line, restored.messages))
     if output is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        print_data(data)
         return
     write_output(output, data, force)
     messages = count_of(len(restored.messages), "message")
-    sys.stderr.write(f"{messages} of {session} before step {restored.step}: {output}\n")
+    say_plainly(f"{messages} of {session} before step {restored.step}: {output}")
 
 
 @app.command("grep", epilog="Example: compact archive grep 'timeout=\\d+' my-session")
@@ -126,6 +133,7 @@ def grep(
     session: OptionalSession = None,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore case.")] = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search outputs and conversations for lines. Exit code 1 if there are none."""
@@ -133,7 +141,7 @@ def grep(
         compiled = LinePattern(pattern, ignore_case=ignore_case)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         found = report.matching_lines(archive, folders_of(archive, session), compiled)
         if as_json:
             lines = list(found)
@@ -151,10 +159,11 @@ def search(
     session: SessionArgument,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number of passages.")] = 5,
     root: RootOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search a session for passages by words, best first. Exit code 1 if there are none."""
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         folders_of(archive, session)
         hits = SearchIndex(archive, session).search(query, limit)
     if as_json:
@@ -166,9 +175,14 @@ def search(
 
 
 @app.command("verify", epilog="Example: compact archive verify")
-def verify(session: OptionalSession = None, root: RootOption = None, as_json: JsonOption = False) -> None:
+def verify(
+    session: OptionalSession = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Read everything and list what differs from what was written. Exit code 1 if anything does."""
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         checked = len(folders_of(archive, session))
         problems = archive.verify(session)
     if as_json:
@@ -187,6 +201,7 @@ def prune(
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be removed.")] = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove records of old steps, and outputs that nothing refers to. A session's newest step always stays.
@@ -194,7 +209,7 @@ def prune(
     A session that cannot be read is left alone, and the exit code is 1.
     """
     age = _parse_duration(older_than)
-    with open_at(root) as archive:
+    with open_at(root, config) as archive:
         removed, refused = _prune(archive, age, dry_run)
     if as_json:
         print_json({"dry_run": dry_run, "removed": removed, "refused": refused})

@@ -35,13 +35,13 @@ def command(
         is_legal = bool(session.messages) and not found  # no provider takes a request without messages
         legal = legal and is_legal
         if as_json:
-            record = {"session": session.id, "messages": len(session.messages), "legal": is_legal}
+            record = {"session": session.label, "messages": len(session.messages), "legal": is_legal}
             record |= {"skipped": session.skipped, "left_out": session.left_out}
             records.append(record | {"violations": [asdict(violation) for violation in found]})
             continue
         verdict = count_of(len(found), "violation") if found else "legal" if is_legal else "nothing to check"
         out.print(
-            f"Session {one_line(session.id, 60)}: {count_of(len(session.messages), 'message')}, {verdict}"
+            f"Session {one_line(session.label, 60)}: {count_of(len(session.messages), 'message')}, {verdict}"
         )
         if found:
             rows = [(str(each.index), each.rule, each.message) for each in found]

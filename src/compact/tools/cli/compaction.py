@@ -137,7 +137,7 @@ def compact_session(manager: CompactManager, session: RecordedSession, manual: b
     folder = f"/{archive.folder(session.id)}/"
     addresses = [fact.file_path.rpartition(folder) for fact in facts if isinstance(fact, Archival)]
     return Compaction(
-        session=session.id,
+        session=session.label,
         dialect=known.NAME,
         model=manager.config.model,
         window=window,

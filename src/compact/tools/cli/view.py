@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
 import webbrowser
@@ -15,6 +14,8 @@ from compact.config import CompactConfig
 from compact.runtime.manager import CompactManager
 from compact.tools.cli.archives import open_at
 from compact.tools.cli.demo import demo_session, relive
+from compact.tools.cli.options import ConfigOption
+from compact.tools.cli.printing import say_plainly
 from compact.tools.viewer.serving import ViewerServer
 
 EXAMPLE = "Example: compact view"
@@ -43,6 +44,7 @@ def command(
             help="Required of every client. The variable is safer: others cannot see it.",
         ),
     ] = None,
+    config: ConfigOption = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Watch the session that ships with compact being compacted, live.")
@@ -53,13 +55,13 @@ def command(
     Also accepts events at /ingest, as Ariadne does.
     """
     root = Path(tempfile.mkdtemp(prefix="compact-demo-")) if demo else archive
-    with open_at(root, may_be_new=True) as found:
+    with open_at(root, config, may_be_new=True) as found:
         server = ViewerServer(found, host=host, port=port, token=token)
-        sys.stderr.write(
+        say_plainly(
             f"Viewer:  {server.opening_url}\n"
             f"Ingest:  {server.url}/ingest  (tracing.ariadne_url)\n"
             f"Archive: {found.address()}\n"
-            "Press Ctrl-C to stop.\n"
+            "Press Ctrl-C to stop."
         )
         if demo and root is not None:
             threading.Thread(target=_run_demo, args=(root,), daemon=True).start()

@@ -13,6 +13,7 @@ from compact.messages.dialects import harness as dialect
 from compact.tools.harness.artifacts import ArtifactStream, as_artifacts, check_artifact
 from compact.tools.harness.json_items import JsonItems
 from compact.tools.transcripts import Skipped, fail, is_line_of_a_program, read_sessions
+from compact.tools.transcripts.recorded_session import masked
 from compact.tools.transcripts.transcript_file import BROKEN_GZIP, UNREADABLE, TranscriptFile, describe
 
 Shape = Literal["lines", "list"]
@@ -50,22 +51,24 @@ def sources_of(
     shape = _shape(path) if path.is_file() else None
     if shape is not None:
         stream = ArtifactFile(path, shape, lenient, on_skipped)
-        yield SessionSource(str(path), stream.name, stream)
+        yield SessionSource(str(path), masked(stream.name), stream)
         return
     for session in read_sessions(path, lenient):
         if session.skipped and on_skipped is not None:
-            on_skipped(session.id, session.skipped)
+            on_skipped(session.label, session.skipped)
         try:
             artifacts = list(as_artifacts(session.messages, system=session.system))
             for index, item in enumerate(artifacts):
                 check_artifact(item, index)
         except MessageError as error:
             raise TranscriptError(
-                f"cannot read {path}: session {session.id}: {error.message}", hint=error.hint, path=str(path)
+                f"cannot read {path}: session {session.label}: {error.message}",
+                hint=error.hint,
+                path=str(path),
             ) from error
         if not artifacts:
             fail(path, "it has no artifacts", hint="A context of nothing cannot be checked")
-        yield SessionSource(str(path), session.id, artifacts)
+        yield SessionSource(str(path), session.label, artifacts)
 
 
 class ArtifactFile(ArtifactStream):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, TypeAlias
+
+from compact.redaction import Redactor
 
 Format: TypeAlias = Literal[
     "artifacts",
@@ -23,6 +26,16 @@ Format: TypeAlias = Literal[
     "session",
     "swe_agent",
 ]
+
+
+@cache
+def _redactor() -> Redactor:
+    return Redactor()
+
+
+def masked(session_id: str) -> str:
+    """A session's id without the secrets in it."""
+    return _redactor().redact(session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +75,11 @@ class RecordedSession:
     skipped: Sequence[Skipped] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Known entries that are not part of the conversation, such as bookkeeping and other branches: how many by kind."""
+
+    @property
+    def label(self) -> str:
+        """The id as reports show it. A program may have put a secret into it."""
+        return masked(self.id)
 
     @property
     def request(self) -> dict[str, Any]:
