@@ -85,7 +85,7 @@ def test_headers_of_the_environment_go_to_its_own_endpoint_only(monkeypatch: pyt
 
 @pytest.mark.parametrize("url", ["http://viewer.example", "http://10.0.0.5:5175", "http://localhost.example"])
 def test_a_token_is_not_sent_in_clear(url: str) -> None:
-    with pytest.raises(ConfigError, match="tracing.ariadne_token would go to .* unencrypted"):
+    with pytest.raises(ConfigError, match=r"tracing\.ariadne_token would go to .* unencrypted"):
         AriadneExporter(url, token=SecretStr("secret"))
     AriadneExporter(url)
     AriadneExporter(url.replace("http:", "https:"), token=SecretStr("secret"))
