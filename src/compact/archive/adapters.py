@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from compact.archive.archive import Archive
+from compact.archive.default_root import ARCHIVE, SPOOL, check_default_root
 from compact.archive.log import Listener
 from compact.archive.records import ArchiveRedactor
 from compact.archive.stores.backend import Backend, BackendStore
@@ -24,7 +25,7 @@ def open_archive(
     recorder: Recorder,
     *,
     adapter: str = "fs",
-    root: str | os.PathLike[str] = ".compact/archive",
+    root: str | os.PathLike[str] = ARCHIVE,
     bucket: str | None = None,
     prefix: str | None = None,
     kms_key_id: str | None = None,
@@ -32,7 +33,7 @@ def open_archive(
     timeout_s: float = 5.0,
     step_timeout_s: float = 60.0,
     retries: int = 2,
-    spool_root: str | os.PathLike[str] = ".compact/spool",
+    spool_root: str | os.PathLike[str] = SPOOL,
     spool_retry_s: float = 30.0,
     lock_timeout_s: float = 5.0,
     attempt_ttl_s: float = 86_400.0,
@@ -42,7 +43,7 @@ def open_archive(
     """Open the archive that these settings describe (`archive:` in the configuration).
 
     Raises:
-        ConfigError: the adapter is unknown, or lacks a setting that it needs.
+        ConfigError: the adapter is unknown, or lacks a setting that it needs; or the default folder is not this user's.
         MissingExtra: the adapter needs a package that is not installed.
     """
     store: Store
@@ -50,6 +51,7 @@ def open_archive(
         # Imported here because it needs a POSIX system; the other adapters do not.
         from compact.archive.stores.files import FsStore
 
+        check_default_root(root)
         store = FsStore(root, lock_timeout_s=lock_timeout_s)
     elif adapter == "memory":
         store = MemoryStore()
@@ -59,6 +61,7 @@ def open_archive(
         from compact.archive.stores.objects import open_s3
         from compact.archive.stores.spool import SpooledStore
 
+        check_default_root(spool_root)
         remote = open_s3(
             bucket=bucket,
             prefix=prefix,
