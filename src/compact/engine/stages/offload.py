@@ -10,7 +10,7 @@ from compact.engine.effects import Asking, Emit, Store
 from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
-from compact.messages.excerpts import preview
+from compact.messages.excerpts import MAX_TOKEN_CHARS, preview
 from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
 
 
@@ -52,14 +52,19 @@ def is_large(text: str, desk: Desk) -> bool:
     """Whether a result belongs in the archive: it has too many tokens and does not itself come from there."""
     if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recall_output(text):
         return False
-    return desk.count_text(text) > desk.large_result_tokens
+    return is_long(text, desk) or desk.count_text(text) > desk.large_result_tokens
+
+
+def is_long(text: str, desk: Desk) -> bool:
+    """Whether a text has too many tokens for certain, so that it need not be counted."""
+    return len(text) > desk.large_result_tokens * MAX_TOKEN_CHARS
 
 
 def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Offloaded]:
     """Store a text. If the text is shorter than a pointer, it stays in the context as it is."""
     path = yield Store(text, tool_name, tool_call_id)
     shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
-    tokens = desk.count_text(text)
+    tokens = desk.gauge_text(text)
     lines = text.count("\n") + 1
     pointer = (
         f"{POINTER_OPENS}the output of {desk.redact(tool_name)} is in {path}: {tokens:,} tokens, {lines:,} lines. "
