@@ -22,8 +22,8 @@ _INTRO = """\
 Settings come from four sources. A later source wins, field by field:
 
 1. the defaults below, or a preset: `CompactConfig.preset("progressive")`
-2. a file: `CompactConfig.load("path/to/compact.yaml")`. Without a path, `compact.yaml`, `compact.yml` or `compact.json`
-   in the current directory is read if it exists
+2. a file: `CompactConfig.load("path/to/compact.yaml")`, `--config FILE` for a command, or the file that `COMPACT_CONFIG`
+   names. Without any of these, `compact.yaml`, `compact.yml` or `compact.json` in the current directory is read if it exists
 3. environment variables
 4. keyword arguments: `CompactConfig(model="gpt-4o", policy={"trigger_pct": 0.9})`
 
@@ -32,6 +32,25 @@ A key may also be a path: `policy.trigger_pct: 0.9`. `CompactConfig(...)` reads 
 `compact config show` prints every value and its origin; in Python, read `CompactConfig.sources`. A wrong setting raises
 a `ConfigError` that names the field and what is allowed (`policy.trigger_pct must be 0.0-1.0, got 1.7`). All wrong
 settings, including unknown names, are listed at once.
+
+## What a file may set that nobody named
+
+Anyone who can put a file into a folder can put a `compact.yaml` there: a cloned repository does. So a file that was only
+*found* in the current directory has fewer rights than one that you name. It may set
+
+- numbers, and `windows`;
+- booleans outside `redaction`;
+- the closed choices `model`, `policy.strategy` and `policy.layout`;
+- `policy.roles_never_prune`, if it keeps `system` and `developer` in it.
+
+Any other key in it, in a `compact:` block or under `agents` too, is a `ConfigError` that names the key and `--config`: addresses,
+keys, prompts, paths, exporters, and everything in `redaction`. Name the file to trust it (`--config compact.yaml`,
+`COMPACT_CONFIG`, `CompactConfig.load("compact.yaml")`), or set the field by a variable or an argument.
+
+Commands say on stderr which file they found; in Python, `CompactConfig.source` has it, and a log line of level INFO.
+
+A settings file is UTF-8, at most 256,000 bytes, nested at most 40 deep, and gives every key once. YAML aliases (`*name`) are
+refused, because a few of them can stand for gigabytes.
 
 ## Environment variables
 

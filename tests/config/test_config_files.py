@@ -87,6 +87,20 @@ def test_a_file_that_says_nothing_new(tmp_path: Path, text: str) -> None:
         ("c.json", '{"policy": {"trigger_pct": 0.9,}}', "is not JSON: line 1, column 32: "),
         ("c.json", "", "is not JSON: line 1, column 1: "),
         ("c.json", "[" * 100_000, "is not JSON"),
+        ("c.yaml", "windows: &w {a: *w}", "is not YAML: line 1, column 17: aliases (*w) are not supported"),
+        ("c.yaml", "a: &a [x]\nb: [*a, *a]", "is not YAML: line 2, column 5: aliases (*a) are not supported"),
+        ("c.yaml", "policy: {<<: &p {max_turns: 1}}\nx: {<<: *p}", "is not YAML: line 2, column 9: aliases"),
+        ("c.yaml", "model: a\nmodel: b", "is not YAML: line 2, column 1: the key 'model' is given twice"),
+        ("c.yaml", "policy: {max_turns: 1, 'max_turns': 2}", "is not YAML: line 1, column 24: the key"),
+        ("c.json", '{"model": "a", "model": "b"}', "is not JSON: the key 'model' is given twice"),
+        ("c.yaml", "a: " + "[" * 50, "is not YAML: line 1, column 43: nested deeper than 40"),
+        (
+            "c.yaml",
+            "seed: " + "1:" * 60_000 + "1",
+            "is not YAML: line 1, column 7: a number of 120,001 characters",
+        ),
+        ("c.yaml", "#" * 256_001, "is larger than 256,000 bytes"),
+        ("c.json", " " * 256_001, "is larger than 256,000 bytes"),
         ("c.yaml", b"model: \xff\xfe", "is not UTF-8 text: byte 7 is 0xff"),
         ("c.yaml", bytes(range(256)), "is not UTF-8 text: byte 128 is 0x80"),
     ],
@@ -119,7 +133,7 @@ def test_a_key_may_be_a_path(tmp_path: Path) -> None:
     assert (config.policy.trigger_pct, config.policy.max_turns) == (0.9, 4)
 
 
-@pytest.mark.parametrize("windows", ["&w {a: *w}", "{2024-01-01: 5}", "[[[]]]", "{a: {b: {c: 1}}}"])
+@pytest.mark.parametrize("windows", ["{2024-01-01: 5}", "[[[]]]", "{a: {b: {c: 1}}}"])
 def test_a_value_that_json_cannot_say_is_refused_too(tmp_path: Path, windows: str) -> None:
     file = written(tmp_path, f"windows: {windows}\n")
     assert refused(file).startswith("windows must be a mapping of model names to tokens, ")

@@ -57,6 +57,7 @@ def test_every_default_of_the_contract() -> None:
             "seed": 42,
             "temperature": 0,
             "timeout_s": 60,
+            "max_reply_bytes": 2_000_000,
             "fallback": "extractive",
         },
         "offload": {

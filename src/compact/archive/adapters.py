@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from compact.archive.archive import Archive
+from compact.archive.default_root import ARCHIVE, SPOOL, check_default_root
 from compact.archive.log import Listener
 from compact.archive.records import ArchiveRedactor
 from compact.archive.seals import KeySource
@@ -31,7 +32,7 @@ def open_archive(
     recorder: Recorder,
     *,
     adapter: str = "fs",
-    root: str | os.PathLike[str] = ".compact/archive",
+    root: str | os.PathLike[str] = ARCHIVE,
     bucket: str | None = None,
     prefix: str | None = None,
     kms_key_id: str | None = None,
@@ -39,7 +40,7 @@ def open_archive(
     timeout_s: float = 5.0,
     step_timeout_s: float = 60.0,
     retries: int = 2,
-    spool_root: str | os.PathLike[str] = ".compact/spool",
+    spool_root: str | os.PathLike[str] = SPOOL,
     spool_retry_s: float = 30.0,
     lock_timeout_s: float = 5.0,
     attempt_ttl_s: float = 86_400.0,
@@ -55,7 +56,8 @@ def open_archive(
 
     Raises:
         ArchiveError: the bucket writes over objects, so that two workers could overwrite each other's steps.
-        ConfigError: the adapter is unknown, or lacks a setting that it needs, or the key cannot be read.
+        ConfigError: the adapter is unknown, or lacks a setting that it needs, or the key cannot be read; or the default folder is
+            not this user's.
         MissingExtra: the adapter needs a package that is not installed.
     """
     store: Store
@@ -63,6 +65,7 @@ def open_archive(
         # Imported here because it needs a POSIX system; the other adapters do not.
         from compact.archive.stores.files import FsStore
 
+        check_default_root(root)
         store = FsStore(root, lock_timeout_s=lock_timeout_s)
     elif adapter == "memory":
         store = MemoryStore()
@@ -72,6 +75,7 @@ def open_archive(
         from compact.archive.stores.objects import open_s3
         from compact.archive.stores.spool import SpooledStore
 
+        check_default_root(spool_root)
         remote = open_s3(
             bucket=bucket,
             prefix=prefix,

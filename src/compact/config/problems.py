@@ -115,11 +115,19 @@ def field_problems(
             text = f"{path}{reason.where}: {reason}"
         elif name in owner.model_fields:
             kind = kind_of(owner, name)
-            text = f"{path} must be {kind.allowed}, got {show(values[name], is_secret=kind.is_secret)}"
+            got = show(values[name], is_secret=kind.is_secret)
+            text = f"{path} must be {_limit(details[name]) or kind.allowed}, got {got}"
         else:
             text = unknown_setting(path, [prefix + field for field in owner.model_fields])
         problems.append(WrongSetting(path, text))
     return problems
+
+
+def _limit(detail: Any) -> str:
+    """What a number may be at most, if it is only too large. Descriptions do not repeat the largest number of all."""
+    if detail["type"] != "less_than_equal" or detail["ctx"]["le"] <= 1:
+        return ""
+    return f"at most {detail['ctx']['le']:,}"
 
 
 def unknown_setting(path: str, known: Iterable[str]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from operator import ge, le
-from pathlib import Path
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, PrivateAttr, ValidationError
@@ -15,6 +15,7 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 from compact.config import sources
 from compact.config.agents import AGENTS, of_agent, settings_of_agents
 from compact.config.problems import WrongSetting, config_error, field_problems, show, unknown_setting
+from compact.config.rights import refused_settings
 from compact.config.sections import (
     SECTIONS,
     SETTINGS,
@@ -30,8 +31,10 @@ from compact.config.sections import (
     SummaryConfig,
     TracingConfig,
 )
-from compact.config.sources import Given
+from compact.config.sources import Given, SettingsFile
 from compact.errors import ConfigError
+
+log = logging.getLogger("compact")
 
 _ARGUMENT = "argument"
 _DEFAULT = "default"
@@ -87,6 +90,7 @@ class CompactConfig(AllSettings):
     """
 
     _sources: dict[str, str] = PrivateAttr(default_factory=dict)
+    _file: SettingsFile | None = PrivateAttr(default=None)
 
     def __init__(self, **settings: Unpack[ConfigArguments]) -> None:
         self._fill({}, settings)
@@ -101,22 +105,35 @@ class CompactConfig(AllSettings):
     ) -> Self:
         """Read a file, then the environment, then keyword arguments; later ones win.
 
-        Without a path, compact.yaml, compact.yml or compact.json of the current directory is read if there is one.
+        Without a path, the file that `COMPACT_CONFIG` names is read, else compact.yaml, compact.yml or compact.json of the
+        current directory if there is one. A file that was only found there may set numbers, booleans outside `redaction`,
+        and closed choices such as `model`; any other key in it is an error. `source` says which file was read.
         `agent` names one of the file's `agents`, whose own settings win over those that all agents share.
 
         Raises:
-            ConfigError: the file cannot be read, a setting is wrong, of this agent or another, or there is no such agent.
-                Names the file and the field.
+            ConfigError: the file cannot be read, a setting is wrong, of this agent or another, or there is no such agent;
+                or a file that nobody named sets what it may not. Names the file and the field.
         """
-        file = sources.find_file() if path is None else path
-        content = {} if file is None else sources.read_file(file)
-        origin = "the configuration: no file was found" if file is None else f"file {Path(file)}"
+        file = sources.choose_file(path, os.environ)
+        content = {} if file is None else sources.read_file(file.path)
+        origin = "the configuration: no file was found" if file is None else file.origin
         agents = settings_of_agents(content.get(AGENTS), origin)
         shared = sources.from_settings({name: content[name] for name in content if name != AGENTS}, origin)
+        if file is not None and not file.was_named:
+            problems = [
+                problem
+                for own in (shared, *agents.values())
+                for problem in refused_settings(own, str(file.path))
+            ]
+            if problems:
+                raise config_error(problems)
+            log.info("settings are read from %s, found in the current folder", file.path)
         for name, own in agents.items():
             if name != agent:
                 cls._over(shared | own, {})  # a wrong setting is found before its agent runs
-        return cls._over(shared if agent is None else shared | of_agent(agents, agent, origin), overrides)
+        config = cls._over(shared if agent is None else shared | of_agent(agents, agent, origin), overrides)
+        config._file = file
+        return config
 
     @classmethod
     def preset(cls, name: str, **overrides: Unpack[ConfigArguments]) -> Self:
@@ -139,6 +156,7 @@ class CompactConfig(AllSettings):
         config = type(self).__new__(type(self))
         chosen = {path: Given(self._value(path), origin) for path, origin in self._sources.items()}
         config._build({**chosen, **sources.from_settings(settings, _ARGUMENT)})
+        config._file = self._file
         return config
 
     @property
@@ -149,6 +167,11 @@ class CompactConfig(AllSettings):
         block, the origin also names the key.
         """
         return {path: self._sources.get(path, _DEFAULT) for path in SETTINGS}
+
+    @property
+    def source(self) -> SettingsFile | None:
+        """The file that `load` read: its `path`, and in `was_named` whether somebody named it. None if there was none."""
+        return self._file
 
     def explain(self) -> list[Setting]:
         """Return every setting with its value and origin, in the order of the reference."""

@@ -16,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     SecretStr,
     ValidationError,
 )
@@ -24,6 +25,15 @@ from compact.config.problems import WrongPart, config_error, field_problems
 from compact.errors import RedactionError
 from compact.redaction import rules_from_config
 from compact.tracing.exporters import ExporterName
+
+MOST = 10**12
+"""The largest number of anything: more than any machine counts, and small enough for every calculation."""
+MOST_SECONDS = 10**9
+"""Thirty years. What waits longer overflows the clocks of operating systems."""
+CHOICE: dict[str, JsonValue] = {"choice": True}
+"""Marks a text that is one of a closed set of names. A file that was only found may set it (`compact.config.rights`)."""
+GROWS: dict[str, JsonValue] = {"grows": True}
+"""Marks a list that such a file may extend."""
 
 # The types of settings. A description completes the sentence "x must be ..." in errors and in the reference.
 
@@ -59,16 +69,27 @@ def _off_if_false(value: Any) -> Any:
 
 
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, description="0.0-1.0")]
-Count: TypeAlias = Annotated[int, Field(ge=1, description="a whole number >= 1")]
-Amount: TypeAlias = Annotated[int, Field(ge=0, description="a whole number >= 0")]
-Integer: TypeAlias = Annotated[int, Field(description="a whole number")]
-Number: TypeAlias = Annotated[float, Field(ge=0, description="a number >= 0")]
-Seconds: TypeAlias = Annotated[float, Field(gt=0, description="a number of seconds > 0")]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=MOST, description="a whole number >= 1")]
+Amount: TypeAlias = Annotated[int, Field(ge=0, le=MOST, description="a whole number >= 0")]
+Integer: TypeAlias = Annotated[int, Field(ge=-(2**63), le=2**63 - 1, description="a whole number")]
+Number: TypeAlias = Annotated[float, Field(ge=0, le=MOST, description="a number >= 0")]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=MOST_SECONDS, description="a number of seconds > 0")]
+ReplyBytes: TypeAlias = Annotated[
+    int, Field(ge=1_000, le=64_000_000, description="a whole number of bytes, 1,000-64,000,000")
+]
+ModelName: TypeAlias = Annotated[
+    str,
+    Field(min_length=1, max_length=200, description="a text that is not empty", json_schema_extra={**CHOICE}),
+]
+"""The name of a model. It chooses a tokenizer and a window, and is no address."""
 Words: TypeAlias = Annotated[str, Field(min_length=1, description="a text that is not empty")]
 Name: TypeAlias = Annotated[str, Field(pattern=r"\S", description="a text with more than blanks")]
 Identifier: TypeAlias = Annotated[
     str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", description="a name of letters, digits, _ and -")
 ]
+Strategy: TypeAlias = Annotated[Identifier, Field(json_schema_extra={**CHOICE})]
+"""The name of a summary strategy that the program itself has registered."""
+Layout: TypeAlias = Annotated[Literal["layered", "selective"], Field(json_schema_extra={**CHOICE})]
 Folder: TypeAlias = Annotated[str, BeforeValidator(_to_text), Field(min_length=1, description="a path")]
 Address: TypeAlias = Annotated[
     str,
@@ -85,6 +106,7 @@ Token: TypeAlias = Annotated[
     Field(description="a text of visible ASCII without spaces"),
 ]
 Names: TypeAlias = Annotated[list[str], Field(description="a list of names")]
+MoreNames: TypeAlias = Annotated[list[str], Field(description="a list of names", json_schema_extra={**GROWS})]
 Windows: TypeAlias = Annotated[
     dict[str, Count], Field(description="a mapping of model names to tokens, each a whole number >= 1")
 ]
@@ -162,11 +184,11 @@ class PolicyConfig(ConfigSection):
     """Newest turns whose words stay verbatim. Their tool traffic follows keep_tool_io_pairs."""
     keep_tool_io_pairs: Amount = 4
     """Newest tool calls that stay verbatim with their results. 0: pairs are not kept for their own sake."""
-    roles_never_prune: Names = ["system", "developer"]
+    roles_never_prune: MoreNames = ["system", "developer"]
     """Roles whose messages always stay."""
-    strategy: Identifier = "task_state"
+    strategy: Strategy = "task_state"
     """What a summary contains: task_state, brief, decision_log, code_delta, or a strategy that the host registered."""
-    layout: Literal["layered", "selective"] = "layered"
+    layout: Layout = "layered"
     """layered: pinned, summary, recent. selective: user messages stay in place, and the runs between them are folded."""
     token_threshold: Count | None = None
     """Also start at this many tokens."""
@@ -216,6 +238,8 @@ class SummaryConfig(ConfigSection):
     """Sent with the request."""
     timeout_s: Seconds = 60
     """Time limit of one request."""
+    max_reply_bytes: ReplyBytes = 2_000_000
+    """Largest reply that is read from the endpoint, after decompression. A larger one counts as a failure."""
     fallback: Literal["extractive", "pruning-only"] = "extractive"
     """What happens when the model fails: a summary without a model, or no summary."""
 
@@ -337,7 +361,7 @@ class MeterConfig(ConfigSection):
 class AllSettings(ConfigSection):
     """The fields of `CompactConfig`."""
 
-    model: Words = "gpt-4o"
+    model: ModelName = "gpt-4o"
     """The agent's model. It decides the tokenizer and the window."""
     tenant: Name | None = None
     """Whose sessions they are, where a call names no tenant. null: nobody's in particular. A tenant's records lie below

@@ -7,7 +7,6 @@ misspelled sections, has no second spelling for nested fields, and does not reco
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,17 +17,27 @@ from pydantic import TypeAdapter
 from compact.config.problems import Kind, kind_of
 from compact.config.sections import SECTIONS, SETTINGS, ConfigSection, PolicyConfig
 from compact.errors import ConfigError
+from compact.messages.settings_text import SettingsProblem, load_json, load_yaml, read_settings
 
 FILE_NAMES = ("compact.yaml", "compact.yml", "compact.json")
 """File names that are looked for in the current directory, in this order."""
 
 PREFIX = "COMPACT_"
 
+
+def variable_of(path: str) -> str:
+    """Return the environment variable of a setting, by its path."""
+    return PREFIX + path.replace(".", "__").upper()
+
+
 VARIABLES: dict[str, str] = {
-    **{PREFIX + path.replace(".", "__").upper(): path for path in SETTINGS},
+    **{variable_of(path): path for path in SETTINGS},
     **{PREFIX + field.upper(): f"policy.{field}" for field in PolicyConfig.model_fields},
 }
 """Environment variables and the settings that they set. The fields of `policy` also have a short name."""
+
+FILE_VARIABLE = f"{PREFIX}CONFIG"
+"""The environment variable that names a settings file."""
 
 BLOCK = "compact"
 """The key of the context compaction PRD's block."""
@@ -132,7 +141,10 @@ def ignored_variables(environment: Mapping[str, str]) -> list[str]:
     return [
         name
         for name in sorted(environment)
-        if name.startswith(PREFIX) and "__" not in name and name.upper() not in VARIABLES
+        if name.startswith(PREFIX)
+        and "__" not in name
+        and name.upper() not in VARIABLES
+        and name != FILE_VARIABLE
     ]
 
 
@@ -152,7 +164,7 @@ def _parse(text: str, kind: Kind) -> Any:
             if name in kind.types:
                 return read(text)
         if "object" in kind.types or ("array" in kind.types and text.startswith("[")):
-            return _load_yaml(text)
+            return load_yaml(text)
     except ValueError:
         return text
     if "array" in kind.types and ("," in text or "string" not in kind.types):
@@ -161,16 +173,30 @@ def _parse(text: str, kind: Kind) -> Any:
     return text
 
 
-def find_file() -> Path | None:
-    """Return the configuration file of the current directory, if there is one."""
-    return next((path for path in map(Path, FILE_NAMES) if path.is_file()), None)
+class SettingsFile(NamedTuple):
+    """A settings file: where it is, how messages call it, and whether somebody named it."""
+
+    path: Path
+    origin: str
+    was_named: bool
+    """False: it was found in the current directory, so what it may set is limited (`compact.config.rights`)."""
+
+
+def choose_file(path: str | os.PathLike[str] | None, environment: Mapping[str, str]) -> SettingsFile | None:
+    """Return the file to read: the given one, else the one that `COMPACT_CONFIG` names, else one of the current directory."""
+    named = path if path is not None else environment.get(FILE_VARIABLE, "").strip() or None
+    if named is not None:
+        return SettingsFile(Path(named), f"file {Path(named)}", was_named=True)
+    found = next((file for file in map(Path, FILE_NAMES) if file.is_file()), None)
+    return None if found is None else SettingsFile(found, f"file {found}", was_named=False)
 
 
 def read_file(path: str | os.PathLike[str]) -> Mapping[Any, Any]:
     """Return the mapping that a YAML or JSON file holds.
 
     Raises:
-        ConfigError: the file is missing, unreadable, not UTF-8, not YAML or JSON, or not a mapping. Names the line.
+        ConfigError: the file is missing, unreadable, too large, not UTF-8, not YAML or JSON, or not a mapping; it has
+            YAML aliases, or a key twice. Names the line.
     """
     file = Path(path)
 
@@ -178,50 +204,22 @@ def read_file(path: str | os.PathLike[str]) -> Mapping[Any, Any]:
         return ConfigError(f"config file {file} {what}", path=str(file))
 
     try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise refuse(f"is not UTF-8 text: byte {error.start} is 0x{byte:02x}") from None
+        text = read_settings(file)
+    except SettingsProblem as problem:
+        raise refuse(str(problem)) from None
     except FileNotFoundError:
         raise refuse("does not exist") from None
     except IsADirectoryError:
         raise refuse("is a directory, not a file") from None
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror or error}") from None
-    name, load = ("JSON", _load_json) if file.suffix == ".json" else ("YAML", _load_yaml)
+    name, load = ("JSON", load_json) if file.suffix == ".json" else ("YAML", load_yaml)
     try:
         content = load(text)
-    except _SyntaxProblem as problem:
+    except SettingsProblem as problem:
         raise refuse(f"is not {name}: {problem}") from None
     except (ValueError, RecursionError) as error:
         raise refuse(f"is not {name} that can be read: {error}") from None
     if not isinstance(content, Mapping | None):
         raise refuse(f"must hold a mapping of settings, got a {type(content).__name__}")
     return content or {}
-
-
-class _SyntaxProblem(ValueError):
-    """Text that is not JSON or YAML. The message names the line."""
-
-
-def _load_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise _SyntaxProblem(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
-
-
-def _load_yaml(text: str) -> Any:
-    import yaml  # slow to import, and only files and structured variables need it
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise _SyntaxProblem(f"{where}{error.problem or error.context}") from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise _SyntaxProblem(f"line {line}: {error.reason}") from None
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error

@@ -133,6 +133,7 @@ class Writers:
             seed=summary.seed,
             temperature=summary.temperature,
             timeout_s=summary.timeout_s,
+            max_reply_bytes=summary.max_reply_bytes,
         )
 
 

@@ -7,6 +7,7 @@ that is longer than the model's window is sent in pieces, and each reply updates
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Set
@@ -19,12 +20,10 @@ from compact.messages.excerpts import fitting_head
 from compact.summaries import strategies, templates
 from compact.summaries.checking.verification import without_reasoning
 from compact.summaries.chunks import chunks, quote_previous
+from compact.summaries.endpoint_client import open_client, say_if_withheld, why_no_key
 from compact.summaries.request import Reply, SummaryRequest
 from compact.summaries.templates import Prompt
 
-KEY_VARIABLES = ("COMPACT_SUMMARY_API_KEY", "OPENAI_API_KEY")
-_NO_KEY = "none"
-"""Sent to a self-hosted endpoint without a key, because the client requires one."""
 _ASKED_SHARE = 7 / 8
 """The model is asked for a little less than there is room for; code adds the facts that it left out."""
 _WINDOW_MARGIN = 0.85
@@ -53,29 +52,39 @@ class SummaryEndpoint:
     seed: int | None = 42
     temperature: float = 0
     timeout_s: float = 60
+    max_reply_bytes: int = 2_000_000
+    """A larger answer, after decompression, is a failure."""
 
 
 def why_unavailable(base_url: str | None) -> str:
-    """Why no model can be asked: the extra is missing, or there is neither an endpoint nor a key. Empty if one can."""
+    """Why no model can be asked: the extra is missing, there is neither an endpoint nor a key, or the key would be exposed.
+
+    Empty if one can be asked.
+    """
     if find_spec("openai") is None:
         return str(MissingExtra.named("llm", "a summary by a model"))
-    if base_url is None and not os.environ.get("OPENAI_BASE_URL") and _api_key() == _NO_KEY:
-        return f"there is no summary.base_url and no key in {' or '.join(KEY_VARIABLES)}"
-    return ""
+    return why_no_key(base_url, os.environ)
 
 
 async def summarize(request: SummaryRequest, endpoint: SummaryEndpoint, count: Callable[[str], int]) -> Reply:
-    """Ask the model for a summary. Only a request that is too long is retried; all other errors of the client are raised."""
+    """Ask the model for a summary. Only a request that is too long is retried; all other errors of the client are raised.
+
+    Raises:
+        CompactError: the endpoint redirects, or its answer is too large or no reply.
+    """
     import openai
 
     window = endpoint.window
-    async with openai.AsyncOpenAI(
-        api_key=_api_key(), base_url=endpoint.base_url, timeout=endpoint.timeout_s, max_retries=0
-    ) as client:
+    say_if_withheld(endpoint.base_url, os.environ)
+    async with open_client(endpoint.base_url, endpoint.timeout_s, endpoint.max_reply_bytes) as client:
         model = _Model(client, endpoint)
         for left in reversed(range(_OVERFLOWS)):
             try:
                 return await _roll(request, endpoint, count, window, model)
+            except openai.APIConnectionError as problem:
+                if isinstance(problem.__cause__, CompactError):  # ours, which the client takes for its own
+                    raise problem.__cause__ from None
+                raise
             except openai.BadRequestError as problem:
                 if not left or not says_overflow(str(problem)):
                     raise
@@ -121,16 +130,18 @@ class _Model:
         """Ask for at most `output` tokens, thinking included."""
         async with asyncio.timeout(self._endpoint.timeout_s):
             messages = [{"role": "system", "content": system}, {"role": "user", "content": data}]
-            completion = await self._create({"model": self._endpoint.model, "messages": messages}, output)
-        return _read_reply(completion, self._endpoint.summary_tag)
+            answer = await self._create({"model": self._endpoint.model, "messages": messages}, output)
+        return _read_reply(answer, self._endpoint.summary_tag)
 
-    async def _create(self, wanted: Mapping[str, Any], output: int) -> Any:
-        """Create the completion. A setting that the model refuses is left out, or sent under its other name."""
+    async def _create(self, wanted: Mapping[str, Any], output: int) -> str:
+        """Create the completion, as text: the client's own objects take a thousand times the room. A setting that the model refuses is left out, or sent under its other name."""
         import openai
 
         for left in reversed(range(len(_OPTIONAL) + 1)):
             try:
-                return await self._client.chat.completions.create(**wanted, **self._settings(output))
+                create = self._client.chat.completions.with_raw_response.create
+                answer = await create(**wanted, **self._settings(output))
+                return bytes(answer.content).decode("utf-8", "replace")
             except openai.BadRequestError as problem:
                 refused = _refused_setting(str(problem), set(_OPTIONAL) - self._refused)
                 if refused is None or not left:
@@ -158,28 +169,40 @@ def _refused_setting(problem: str, sent: Set[str]) -> str | None:
     return next((name for name in _OPTIONAL if name in sent and f"'{name}'" in problem), None)
 
 
-def _read_reply(completion: Any, tag: str) -> Reply:
-    """Read the reply from a completion. A proxy's page arrives as plain text; an error with status 200 has no choices."""
-    if isinstance(completion, str):
-        return Reply(completion, by_model=True)
-    choices = getattr(completion, "choices", None)
-    if not choices:
-        detail = getattr(completion, "error", None) or "no choices"
+def _read_reply(answer: str, tag: str) -> Reply:
+    """Read the reply from a completion. A proxy's page is no JSON; an error with status 200 has no choices.
+
+    Raises:
+        CompactError: there is no reply in it.
+    """
+    try:
+        completion = json.loads(answer)
+    except RecursionError:
+        raise CompactError("the summarizer's answer is nested too deeply") from None
+    except ValueError:
+        return Reply(answer, by_model=True)
+    choices = _inside(completion, "choices")
+    if not isinstance(choices, list) or not choices:
+        detail = _inside(completion, "error") or "no choices"
         raise CompactError(f"the summarizer's endpoint gave no reply: {str(detail)[:300]}")
     choice = choices[0]
-    message = choice.message
-    refusal = getattr(message, "refusal", None)
-    content = _text_of(message.content)
-    if message.tool_calls and not content:
+    message, ended = _inside(choice, "message"), _inside(choice, "finish_reason")
+    refusal = _text_of(_inside(message, "refusal"))
+    content = _text_of(_inside(message, "content"))
+    if _inside(message, "tool_calls") and not content:
         raise CompactError("the summarizer called a tool instead of writing; it was given none")
-    thought = getattr(message, "reasoning_content", None)
+    thought = _text_of(_inside(message, "reasoning_content"))
     text = content or refusal or (f"<think>{thought}</think>" if thought else "")
     return Reply(
         inside_tag(text, tag),
         by_model=True,
-        cut_off=choice.finish_reason == "length",
-        refused=bool(refusal) or choice.finish_reason == "content_filter",
+        cut_off=ended == "length",
+        refused=bool(refusal) or ended == "content_filter",
     )
+
+
+def _inside(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _text_of(content: Any) -> str:
@@ -215,7 +238,3 @@ def _data(piece: str, previous: str) -> str:
 def _output_tokens(max_tokens: int) -> int:
     """The tokens that the model may write in all: thinking and tags come on top, and tokenizers differ."""
     return 2 * max_tokens + _THINKING_TOKENS
-
-
-def _api_key() -> str:
-    return next((key for name in KEY_VARIABLES if (key := os.environ.get(name))), _NO_KEY)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compact.errors import ConfigError
+from compact.messages.settings_text import load_yaml, read_settings
 from compact.tokens.models import Price, match_model, model_table
 
 __all__ = ["Price", "Prices", "built_in", "read_prices"]
@@ -39,13 +40,11 @@ def read_prices(path: Path) -> Prices:
     Raises:
         ConfigError: the file cannot be read, or a price is not a number; names the model.
     """
-    import yaml
-
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = load_yaml(read_settings(path))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:
         words = " ".join(str(error).split())[:200]
         raise ConfigError(f"cannot read {path}: it is not YAML: {words}", path=str(path)) from None
     if not isinstance(data, dict) or not data:

@@ -283,7 +283,10 @@ def test_the_configured_root_is_the_default(called: Call, root: Path, tmp_path: 
     root.rename(moved)
     assert called("ls")[0] == 2
     (tmp_path / "compact.yaml").write_text("archive: {root: elsewhere}\n")
-    assert "alpha" in called("ls")[1]
+    code, _, problem = called("ls")
+    assert code == 2
+    assert "archive.root may not be set" in problem, "nobody named the file"
+    assert "alpha" in called("ls", "--config", "compact.yaml")[1]
     assert called("ls", "--root", root)[0] == 2
 
 

@@ -55,6 +55,29 @@ def test_an_error_in_a_worker_is_the_callers(cluster: Any) -> None:
         list(dask(int, ["no number"]))
 
 
+def test_without_a_cluster_no_port_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reaches a scheduler runs code on its workers, so none is started where other users can reach it."""
+    psutil = pytest.importorskip("psutil", reason="the extra 'dask' is not installed")
+    pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    before = _listening(psutil)
+    results = dask(abs, iter([-1, -2, -3, -4, -5, -6, -7, -8, -9, -10]), 2)
+    assert next(results) == 1
+    assert psutil.Process().children(), "its workers are processes"
+    assert _listening(psutil) == before
+    assert list(results) == [2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def _listening(psutil: Any) -> set[tuple[str, int]]:
+    own = psutil.Process()
+    return {
+        (connection.laddr.ip, connection.laddr.port)
+        for process in (own, *own.children(recursive=True))
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
 @pytest.mark.timeout(300)
 def test_a_replay_on_two_workers_equals_one_in_this_process(cluster: Any) -> None:
     config = CompactConfig(model="gpt-4o", max_context_tokens=16_000)

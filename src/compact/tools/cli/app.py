@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextvars import copy_context
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -27,6 +28,9 @@ from compact.tools.cli import (
     tail,
     view,
 )
+from compact.tools.cli.options import parse_amount
+from compact.tools.cli.printing import print_line, say, say_plainly
+from compact.tools.transcripts.input_limits import choose_limit
 
 FINE, CHECK_FAILED, BAD_INPUT = 0, 1, 2
 _COMMAND_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[2])
@@ -52,18 +56,26 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from compact import __version__  # read on demand: looking it up is slow
 
-        typer.echo(f"compact {__version__}")
+        print_line(f"compact {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    show_version: Annotated[
+    show_version: Annotated[  # noqa: ARG001  (its callback does the work)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
+    max_input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BYTES",
+            help="Read at most so much of a file, such as 500m or 8g. Default: 2g; of gzip, also 50 times its size.",
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if max_input is not None:
+        choose_limit(parse_amount(max_input, "--max-input", "bytes like 500m or 8g"))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -76,7 +88,8 @@ def run(arguments: Sequence[str]) -> int:
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        code = app(args=list(arguments), prog_name="compact", standalone_mode=False)
+        # In a context of its own: what options choose for one run is not left behind for the next.
+        code = copy_context().run(app, args=list(arguments), prog_name="compact", standalone_mode=False)
         sys.stdout.flush()
     except CompactError as error:
         return _complain(str(error))
@@ -113,7 +126,7 @@ def _drop_output() -> None:
 def _explain_usage(error: Any) -> int:
     words = str(error.format_message())
     if words.startswith("Usage:"):  # the help of a command without arguments
-        sys.stderr.write(words + "\n")
+        say_plainly(words)
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     return _complain(words if context is None else f"{words.rstrip('.')}. Try: {context.command_path} --help")
@@ -121,5 +134,5 @@ def _explain_usage(error: Any) -> int:
 
 def _complain(message: str) -> int:
     with contextlib.suppress(BrokenPipeError):
-        sys.stderr.write(f"compact: {message.rstrip()}\n")
+        say(message)
     return BAD_INPUT

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from compact.runtime.manager import CompactManager
 from compact.tools.cli.compaction import Compaction, compact_session, print_compaction
 from compact.tools.cli.inputs import errors_named, sessions_of
 from compact.tools.cli.options import (
+    ConfigOption,
     FileArgument,
     ForceOption,
     JsonOption,
@@ -31,7 +31,8 @@ from compact.tools.cli.options import (
     parse_tokens,
 )
 from compact.tools.cli.outputs import check_outputs, write_output
-from compact.tools.cli.printing import console, count_of, print_json
+from compact.tools.cli.printing import console, count_of, print_json, say
+from compact.tools.cli.settings import load_settings
 from compact.tools.transcripts import RecordedSession
 
 EXAMPLE = "Example: compact apply session.jsonl -o shorter.json --window 32k"
@@ -51,9 +52,7 @@ def command(
     ] = None,
     window: WindowOption = None,
     model: ModelOption = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings: compact.yaml, .yml or .json.")
-    ] = None,
+    config: ConfigOption = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="layered, selective or progressive, instead of a file.")
     ] = None,
@@ -89,9 +88,7 @@ def command(
         settings["archive"] = {"adapter": "memory"}
     elif root is not None:
         settings["archive"] = {"adapter": "fs", "root": str(root)}
-    loaded = (
-        CompactConfig.load(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
-    )
+    loaded = load_settings(config, **settings) if preset is None else CompactConfig.preset(preset, **settings)
     archived = replace(chosen, id=archive_name(chosen, file))
     done = _compact(loaded, chosen, archived, manual)
     if output is not None:
@@ -129,7 +126,7 @@ def _compact(
         except (ConfigError, MessageError, MissingExtra):
             raise
         except CompactError as error:
-            sys.stderr.write(f"compact: session {session.label}: {error}\n")
+            say(f"session {session.label}: {error}")
             raise typer.Exit(1) from error
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from compact.errors import ArchiveError
 from compact.tools.cli import archive_report as report
 from compact.tools.cli.archives import folders_of, open_at
 from compact.tools.cli.options import (
+    ConfigOption,
     ForceOption,
     JsonOption,
     OptionalSession,
@@ -25,7 +25,7 @@ from compact.tools.cli.options import (
     TenantOption,
 )
 from compact.tools.cli.outputs import check_outputs, write_output
-from compact.tools.cli.printing import console, count_of, one_line, print_json
+from compact.tools.cli.printing import console, count_of, one_line, print_data, print_json, say_plainly
 
 app = typer.Typer(
     help="Inspect an archive, restore from it, verify it, prune it.",
@@ -39,9 +39,14 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 @app.command("ls", epilog="Example: compact archive ls")
-def list_sessions(root: RootOption = None, tenant: TenantOption = None, as_json: JsonOption = False) -> None:
+def list_sessions(
+    root: RootOption = None,
+    config: ConfigOption = None,
+    tenant: TenantOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List the sessions with their steps, stored outputs and sizes."""
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         found = sorted(archive.sessions_by_folder().items(), key=lambda pair: pair[::-1])
         rows = [report.session_row(archive, folder, session_id) for folder, session_id in found]
     if as_json:
@@ -72,11 +77,12 @@ def show(
         ),
     ] = None,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one session: its steps, what each summary covers, and the files that its agent can read."""
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         folders_of(archive, session)
         if message is not None:
             print_json(_cited_message(archive, session, message))
@@ -120,6 +126,7 @@ def restore(
     ] = None,
     force: ForceOption = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -129,17 +136,16 @@ def restore(
     """
     if output is not None:
         check_outputs({"-o": [output]}, [], force)
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         folders_of(archive, session)
         restored = archive.restore(session, step)
     data = to_line(asdict(restored)) if as_json else b"".join(map(to_line, restored.messages))
     if output is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        print_data(data)
         return
     write_output(output, data, force)
     messages = count_of(len(restored.messages), "message")
-    sys.stderr.write(f"{messages} of {session} before step {restored.step}: {output}\n")
+    say_plainly(f"{messages} of {session} before step {restored.step}: {output}")
 
 
 @app.command("grep", epilog="Example: compact archive grep 'timeout=\\d+' my-session")
@@ -148,6 +154,7 @@ def grep(
     session: OptionalSession = None,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore case.")] = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -156,7 +163,7 @@ def grep(
         compiled = LinePattern(pattern, ignore_case=ignore_case)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         found = report.matching_lines(archive, folders_of(archive, session), compiled)
         if as_json:
             lines = list(found)
@@ -174,11 +181,12 @@ def search(
     session: SessionArgument,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number of passages.")] = 5,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search a session for passages by words, best first. Exit code 1 if there are none."""
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         folders_of(archive, session)
         hits = SearchIndex(archive, session).search(query, limit)
     if as_json:
@@ -199,6 +207,7 @@ def verify(
         ),
     ] = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -206,7 +215,7 @@ def verify(
 
     A session that cannot be read is listed, and the others are checked.
     """
-    with open_at(root, tenant=tenant, writes=repair) as archive:
+    with open_at(root, config, tenant=tenant, writes=repair) as archive:
         checked = len(folders_of(archive, session))
         repaired = archive.repair(session) if repair else []
         problems = archive.verify(session)
@@ -229,6 +238,7 @@ def prune(
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be removed.")] = False,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -237,7 +247,7 @@ def prune(
     A session that cannot be read is left alone, and the exit code is 1.
     """
     age = _parse_duration(older_than)
-    with open_at(root, tenant=tenant, writes=not dry_run) as archive:
+    with open_at(root, config, tenant=tenant, writes=not dry_run) as archive:
         removed, refused = _prune(archive, age, dry_run)
     if as_json:
         print_json({"dry_run": dry_run, "removed": removed, "refused": refused})

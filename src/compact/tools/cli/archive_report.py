@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from rich.console import Console
 from compact.archive import Archive, Defect, FileInfo, Pruned
 from compact.archive.recall import Hit, LinePattern
 from compact.errors import ArchiveError
-from compact.tools.cli.printing import count_of, one_line, print_table, printable
+from compact.tools.cli.printing import count_of, flat, one_line, print_line, print_table
 from compact.tools.viewer.steps import StepRow, step_row
 
 _ID_CHARS = 60
@@ -175,7 +174,7 @@ def print_lines(lines: Iterable[MatchingLine]) -> bool:
     for line in lines:
         found = True
         place = f"{one_line(line.session_id, _ID_CHARS)}{line.path}:{line.line}"
-        sys.stdout.write(f"{place}:{printable(line.text)}\n")
+        print_line(f"{place}:{flat(line.text)}")
     return found
 
 
@@ -183,11 +182,11 @@ def print_hits(hits: list[Hit]) -> None:
     """Print passages, best first."""
     for rank, hit in enumerate(hits, 1):
         message = "" if hit.message is None else f", message {hit.message}"
-        sys.stdout.write(f"{rank}. {hit.path}:{hit.first_line}-{hit.last_line}{message}\n")
+        print_line(f"{rank}. {hit.path}:{hit.first_line}-{hit.last_line}{message}")
         for row in hit.text.removesuffix("\n").split("\n"):
-            sys.stdout.write(f"   {printable(row)}\n")
+            print_line(f"   {row}")
     if not hits:
-        sys.stdout.write("No passage has any of these words\n")
+        print_line("No passage has any of these words")
 
 
 def print_problems(

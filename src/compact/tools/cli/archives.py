@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from compact.archive import Archive, open_archive
-from compact.config import CompactConfig
 from compact.errors import ArchiveError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor, rules_from_config
+from compact.tools.cli.settings import load_settings
 
 _NEAR_NAMES = 5
 _HINT = "Name its folder with --root, or go to the folder where the agent runs"
@@ -23,13 +23,16 @@ _VIEW_HINT = "Name an existing folder, or none: then the viewer waits for the co
 @contextmanager
 def open_at(
     root: Path | None,
+    file: Path | None = None,
     *,
     tenant: str | None = None,
     of_all: bool = False,
     may_be_new: bool = False,
     writes: bool = False,
 ) -> Iterator[Archive]:
-    """Open the archive in a folder, or the configured one. With `may_be_new`, the configured folder need not exist yet.
+    """Open the archive in a folder, or the one that the settings name, of `file` if it is given.
+
+    With `may_be_new`, the folder of the settings need not exist yet.
 
     A command that writes says so, and a bucket is then asked whether it refuses to write over an object. It is the archive
     of a tenant if one is given or configured, unless it is wanted `of_all`.
@@ -38,7 +41,7 @@ def open_at(
         ArchiveError: there is no such folder, or no such tenant.
         ConfigError: the tenant is not a name.
     """
-    config = CompactConfig.load()
+    config = load_settings(file)
     settings: dict[str, Any] = config.archive.model_dump()
     if root is not None:
         settings |= {"adapter": "fs", "root": root}

@@ -13,6 +13,7 @@ from compact.config import CompactConfig, Setting, yaml_text
 from compact.errors import ConfigError
 from compact.tools.cli.options import JsonOption
 from compact.tools.cli.printing import console, count_of, print_json, print_table
+from compact.tools.cli.settings import load_settings
 
 app = typer.Typer(help="Show and check settings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -23,13 +24,16 @@ _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 def show(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Settings file. Default: compact.yaml in the current directory."),
+        typer.Argument(
+            metavar="FILE",
+            help="Settings file. Default: what COMPACT_CONFIG names, then compact.yaml in the current directory.",
+        ),
     ] = None,
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="One of the file's agents.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show every setting, its effective value, and where that came from."""
-    config = CompactConfig.load(file, agent=agent)
+    config = load_settings(file, agent=agent)
     ignored = config.ignored_variables()
     rows = [row._replace(value=_mask(row.value)) for row in config.explain()]
     if as_json:

@@ -17,8 +17,16 @@ from compact.messages import Message, ToolCall, ToolResult, dialects
 from compact.tokens import Estimate, Meter
 from compact.tokens.windows import window_of
 from compact.tools.cli.inputs import errors_named, read_tools, sessions_of
-from compact.tools.cli.options import DialectOption, FileArgument, JsonOption, LenientOption, ModelOption
+from compact.tools.cli.options import (
+    ConfigOption,
+    DialectOption,
+    FileArgument,
+    JsonOption,
+    LenientOption,
+    ModelOption,
+)
 from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.cli.settings import load_settings
 from compact.tools.transcripts import RecordedSession
 
 EXAMPLE = "Example: compact count session.jsonl --model gpt-4o"
@@ -98,6 +106,7 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="JSON file with the tool schemas of the request.")
     ] = None,
     dialect: DialectOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
     lenient: LenientOption = False,
 ) -> None:
@@ -106,11 +115,11 @@ def command(
     One session: the total, by role and by tool, and the largest messages. Several: one row each, and their sum.
     """
     schemas = None if tools is None else read_tools(tools)
-    config = CompactConfig.load()
+    settings = load_settings(config)
     found: list[Measurement] = []
     for session in sessions_of(file, lenient):
         with errors_named(session):
-            found.append(measure(session, config, model, schemas, dialect))
+            found.append(measure(session, settings, model, schemas, dialect))
     if as_json:
         sessions = [{**asdict(each), "usage_pct": round(each.usage, 6)} for each in found]
         print_json({"file": str(file), "sessions": sessions, "tokens": sum(each.tokens for each in found)})

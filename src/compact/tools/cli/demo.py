@@ -22,6 +22,7 @@ from compact.tokens.prices import built_in
 from compact.tools.cli.compaction import Compaction, compact_session, print_levels, print_sizes, print_stages
 from compact.tools.cli.options import JsonOption
 from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
+from compact.tools.cli.settings import load_settings
 from compact.tools.replay import Job, Policy, Summary, model_calls, play, summarize, summary_cells
 from compact.tools.replay.page import as_html
 from compact.tools.transcripts import RecordedSession, read_sessions
@@ -42,8 +43,8 @@ def command(as_json: JsonOption = False) -> None:
     session = demo_session()
     folder = Path(tempfile.mkdtemp(prefix="compact-demo-"))
     root, page = folder / "archive", folder / "report.html"
-    config = CompactConfig.load(
-        model=MODEL, max_context_tokens=WINDOW, archive={"adapter": "fs", "root": str(root)}
+    config = load_settings(
+        None, model=MODEL, max_context_tokens=WINDOW, archive={"adapter": "fs", "root": str(root)}
     )
     selective = CompactConfig.preset("selective", model=MODEL, max_context_tokens=WINDOW)
     policies = [Policy("default", config), Policy("selective", selective)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from compact.messages import to_json
 from compact.tools.cli.inputs import report_skipped, transcripts_in
 from compact.tools.cli.options import ForceOption, JsonOption, LenientOption, ReportOption, parse_tokens
 from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
-from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_table
+from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_line, print_table
 from compact.tools.harness import HarnessConfig, Stabilized, stabilize, validate_turns
 from compact.tools.harness.config import DEFAULT_BUDGET
 from compact.tools.harness.requests import check_request_dialect
@@ -126,7 +125,7 @@ def command(
         data = written[0] if len(written) == 1 else written
         write_output(output, (to_json(data) + "\n").encode("utf-8", "replace"), force)
     if as_json_:
-        sys.stdout.write(as_json(reports))
+        print_line(as_json(reports).rstrip("\n"))
     else:
         _print(reports)
     if not all(one.report.passed for one in reports):

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, ProgressColumn, TextColumn
 
 from compact.errors import MessageError, TranscriptError
-from compact.tools.cli.printing import count_of, first_lines, printable
+from compact.tools.cli.printing import console, count_of, first_lines, flat, printable, say
 from compact.tools.transcripts import RecordedSession, Skipped, fail, read_sessions
+from compact.tools.transcripts.recorded_session import masked
+from compact.tools.transcripts.transcript_file import read_whole
 
 PROGRESS_FROM_BYTES = 4_000_000
 SKIPPED_SHOWN = 5
@@ -73,9 +74,7 @@ def read_tools(file: Path) -> list[Any]:
         TranscriptError: the file cannot be read, or has no such list.
     """
     try:
-        found = json.loads(file.read_bytes())
-    except OSError as error:
-        fail(file, error.strerror or str(error))
+        found = json.loads(read_whole(file))
     except (ValueError, RecursionError) as error:
         fail(file, f"it is not JSON: {error}")
     tools = found.get("tools") if isinstance(found, dict) else found
@@ -90,16 +89,15 @@ def report_skipped(session_id: str, skipped: Sequence[Skipped]) -> None:
         return
     lines = first_lines([f"line {each.line}: {each.reason}" for each in skipped], SKIPPED_SHOWN)
     count = count_of(len(skipped), "line")
-    words = printable("; ".join(lines))
-    sys.stderr.write(f"compact: session {printable(session_id)}: {count} left out: {words}\n")
+    say(f"session {flat(masked(session_id))}: {count} left out: {flat('; '.join(lines))}")
 
 
 def report_left_out(session_id: str, left_out: Mapping[str, int]) -> None:
     """Say on stderr which known entries of a session, or of all of them, are no part of the conversation."""
     if left_out:
         kinds = first_lines([f"{count:,} {kind}" for kind, count in left_out.items()], KINDS_SHOWN)
-        name = f"session {printable(session_id)}: " if session_id else ""
-        sys.stderr.write(f"compact: {name}not part of the conversation: {printable(', '.join(kinds))}\n")
+        name = f"session {flat(masked(session_id))}: " if session_id else ""
+        say(f"{name}not part of the conversation: {flat(', '.join(kinds))}")
 
 
 @contextmanager
@@ -110,9 +108,9 @@ def progress_bar(
     if not shown or not sys.stderr.isatty():
         yield None
         return
-    parts = (TextColumn("{task.description}"), BarColumn(), *columns)
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=total)
+    parts = (TextColumn("{task.description}", markup=False), BarColumn(), *columns)
+    with Progress(*parts, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(flat(printable(description)), total=total)
         yield lambda **news: bar.update(task, **news)
 
 

@@ -52,7 +52,17 @@ OptionalSession: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="[SESSION]", help="Session id. Default: all sessions.")
 ]
 
-_UNITS = {"k": 1_000, "m": 1_000_000}
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Settings: compact.yaml, .yml or .json. A file that you name may set anything; one that is only found in "
+        "the current folder may not name addresses, paths, prompts, exporters or redaction.",
+    ),
+]
+
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
 
 
 def parse_tokens(text: str, option: str) -> int:
@@ -61,9 +71,18 @@ def parse_tokens(text: str, option: str) -> int:
     Raises:
         BadParameter: the text is not a positive number.
     """
+    return parse_amount(text, option, "tokens like 32k or 32000")
+
+
+def parse_amount(text: str, option: str, what: str) -> int:
+    """Parse a number with an optional unit: 32k, 32_000, 8g.
+
+    Raises:
+        BadParameter: the text is not a positive number; says that it must be a number of `what`.
+    """
     number, unit = text.strip().lower().replace("_", "").replace(",", ""), 1
     if number[-1:] in _UNITS:
         number, unit = number[:-1], _UNITS[number[-1]]
-    if not number.isascii() or not number.isdigit() or int(number) == 0:
-        raise typer.BadParameter(f"{option} must be a number of tokens like 32k or 32000, got {text!r:.40}")
+    if not number.isascii() or not number.isdigit() or len(number) > 18 or int(number) == 0:
+        raise typer.BadParameter(f"{option} must be a number of {what}, got {text!r:.40}")
     return int(number) * unit

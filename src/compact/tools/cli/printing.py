@@ -1,4 +1,8 @@
-"""How commands print: tables, JSON, numbers and short texts."""
+"""How commands print: tables, JSON, numbers and short texts. Nothing else in this folder writes to the terminal.
+
+Transcripts, file names, session ids and the words of errors come from outside. Whatever is printed for people passes through
+`printable`, so that none of it can move the cursor, change the title or hide a line. JSON escapes instead.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
 
 Cell: TypeAlias = str | float | None
 
@@ -17,10 +22,50 @@ PIPED_WIDTH = 240
 """Columns when the output is not a terminal: a pipe has room for everything."""
 
 
-def console() -> Console:
+class _PrintableConsole(Console):
+    """A console whose texts cannot control the terminal, in cells, titles and plain lines alike."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
+def console(*, stderr: bool = False) -> Console:
     """Make the console that a command prints to. Colours and line lengths follow the terminal; a pipe gets plain text."""
-    width = None if sys.stdout.isatty() else PIPED_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else PIPED_WIDTH
+    return _PrintableConsole(width=width, highlight=False, markup=False, emoji=False, stderr=stderr)
+
+
+def say(message: str) -> None:
+    """Write a remark or an error to stderr, behind the name of the command."""
+    say_plainly(f"compact: {message.rstrip()}")
+
+
+def say_plainly(text: str) -> None:
+    """Write to stderr as it is, but printable."""
+    sys.stderr.write(f"{printable(text)}\n")
+
+
+def print_line(text: str) -> None:
+    """Print a line as it is, but printable, however wide the terminal is."""
+    sys.stdout.write(f"{printable(text)}\n")
+
+
+def print_coloured(line: str) -> None:
+    """Print a line that is printable already, but for colours that we put there ourselves."""
+    sys.stdout.write(f"{line}\n")
+
+
+def print_data(data: bytes) -> None:
+    """Write JSON to standard output, byte for byte; on a terminal, with escapes for what could control it."""
+    if sys.stdout.isatty():
+        data = escaped(data.decode("utf-8", "replace")).encode()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+
+
+def escaped(json_text: str) -> str:
+    """Escape in a JSON text what could control a terminal. The result is the same JSON."""
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in json_text)
 
 
 def print_json(value: Any) -> None:
@@ -77,11 +122,16 @@ def one_line(words: str, limit: int) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def printable(line: str) -> str:
-    """Replace the characters of a line that could control a terminal. Tabs stay."""
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in line)
+def printable(text: str) -> str:
+    """Replace the characters of a text that could control a terminal. Tabs and line breaks stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\t\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def flat(text: str) -> str:
+    """Put a text on one line, whatever its length."""
+    return " ".join(text.split("\n"))
 
 
 def count_of(number: int, noun: str) -> str:

@@ -31,6 +31,7 @@ from compact.tools.cli.options import (
 )
 from compact.tools.cli.outputs import check_endings, check_outputs, write_output, write_reports
 from compact.tools.cli.printing import console, count_of, first_lines, one_line, print_json, print_table
+from compact.tools.cli.settings import load_settings
 from compact.tools.replay import Played, Policy, Run, as_data, read_prices, replay, summarize, summary_cells
 from compact.tools.replay.engines import ENGINES
 from compact.tools.replay.page import as_html, as_markdown
@@ -52,6 +53,8 @@ def command(
     policy: Annotated[
         str | None,
         typer.Option(
+            "--policy",
+            "--config",
             metavar="POLICY",
             help="A settings file, or a preset: layered, selective, progressive. Default: compact.yaml in the current "
             "folder, then the built-in defaults.",
@@ -140,7 +143,7 @@ def _policies(first: str | None, others: Sequence[str], window: str | None) -> l
         if given in PRESETS:
             config, name = CompactConfig.preset(given, **settings), given
         else:
-            config = CompactConfig.load(None if given is None else Path(given), **settings)
+            config = load_settings(None if given is None else Path(given), **settings)
             name = "default" if given is None else Path(given).stem
         taken = {policy.name for policy in found}
         numbered = (f"{name} {number}" for number in count(2))

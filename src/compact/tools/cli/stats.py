@@ -11,7 +11,7 @@ from compact.archive import Archive
 from compact.errors import ArchiveError
 from compact.events import Event, Failure, Finished, Offload, PrunedMessages, TokenEstimate, Warned
 from compact.tools.cli.archives import folders_of, open_at
-from compact.tools.cli.options import JsonOption, OptionalSession, RootOption, TenantOption
+from compact.tools.cli.options import ConfigOption, JsonOption, OptionalSession, RootOption, TenantOption
 from compact.tools.cli.printing import Cell, console, one_line, print_json, print_table
 
 EXAMPLE = "Example: compact stats"
@@ -43,11 +43,12 @@ class SessionStats:
 def command(
     session: OptionalSession = None,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what compaction saved in each session: tokens by stage, steps, time, problems."""
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         folders = folders_of(archive, session)
         rows = sorted((_row(archive, *each) for each in folders.items()), key=lambda row: row.session_id)
     if as_json:

@@ -13,8 +13,8 @@ import typer
 from compact.archive import LogWatcher
 from compact.events import parse
 from compact.tools.cli.archives import folders_of, open_at
-from compact.tools.cli.options import RootOption, SessionArgument, TenantOption
-from compact.tools.cli.printing import one_line
+from compact.tools.cli.options import ConfigOption, RootOption, SessionArgument, TenantOption
+from compact.tools.cli.printing import escaped, one_line, print_coloured
 from compact.tools.viewer.live import pause_between_looks
 from compact.tracing.exporters.console import line, wants_colour
 
@@ -26,6 +26,7 @@ _BROKEN_CHARS = 80
 def command(
     session: SessionArgument,
     root: RootOption = None,
+    config: ConfigOption = None,
     tenant: TenantOption = None,
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Wait for more events until Ctrl-C.")
@@ -36,7 +37,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the raw lines of the log.")] = False,
 ) -> None:
     """Follow a session's events: one line each, with what happened and how long it took."""
-    with open_at(root, tenant=tenant) as archive:
+    with open_at(root, config, tenant=tenant) as archive:
         logs = LogWatcher(archive, list(folders_of(archive, session)))
         lines = _new_lines(logs)
         _print(lines if last is None else lines[max(0, len(lines) - last) :], as_json)
@@ -53,7 +54,7 @@ def _print(lines: Sequence[bytes], as_json: bool) -> None:
     colour = wants_colour(sys.stdout)
     for each in lines:
         text = each.decode("utf-8", "replace")
-        sys.stdout.write((text if as_json else _format(text, colour)) + "\n")
+        print_coloured(escaped(text) if as_json else _format(text, colour))
     sys.stdout.flush()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
 import webbrowser
@@ -16,7 +15,8 @@ from compact.errors import ConfigError
 from compact.runtime.manager import CompactManager
 from compact.tools.cli.archives import open_at
 from compact.tools.cli.demo import demo_session, relive
-from compact.tools.cli.options import TenantOption
+from compact.tools.cli.options import ConfigOption, TenantOption
+from compact.tools.cli.printing import say_plainly
 from compact.tools.viewer.serving import ViewerServer
 
 EXAMPLE = "Example: compact view"
@@ -46,6 +46,7 @@ def command(
             help="Required of every client. Default: a new one. The variable is safer than the option: others cannot see it.",
         ),
     ] = None,
+    config: ConfigOption = None,
     no_token: Annotated[
         bool,
         typer.Option(
@@ -64,14 +65,14 @@ def command(
     if no_token and token is not None:
         raise ConfigError("--no-token and a token exclude each other", hint="Leave one of them out")
     root = Path(tempfile.mkdtemp(prefix="compact-demo-")) if demo else archive
-    with open_at(root, tenant=tenant, of_all=demo, may_be_new=True) as found:
+    with open_at(root, config, tenant=tenant, of_all=demo, may_be_new=True) as found:
         server = ViewerServer(found, host=host, port=port, token=token, is_open=no_token)
         needed = " with tracing.ariadne_token" if server.token else ""
-        sys.stderr.write(
+        say_plainly(
             f"Viewer:  {server.opening_url}\n"
             f"Ingest:  {server.url}/ingest  (tracing.ariadne_url{needed})\n"
             f"Archive: {found.address()}\n"
-            "Press Ctrl-C to stop.\n"
+            "Press Ctrl-C to stop."
         )
         if demo and root is not None:
             threading.Thread(target=_run_demo, args=(root,), daemon=True).start()

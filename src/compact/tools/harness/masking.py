@@ -12,11 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
 from compact.errors import ConfigError
 from compact.messages import to_json
 from compact.messages.dialects.harness import FIELDS, KINDS
+from compact.messages.settings_text import load_yaml, read_settings
 from compact.redaction import Redactor
 from compact.tools.harness.from_messages import MessageArtifact, letters
 
@@ -59,10 +58,10 @@ def rule_from_file(path: Path) -> MaskingRule:
         RedactionError: a rule is refused; says which and why.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = load_yaml(read_settings(path))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         words = " ".join(str(error).split())[:200]
         raise ConfigError(f"cannot read {path}: it is not YAML: {words}", path=str(path)) from None
     rules = data.get("rules") if isinstance(data, Mapping) else data

@@ -13,6 +13,7 @@ from compact.messages.dialects import harness as dialect
 from compact.tools.harness.artifacts import ArtifactStream, as_artifacts, check_artifact
 from compact.tools.harness.json_items import JsonItems
 from compact.tools.transcripts import Skipped, fail, is_line_of_a_program, read_sessions
+from compact.tools.transcripts.recorded_session import masked
 from compact.tools.transcripts.transcript_file import BROKEN_GZIP, UNREADABLE, TranscriptFile, describe
 
 Shape = Literal["lines", "list"]
@@ -50,7 +51,7 @@ def sources_of(
     shape = _shape(path) if path.is_file() else None
     if shape is not None:
         stream = ArtifactFile(path, shape, lenient, on_skipped)
-        yield SessionSource(str(path), stream.name, stream)
+        yield SessionSource(str(path), masked(stream.name), stream)
         return
     for session in read_sessions(path, lenient):
         if session.skipped and on_skipped is not None:

@@ -41,10 +41,10 @@ def local(run: Callable[[Task], Done], jobs: Iterable[Task], workers: int | None
 
 
 def dask(run: Callable[[Task], Done], jobs: Iterable[Task], workers: int | None = None) -> Iterator[Done]:
-    """Run jobs on the Dask cluster that `DASK_SCHEDULER_ADDRESS` names, else on a cluster of local processes.
+    """Run jobs on the Dask cluster that `DASK_SCHEDULER_ADDRESS` names, else as `local` does.
 
-    The workers of a cluster need the same version of compact. `workers` is the size of a local cluster; a remote one
-    ignores it.
+    The workers of a cluster need the same version of compact; their number is the cluster's own. No cluster is started here:
+    whoever can reach a scheduler can run code on its workers, and on one machine a pool of processes does without one.
 
     Raises:
         MissingExtra: Dask is not installed.
@@ -55,10 +55,11 @@ def dask(run: Callable[[Task], Done], jobs: Iterable[Task], workers: int | None 
     except ModuleNotFoundError as problem:
         raise MissingExtra.named("dask", "a replay on a Dask cluster (--engine dask)") from problem
     address = config.get("scheduler-address", None)
-    # One thread per process: replaying is CPU-bound.
-    own = {"n_workers": workers or os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
+    if not address:
+        yield from local(run, jobs, workers)
+        return
     client_of: Any = distributed.Client  # whether it is typed depends on its version
-    with client_of(address, set_as_default=False, **({} if address else own)) as client:
+    with client_of(address, set_as_default=False) as client:
         count = max(1, sum(client.nthreads().values()))
         # Two equal sessions are two results; `pure` would merge them.
         yield from _in_order(lambda job: client.submit(run, job, pure=False), jobs, count)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from compact.tools.replay.running import FORMAT
 from compact.tools.transcripts import fail
+from compact.tools.transcripts.transcript_file import read_whole
 
 _TOO_LARGE = 1e18
 """No count of a run comes near this; arithmetic on larger integers can overflow."""
@@ -129,12 +130,10 @@ def read_report(path: Path) -> AnyReport:
         TranscriptError: the file cannot be read, is not such a report, or a part is missing or of a wrong type.
     """
     try:
-        text = path.read_bytes()
+        text = read_whole(path)
         if not text.strip():
             fail(path, "it is empty", hint=_HINT)
         data = json.loads(text, parse_constant=_refuse_constant)
-    except OSError as error:
-        fail(path, error.strerror or str(error))
     except (ValueError, RecursionError) as error:
         fail(path, f"it is not JSON: {error}", line=getattr(error, "lineno", None))
     if not isinstance(data, dict):

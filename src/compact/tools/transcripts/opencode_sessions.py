@@ -18,7 +18,7 @@ from compact.tools.transcripts.chat_messages import (
 )
 from compact.tools.transcripts.conversation import text_or_empty
 from compact.tools.transcripts.recorded_session import Marker, RecordedSession
-from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile, describe, fail
+from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile, describe, fail, read_whole
 
 BOOKKEEPING = frozenset({"step-finish", "snapshot", "patch", "agent", "retry"})
 """Parts that are not sent to the model."""
@@ -201,9 +201,7 @@ def _stored(session: dict[str, Any], file: TranscriptFile) -> Iterator[dict[str,
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        fail(path, error.strerror or str(error))
+        found = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
         fail(path, describe(error))
     return found if isinstance(found, dict) else _refuse(path)

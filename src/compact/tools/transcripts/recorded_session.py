@@ -33,6 +33,11 @@ def _redactor() -> Redactor:
     return Redactor()
 
 
+def masked(session_id: str) -> str:
+    """A session's id without secrets and personal data."""
+    return _redactor().redact_id(session_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Marker:
     """A place where the host that wrote the file compacted its own context."""
@@ -74,7 +79,7 @@ class RecordedSession:
     @property
     def label(self) -> str:
         """The id as reports show it: without secrets and personal data."""
-        return _redactor().redact_id(self.id)
+        return masked(self.id)
 
     @property
     def request(self) -> dict[str, Any]:

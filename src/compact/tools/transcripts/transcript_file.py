@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeAlias
 
 from compact.errors import TranscriptError
+from compact.tools.transcripts.input_limits import BoundedStream
 from compact.tools.transcripts.recorded_session import Skipped
 
 FORMATS = (
@@ -157,10 +158,11 @@ class TranscriptFile:
         taken, self._left_out = self._left_out, Counter()
         return dict(taken)
 
-    def _decompress(self) -> io.BufferedReader | gzip.GzipFile:
-        # A buffer around GzipFile would lose the good lines before broken data.
-        packed = self._file.peek(2)[:2] == _GZIP_MAGIC
-        stream = gzip.GzipFile(fileobj=self._file) if packed else self._file
+    def _decompress(self) -> BoundedStream:
+        def refuse(what: str, hint: str) -> NoReturn:
+            fail(self.path, what, hint=hint)
+
+        stream = BoundedStream(self._file, self._file.peek(2)[:2] == _GZIP_MAGIC, refuse)
         try:
             start = stream.peek(_SNIFFED_BYTES)[:_SNIFFED_BYTES]
         except BROKEN_GZIP as error:
@@ -259,6 +261,23 @@ def describe(error: Exception) -> str:
         return f"its gzip data is broken: {error}"
     deep = isinstance(error, RecursionError)
     return "its JSON is nested too deeply" if deep else f"its JSON cannot be read: {error}"
+
+
+def read_whole(path: Path) -> bytes:
+    """Read a file that is no transcript, within the same limits.
+
+    Raises:
+        TranscriptError: it cannot be read, or is too large.
+    """
+
+    def refuse(what: str, hint: str) -> NoReturn:
+        fail(path, what, hint=hint)
+
+    with _open(path) as file:
+        try:
+            return BoundedStream(file, False, refuse).read()
+        except OSError as error:
+            fail(path, error.strerror or str(error))
 
 
 def _open(path: Path) -> io.BufferedReader:

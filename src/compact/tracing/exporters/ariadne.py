@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from compact.errors import ConfigError
+from compact.redaction.destinations import Origin
 from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 DEFAULT_URL = "http://localhost:5175"
@@ -29,7 +31,13 @@ _REFUSALS = (400, 413, 422)
 
 
 class AriadneExporter(Exporter):
-    """Sends events to Ariadne, with a bearer `token` if one is given. Follows no redirects and uses no proxy."""
+    """Sends events to Ariadne, with a bearer `token` if one is given. Follows no redirects and uses no proxy.
+
+    Only the status of an answer is read.
+
+    Raises:
+        ConfigError: the token would go to another machine unencrypted.
+    """
 
     name = "ariadne"
     resumes = True
@@ -38,6 +46,13 @@ class AriadneExporter(Exporter):
         self, url: str | None = None, timeout_s: float | None = None, token: SecretStr | None = None
     ) -> None:
         parts = urlsplit(url or DEFAULT_URL)
+        origin = Origin.of(url or DEFAULT_URL)
+        if token is not None and (origin is None or not origin.is_private):
+            raise ConfigError(
+                f"tracing.ariadne_token would go to {parts.hostname} unencrypted",
+                hint="Use https in tracing.ariadne_url, or an address on this machine",
+                path="tracing.ariadne_token",
+            )
         self._secure = parts.scheme == "https"
         self._host = parts.hostname or "localhost"
         self._port = parts.port

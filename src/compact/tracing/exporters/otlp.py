@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from importlib import import_module
+from io import BytesIO
 from typing import Any
+from urllib.parse import unquote
 
 from compact.errors import MissingExtra
+from compact.redaction.destinations import Origin
 from compact.tracing.exporters.exporter import EventDict, Exporter, Sent, Unavailable
 
 log = logging.getLogger("compact")
@@ -27,12 +31,15 @@ _SAMPLED = 1
 _TEMPORARY = (408, 425, 429)
 """Refusals that mean `not now`. After any other status from 400 to 499 the same spans would be refused again."""
 _TOO_LARGE = 413
+_REFUSED = 400
+_ANSWER_BYTES = 10_000
 
 
 class OtlpExporter(Exporter):
     """Sends spans and metrics to a collector. `endpoint` is its address, without `/v1/traces`.
 
-    If `endpoint` is None, OpenTelemetry's own environment variables decide.
+    If `endpoint` is None, OpenTelemetry's own environment variables decide. If they name an endpoint too, their headers belong to
+    that one, and another host does not get them. No redirect is followed, and little is read of an answer.
 
     Raises:
         MissingExtra: the OpenTelemetry SDK is not installed.
@@ -54,11 +61,12 @@ class OtlpExporter(Exporter):
         self._status: int | None = None
         """Status of the collector's last answer. None if it is unknown."""
         self._has_warned = False
+        traces, metrics = (base and f"{base}/v1/{kind}" for kind in ("traces", "metrics"))
         self._spans: Any = OTLPSpanExporter(
-            endpoint=base and f"{base}/v1/traces", timeout=timeout, session=self._session()
+            endpoint=traces, timeout=timeout, session=self._session(base, self._note_status)
         )
         self._success = SpanExportResult.SUCCESS
-        self._metrics = _Metrics(base and f"{base}/v1/metrics", timeout, self._resource)
+        self._metrics = _Metrics(metrics, timeout, self._resource, self._session(base))
 
     def export(self, events: Sequence[EventDict]) -> Sent:
         """See `Exporter.export`."""
@@ -92,28 +100,61 @@ class OtlpExporter(Exporter):
             )
         return Sent(len(events), refused=len(events))
 
-    def _session(self) -> Any:
-        """Make an HTTP client that records the status of each answer, because the SDK only says that a call failed."""
+    def _session(self, endpoint: str | None, note: Callable[..., None] | None = None) -> Any:
+        """Make an HTTP client that keeps answers small and at home.
+
+        `note` is called with each answer first: the SDK itself only says that a call failed.
+        """
         if any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ):
             return None  # the SDK makes its own client with the host's credentials
         session: Any = import_module("requests").Session()  # the package that the SDK uses
-        session.hooks["response"].append(self._note_status)
+        session.hooks["response"] += [*([note] if note else ()), _bound_answer]
+        foreign = _foreign_headers(endpoint)
+        if foreign:
+            session.auth = partial(_without_headers, foreign)
         return session
 
     def _note_status(self, response: Any, **_: Any) -> None:
         self._status = response.status_code
 
 
+def _bound_answer(response: Any, **_: Any) -> None:
+    """Cut an answer before it is unpacked, and make a refusal of a redirect: neither is followed by the SDK then."""
+    beginning = response.raw.read(_ANSWER_BYTES, decode_content=False)
+    response.raw.close()
+    response.raw = BytesIO(beginning)
+    response.headers.pop("content-encoding", None)
+    if response.headers.pop("location", None) is not None or 300 <= response.status_code < 400:
+        response.status_code = _REFUSED
+
+
+def _foreign_headers(endpoint: str | None) -> frozenset[str]:
+    """The names of the environment's headers that do not belong to an endpoint of the settings."""
+    kinds = ("", "TRACES_", "METRICS_")
+    own = {os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT") for kind in kinds} - {None, ""}
+    if endpoint is None or not own or Origin.of(endpoint) in {Origin.of(str(each)) for each in own}:
+        return frozenset()
+    given = ",".join(os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}HEADERS", "") for kind in kinds)
+    return frozenset(unquote(pair.partition("=")[0]).strip().lower() for pair in given.split(","))
+
+
+def _without_headers(foreign: frozenset[str], request: Any) -> Any:
+    """The last step before a request is sent: what requests calls its authentication."""
+    for name in foreign:
+        request.headers.pop(name, None)
+    return request
+
+
 class _Metrics:
     """Counters and histograms of the events that were sent."""
 
-    def __init__(self, endpoint: str | None, timeout: float | None, resource: Any) -> None:
+    def __init__(self, endpoint: str | None, timeout: float | None, resource: Any, session: Any) -> None:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult
         from opentelemetry.sdk.metrics.view import ExplicitBucketHistogramAggregation, View
 
-        self._exporter: Any = OTLPMetricExporter(endpoint=endpoint, timeout=timeout)
+        self._exporter: Any = OTLPMetricExporter(endpoint=endpoint, timeout=timeout, session=session)
         self._success = MetricExportResult.SUCCESS
         self._reader = InMemoryMetricReader()
         views = [
