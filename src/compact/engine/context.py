@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 from compact.engine.effects import Asking
 from compact.engine.limits import Rules
+from compact.engine.written import Written
 from compact.messages import Message, Text, ToolResult
 from compact.messages.dialects import Dialect
 from compact.messages.legality import gap_before, role_gaps
-from compact.messages.message import is_pointer, text_hash
+from compact.messages.message import text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
 
@@ -60,11 +61,20 @@ class Desk:
     """How much of an old text may stay beside its pointer."""
     fallback: Literal["extractive", "pruning-only"] = "extractive"
     """What replaces a summary that failed."""
+    written: Written = field(default_factory=Written)
+    """What compact wrote into the session's results and arguments."""
 
     def row(self, message: Message, level: Level) -> Row:
         """The row of a message that a stage changed."""
-        written = message if _is_ours(message) else self.rewrite(message)
+        written = message if self._is_ours(message) else self.rewrite(message)
         return Row(written, self.count(written), None, level)
+
+    def _is_ours(self, message: Message) -> bool:
+        """Whether compact wrote all of it. A result that is only a pointer is already masked."""
+        if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
+            return False
+        content = message.parts[0].content
+        return len(content) == 1 and isinstance(content[0], Text) and self.written.is_pointer(content[0].text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +197,3 @@ def with_result_text(message: Message, place: int, text: str) -> Message:
 def tool_names(rows: Sequence[Row]) -> dict[str, str]:
     """The tool of every call id."""
     return {call.id: call.name for row in rows for call in row.message.calls}
-
-
-def _is_ours(message: Message) -> bool:
-    """Whether compact wrote all of it. A result that is only a pointer is already masked."""
-    if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
-        return False
-    content = message.parts[0].content
-    return len(content) == 1 and isinstance(content[0], Text) and is_pointer(content[0].text)

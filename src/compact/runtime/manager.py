@@ -27,7 +27,7 @@ from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
 from compact.runtime.overflow.calling import ModelCalls
 from compact.runtime.parts import check_count, check_parts, join_settings
-from compact.runtime.recalling import follow_running
+from compact.runtime.recalling import follow_running, note_answers
 from compact.runtime.resolver import SessionResolver
 from compact.runtime.run import Run, is_light
 from compact.runtime.services import CompactionStats, Services
@@ -397,8 +397,14 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             ConfigError: the id is not a non-empty string.
         """
         if session_id is None:
-            return follow_running(self.archive, lambda: self.resolver.running)
-        return dict(recall_tools(self.archive, check_session_id(session_id)))
+            tools = recall_tools(self.archive, "")
+            return follow_running(tools, lambda: self.resolver.running, self.recall_tools)
+        name = check_session_id(session_id)
+
+        def note(text: str) -> None:
+            self.sessions.get(name).written.note_recalled(text)
+
+        return note_answers(recall_tools(self.archive, name), note)
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""

@@ -10,6 +10,7 @@ from typing import Any
 from compact.engine.intake import Intake
 from compact.engine.ladder import Outcome
 from compact.engine.state import SessionState
+from compact.engine.written import Written
 from compact.errors import ConfigError
 from compact.events import Trace, session_trace
 from compact.messages.dialects.wire import begins_with
@@ -30,6 +31,8 @@ class Session:
     lane: Lane[Any] = field(default_factory=Lane)
     state: SessionState = field(default_factory=SessionState)
     intake: Intake = field(default_factory=Intake)
+    written: Written = field(default_factory=Written)
+    """What compact wrote into its results and arguments. Recall tools add their answers from any thread."""
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     """Codes of the warnings that were recorded already."""

@@ -20,7 +20,16 @@ from compact.summaries.extracting.extractors import EXTRACTORS, Fact
 from compact.summaries.extracting.session_reading import Reading, Source, flat, read
 from compact.summaries.request import SummaryRequest, cite_step
 from compact.summaries.strategies import DETAILS, Section
-from compact.summaries.voices import AGENT, PERSON, attribute, attributed, closed, defuse, fitting_lines, quote
+from compact.summaries.voices import (
+    AGENT,
+    PERSON,
+    attribute,
+    attributed,
+    closed,
+    defuse,
+    fitting_lines,
+    quote,
+)
 
 _CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
 _CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
@@ -158,9 +167,7 @@ def _lines(
         yield _Line(fact.place, next(rank), line, count(line) + 1)
 
 
-def _quoted(
-    place: int, rank: int, said: str, speaker: str, cite: str, count: Callable[[str], int]
-) -> _Line:
+def _quoted(place: int, rank: int, said: str, speaker: str, cite: str, count: Callable[[str], int]) -> _Line:
     line = f"- {attribute(speaker, [said], cite)}"
     return _Line(place, rank, said, count(line) + 1, speaker, cite, count(f" {said}"))
 
@@ -227,9 +234,7 @@ def _fill_details(
     return room
 
 
-def _detail(
-    piece: Piece, source: Source, limit: int, reading: Reading, count: Callable[[str], int]
-) -> _Line:
+def _detail(piece: Piece, source: Source, limit: int, reading: Reading, count: Callable[[str], int]) -> _Line:
     """A line of a text that names things: in the agent's own voice, or quoted."""
     cite = reading.cite(source.place)
     if source.speaker == AGENT:
@@ -263,7 +268,11 @@ def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count:
             return fitting_lines(text, limit, count)
     for source in reversed(reading.texts):
         said = flat(source.text if source.speaker == PERSON else defuse(source.text[:_FACT_CHARS]))
-        text = f"- {attribute(source.speaker, [quote(said, source.speaker)], '')}" if source.speaker else f"- {said}"
+        text = (
+            f"- {attribute(source.speaker, [quote(said, source.speaker)], '')}"
+            if source.speaker
+            else f"- {said}"
+        )
         return fitting_lines(text, limit, count)
     return ""
 

@@ -39,7 +39,9 @@ _TAG_PARTS = (
     "system", "assistant", "user", "human", "developer", "instruct", "compact", "summary", "ledger", "reminder",
     "conversation", "prompt", "message", "context", "admin", "policy", "start_of_turn", "end_of_turn",
 )  # fmt: skip
-_TAG_NAMES = frozenset(("s", "sys", "im", "inst", "bos", "eos", "tool", "ai", "bot", "role", "turn", "rules", "important"))
+_TAG_NAMES = frozenset(
+    ("s", "sys", "im", "inst", "bos", "eos", "tool", "ai", "bot", "role", "turn", "rules", "important")
+)
 _BRACKET = re.compile(
     r"\[(?=[ \t]{0,2}/?[ \t]{0,2}(?:(?:inst|sys|system|user|assistant|human|developer|admin|tool_calls|tool_results|available_tools)\b"
     r"|compact\b|archived\b|(?:v\d{1,9} )?m\d{1,9}\]))",
@@ -51,7 +53,9 @@ _ROLE = re.compile(
     r"(?: (?:message|prompt|note|override|instructions?|update))?)(?P<after>[*_`]{0,3}[ \t]?[:\uff1a][*_`]{0,3})",
     re.IGNORECASE | re.MULTILINE,
 )
-_SAID = re.compile(r'(?P<speaker>[^":]{1,60}) said: "(?P<quotes>.*)"(?: (?P<cite>\[(?:v\d{1,9} )?m\d{1,9}\]))?', re.DOTALL)
+_SAID = re.compile(
+    r'(?P<speaker>[^":]{1,60}) said: "(?P<quotes>.*)"(?: (?P<cite>\[(?:v\d{1,9} )?m\d{1,9}\]))?', re.DOTALL
+)
 _BETWEEN = '" "'
 
 
@@ -72,7 +76,9 @@ def defuse_summary(text: str) -> str:
     """Break what a summary of another hand must not contain. Its headings are its own, except the one over the user's words."""
     for _ in range(_PASSES):
         broken = _break(text, headings=False)
-        broken = "\n".join(_without_mark(line) if is_users_heading(line) else line for line in broken.split("\n"))
+        broken = "\n".join(
+            _without_mark(line) if is_users_heading(line) else line for line in broken.split("\n")
+        )
         if broken == text:
             break
         text = broken
@@ -111,8 +117,17 @@ _USERS = re.compile(
 def is_users_heading(line: str) -> bool:
     """Whether a line announces what the user said, however it is written."""
     bare = line.strip()
-    looks = _HEADING_MARK.match(bare) is not None or (len(bare) < 80 and bare.rstrip("*_ ").endswith((":", "：")))
+    looks = _HEADING_MARK.match(bare) is not None or (
+        len(bare) < 80 and bare.rstrip("*_ ").endswith((":", "："))
+    )
     return looks and _USERS.search(bare) is not None
+
+
+def announces_user(line: str) -> bool:
+    """Whether a line is a heading over the user's words, or was one before `defuse_summary`."""
+    bare = line.strip()
+    is_broken = bare.startswith("(") and bare.endswith(")") and _USERS.search(bare) is not None
+    return is_broken or is_users_heading(line)
 
 
 def _without_mark(line: str) -> str:

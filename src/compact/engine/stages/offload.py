@@ -11,7 +11,7 @@ from compact.engine.plan import rows_of
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
-from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
+from compact.messages.message import POINTER_OPENS
 
 
 class Offloaded(NamedTuple):
@@ -50,7 +50,8 @@ def offload_row(row: Row, desk: Desk, names: Mapping[str, str]) -> Asking[Row]:
 
 def is_large(text: str, desk: Desk) -> bool:
     """Whether a result belongs in the archive: it has too many tokens and does not itself come from there."""
-    if len(text) * 4 <= desk.large_result_tokens or is_pointer(text) or is_recall_output(text):
+    written = desk.written
+    if len(text) * 4 <= desk.large_result_tokens or written.is_pointer(text) or written.is_recalled(text):
         return False
     return desk.count_text(text) > desk.large_result_tokens
 
@@ -58,15 +59,11 @@ def is_large(text: str, desk: Desk) -> bool:
 def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Offloaded]:
     """Store a text. If the text is shorter than a pointer, it stays in the context as it is."""
     path = yield Store(text, tool_name, tool_call_id)
-    shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
     tokens = desk.count_text(text)
-    lines = text.count("\n") + 1
-    pointer = (
-        f"{POINTER_OPENS}the output of {desk.redact(tool_name)} is in {path}: {tokens:,} tokens, {lines:,} lines. "
-        f'Read it with read_file("{path}"), search it with grep("...", "{path}"). It begins:]\n{shown}'
-    )
+    pointer = write_pointer(path, tool_name, text, f"{tokens:,}", desk)
     if desk.count_text(pointer) >= tokens:
         return Offloaded(path, text)
+    desk.written.note_pointer(pointer)
     yield Emit(
         Offload(
             tool_name=tool_name,
@@ -77,3 +74,13 @@ def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Of
         )
     )
     return Offloaded(path, pointer)
+
+
+def write_pointer(path: str, tool_name: str, text: str, tokens: str, desk: Desk) -> str:
+    """The pointer to a text in the archive: where it is, how large it is, how to read it, and how it begins."""
+    shown = preview(desk.redact(text), desk.preview_lines, desk.preview_tokens, desk.count_text)
+    lines = text.count("\n") + 1
+    return (
+        f"{POINTER_OPENS}the output of {desk.redact(tool_name)} is in {path}: {tokens} tokens, {lines:,} lines. "
+        f'Read it with read_file("{path}"), search it with grep("...", "{path}"). It begins:]\n{shown}'
+    )
