@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact.engine.context import Context, Desk, Row, Stage, tool_names
+from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
-from compact.engine.stages.offload import write_pointer
+from compact.engine.stages.offload import recognise_pointers
 from compact.engine.state import SessionState, describe_sides, describe_state, resolve, restore_state
-from compact.engine.written import Written, recognise_pointers
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
@@ -246,7 +245,7 @@ class Line:
             for item, source in zip(seen.working.items, seen.working.sources, strict=True)
         ]
         desk = self.desk(dialect)
-        yield from _recognise_pointers(rows, desk)
+        yield from recognise_pointers(rows, desk)
         before = _unchanged(seen)
         fits = estimate.total <= self.rules.budget
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
@@ -411,16 +410,6 @@ def _count_ineffective(seen: _Seen, after: int) -> int:
     """Passes in a row that saved too little."""
     before = seen.estimate.total
     return 0 if before - after >= before // 10 else seen.state.ineffective + 1
-
-
-def _recognise_pointers(rows: Sequence[Row], desk: Desk) -> Asking[None]:
-    """Recognise the pointers that another process wrote into the host's list since the newest step."""
-
-    def write(path: str, tool_name: str, text: str, tokens: str) -> str:
-        return write_pointer(path, tool_name, text, tokens, desk)
-
-    messages = [row.message for row in rows]
-    yield from recognise_pointers(messages, tool_names(rows), desk.written, write)
 
 
 def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:

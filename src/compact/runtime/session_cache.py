@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compact.engine.context import Written
 from compact.engine.intake import Intake
 from compact.engine.ladder import Outcome
 from compact.engine.state import SessionState
-from compact.engine.written import Written
 from compact.errors import ConfigError
 from compact.events import Trace, session_trace
 from compact.messages.dialects.wire import begins_with

@@ -44,9 +44,10 @@ _TAG_NAMES = frozenset(
 )
 _BRACKET = re.compile(
     r"\[(?=[ \t]{0,2}/?[ \t]{0,2}(?:(?:inst|sys|system|user|assistant|human|developer|admin|tool_calls|tool_results|available_tools)\b"
-    r"|compact\b|archived\b|(?:v\d{1,9} )?m\d{1,9}\]))",
+    r"|compact\b|archived\b))",
     re.IGNORECASE,
 )
+_CITATION = re.compile(r"\[(?=(?:v\d{1,9} )?m\d{1,9}\])")
 _MARKS = re.compile(r"^[ \t>*+-]*(?:#{1,6}(?:[ \t]+|$))+|(?<!\S)#{2,6}(?=\s|$)", re.MULTILINE)
 _ROLE = re.compile(
     r"(?P<before>^[\W_]{0,6}|[.!?;|][ \t]{1,3})(?P<role>(?:the )?(?:user|human|assistant|system|developer|admin|ai|bot)"
@@ -65,7 +66,7 @@ def defuse(text: str) -> str:
     Tags of ours and of chat templates lose their first bracket, headings their marks, `System:` its colon.
     """
     for _ in range(_PASSES):
-        broken = _break(text, headings=True)
+        broken = _break(text, is_alien=True)
         if broken == text:
             return text
         text = broken
@@ -75,7 +76,7 @@ def defuse(text: str) -> str:
 def defuse_summary(text: str) -> str:
     """Break what a summary of another hand must not contain. Its headings are its own, except the one over the user's words."""
     for _ in range(_PASSES):
-        broken = _break(text, headings=False)
+        broken = _break(text, is_alien=False)
         broken = "\n".join(
             _without_mark(line) if is_users_heading(line) else line for line in broken.split("\n")
         )
@@ -85,13 +86,14 @@ def defuse_summary(text: str) -> str:
     return text
 
 
-def _break(text: str, *, headings: bool) -> str:
+def _break(text: str, *, is_alien: bool) -> str:
+    """One pass. In an alien text there are no headings and no citations; a summary has its own."""
     text = _INVISIBLE.sub("", text) if not text.isascii() else text
     if "<" in text or not text.isascii():
         text = _OPENED.sub(_break_tag, text)
     if "[" in text:
-        text = _BRACKET.sub("(", text)
-    if headings and "#" in text:
+        text = _BRACKET.sub("(", _CITATION.sub("(", text) if is_alien else text)
+    if is_alien and "#" in text:
         text = _MARKS.sub("", text)
     return _ROLE.sub(r"\g<before>(\g<role>)", text)
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from compact.engine.context import Context, Desk, Row, tool_names, with_result_text
-from compact.engine.effects import Asking, Emit, Store
+from compact.engine.effects import Asking, Emit, Find, Store
 from compact.engine.plan import rows_of
+from compact.errors import ArchiveError
 from compact.events import Offload
 from compact.messages import ToolResult
 from compact.messages.excerpts import preview
 from compact.messages.message import POINTER_OPENS
+
+_MOST_FOUND = 32
+"""Pointers of unknown origin that are looked up in one pass. A session has at most a few of them, after a restart."""
+_LONGEST_POINTER = 20_000
+"""Characters. Whatever is longer was not written as a preview."""
+_POINTER = re.compile(
+    re.escape(POINTER_OPENS)
+    + r"the output of (?P<tool>[^\n]{1,200}) is in (?P<path>/tool_outputs/[^\s:]{1,300}): (?P<tokens>\d[\d,]{0,14}) tokens, "
+)
 
 
 class Offloaded(NamedTuple):
@@ -84,3 +95,30 @@ def write_pointer(path: str, tool_name: str, text: str, tokens: str, desk: Desk)
         f"{POINTER_OPENS}the output of {desk.redact(tool_name)} is in {path}: {tokens} tokens, {lines:,} lines. "
         f'Read it with read_file("{path}"), search it with grep("...", "{path}"). It begins:]\n{shown}'
     )
+
+
+def recognise_pointers(rows: Sequence[Row], desk: Desk) -> Asking[None]:
+    """Recognise the pointers of another process: those that are exactly what compact writes for a text in the archive.
+
+    The number of tokens is taken as stated, because the archive keeps a text masked.
+    """
+    names, left = tool_names(rows), _MOST_FOUND
+    for result in (result for row in rows for result in row.message.results):
+        text = result.text
+        if (
+            len(text) > _LONGEST_POINTER
+            or not text.startswith(POINTER_OPENS)
+            or desk.written.is_pointer(text)
+        ):
+            continue
+        head = _POINTER.match(text)
+        if head is None or head["path"].count("/") != 2 or not left:
+            continue
+        left -= 1
+        try:
+            stored = yield Find(head["path"])
+        except ArchiveError:
+            continue
+        tool = result.name or names.get(result.call_id, "tool")
+        if stored is not None and write_pointer(head["path"], tool, stored, head["tokens"], desk) == text:
+            desk.written.note_pointer(text)
