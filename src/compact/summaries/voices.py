@@ -116,6 +116,12 @@ _USERS = re.compile(
 )
 
 
+_USERS_TURN = re.compile(
+    r"‹[^\s>]{0,40}[>\s]?\s?(?:user|human)\b[^\s>]{0,40}>?\s*$|‹/?(?:user|human)\b", re.IGNORECASE
+)
+"""A broken tag of a chat template, behind which the user would speak."""
+
+
 def is_users_heading(line: str) -> bool:
     """Whether a line announces what the user said, however it is written."""
     bare = line.strip()
@@ -129,7 +135,7 @@ def announces_user(line: str) -> bool:
     """Whether a line is a heading over the user's words, or was one before `defuse_summary`."""
     bare = line.strip()
     is_broken = bare.startswith("(") and bare.endswith(")") and _USERS.search(bare) is not None
-    return is_broken or is_users_heading(line)
+    return is_broken or _USERS_TURN.search(bare) is not None or is_users_heading(line)
 
 
 def _without_mark(line: str) -> str:

@@ -156,9 +156,7 @@ class ModelCalling:
         session, meter = self.session, self._meter
         session.request = request.messages
         counted = input_tokens(reply)
-        self.models.learned.note_answer(
-            meter.model, session.id, counted or int(request.tokens / meter.factor)
-        )
+        self.models.learned.note_answer(meter.model, session.id, request.tokens, counted)
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
             session.correct(meter.model, counted, request.tokens, meter.factor)

@@ -18,6 +18,8 @@ _SURPRISING = 0.5
 """A limit below this share of a window that is known needs more than words that name it."""
 _NEAR = 1.5
 """A stated count is near ours if neither is more than this many times the other."""
+_SURELY = 0.75
+"""The share of our count that any provider counts at least."""
 _SESSIONS = 4_096
 """Sessions of which something is remembered, for each model."""
 _AGREEING = 2
@@ -86,22 +88,23 @@ class LearnedWindows:
             self._agree(known, told, window)
             return believed
 
-    def note_answer(self, model: str, session_id: str, tokens: int) -> None:
-        """Forget every limit that an answered request of `tokens` tokens disproves."""
+    def note_answer(self, model: str, session_id: str, tokens: int, counted: int | None = None) -> None:
+        """Forget every limit that an answered request of `tokens` tokens disproves. `counted` is what the provider counted."""
+        sure = int(tokens * _SURELY) if counted is None else counted
         with self._lock:
             known = self._models.get(model)
             if known is None:
                 return  # nothing was ever refused
             told = known.sessions.get(session_id)
-            known.accepted = max(known.accepted, tokens)
+            known.accepted = max(known.accepted, sure)
             changed = False
             if told is not None:
-                told.accepted = max(told.accepted, tokens)
+                told.accepted = max(told.accepted, sure)
                 if told.refused is not None and tokens >= told.refused:
                     told.refused, changed = None, True
-                if told.limit is not None and tokens > told.limit:
+                if told.limit is not None and sure > told.limit:
                     told.limit, told.output, changed = None, 0, True
-            if known.limit is not None and tokens > known.limit:
+            if known.limit is not None and sure > known.limit:
                 known.limit, known.output, changed = None, 0, True
             self.version += changed
 
