@@ -16,7 +16,7 @@ _WORDS = (
     "prompt is too long: {n} tokens > {limit} maximum",
     "This model's maximum context length is {limit} tokens. However, your messages resulted in {n} tokens.",
     "The input token count ({n}) exceeds the maximum number of tokens allowed ({limit}).",
-    "Your input exceeds the context window of this model: {n} tokens, the limit is {limit}.",
+    "too many tokens: total number of tokens in the prompt cannot exceed {limit} - received {n}.",
     "the request exceeds the available context size: n_prompt_tokens {n}, n_ctx {limit}",
     "Requested token count exceeds the model's maximum context length of {limit} tokens. You requested a total of {n} tokens.",
     "Input too long: {n} tokens, limit {limit}",

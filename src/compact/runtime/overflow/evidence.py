@@ -40,6 +40,7 @@ _ABOUT_INPUT = re.compile(
     r"got|received|unexpected|expected|near|valid(?:ate|ation)?|unterminated|malformed|unsupported)\b",
     re.IGNORECASE,
 )
+_WORDS = re.compile(r"\w+\W+\w+")
 _MOST_DIGITS = 12
 _ODD_ESCAPE = re.compile(r"\\(?![\\'\"nrtxuU])")
 """A backslash that Python would warn about."""
@@ -173,11 +174,11 @@ def _gather(value: Any, found: Evidence, depth: int) -> None:
 def _gather_text(text: str, found: Evidence, depth: int) -> None:
     """Gather a text and the body that it may quote. Gateways quote the provider's answer as a string.
 
-    An object behind words about the request is a part of the request, whatever it looks like.
+    An object behind words about the request, or before other words, is a part of the request, whatever it looks like.
     """
     text = text[:_MAX_TEXT]
     start, stop = text.find("{"), text.rfind("}") + 1
-    is_body = 0 <= start < stop and not _ABOUT_INPUT.search(text[:start])
+    is_body = 0 <= start < stop and not _ABOUT_INPUT.search(text[:start]) and not _WORDS.search(text[stop:])
     quoted = _parse(text[start:stop]) if is_body else None
     if quoted is not None:
         _gather(quoted, found, depth + 1)
