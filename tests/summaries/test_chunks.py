@@ -40,7 +40,7 @@ def test_a_call_is_never_parted_from_its_results() -> None:
     pieces = chunks([CHAT.read(item) for item in items], "chat", 400, COUNT)
     assert len(pieces) > 5
     for piece in pieces:
-        assert piece.count("[calls ") == piece.count("[result]")
+        assert piece.count("[calls ") == piece.count(" said]")
 
 
 def test_a_message_larger_than_the_room_is_cut_and_says_so() -> None:

@@ -13,8 +13,10 @@ from compact.summaries.voices import AGENT, HOST, PERSON, attributed, speaker_of
 
 TOOLS_HEADING = "## What tools said"
 """The heading under which a tool's words stand that were written where the agent or the user speaks."""
-UNCONFIRMED = "Unconfirmed: "
-"""Stands before a claim about the user in another language than the user's, which code cannot compare."""
+UNCONFIRMED = (
+    "(What is said of the user above is not in their language, so it was not compared with their words.)"
+)
+"""Stands behind a summary with claims about the user that code cannot compare."""
 _RUN = 6
 """Words in a row. Fewer are said by many."""
 _SAID_SHARE = 0.8
@@ -23,9 +25,10 @@ _OTHERS_SHARE = 0.5
 """If a person or the agent said this share of them, the sentence is theirs."""
 _SUPPORTED = 0.5
 """The share of the words of a claim about the user that a person must have used."""
-_FUNCTION_WORDS = 30
-"""Person's words needed to tell that a claim is in another language."""
-_SAME_LANGUAGE = 0.15
+_FUNCTION_WORDS = 3
+"""Short words needed to tell the language of a sentence."""
+_SAME_LANGUAGE = 0.34
+"""The least share of a sentence's short words that the session must use too. Below it, the two are in different languages."""
 _STEM = 4
 
 _SIGNS = (
@@ -196,11 +199,12 @@ class Heard:
             return False
         if _is_latin(text) is not _is_latin(sentence):
             return True
-        spoken = set(_tokens(text))
-        short = {word for word in _tokens(sentence) if len(word) < _STEM}
-        if len(spoken) < _FUNCTION_WORDS or len(short) < 3:
-            return False
-        return len(short & spoken) < _SAME_LANGUAGE * len(short)
+        short = {word for word in _tokens(sentence) if len(word) <= _STEM and word.isalpha()}
+        return len(short) >= _FUNCTION_WORDS and len(short & self._all_words) < _SAME_LANGUAGE * len(short)
+
+    @cached_property
+    def _all_words(self) -> frozenset[str]:
+        return frozenset(word for _, text in self.texts for word in _tokens(text))
 
 
 def claims_user(sentence: str) -> bool:

@@ -123,7 +123,7 @@ _NOTHING = re.compile(
 )
 """A line that says that there is nothing to say."""
 _TOOL_CALL = re.compile(
-    r"\s*(?:<tool_call\b|<function[=_]|\{\s*\"(?:name|tool|function)\"\s*:[^{}]{0,80},\s*\"(?:arguments|parameters|input)\"\s*:)"
+    r"\s*(?:[<‹]tool_call\b|[<‹]function[=_]|\{\s*\"(?:name|tool|function)\"\s*:[^{}]{0,80},\s*\"(?:arguments|parameters|input)\"\s*:)"
 )
 _HTML = re.compile(r"\s*(?:<!doctype html|<html\b|<head\b|<body\b|<\?xml\b)", re.IGNORECASE)
 _ORDER = re.compile(
@@ -328,6 +328,7 @@ class _Striking:
         self._moved: list[str] = []
         self._tools: dict[str, str] = {}
         self._heading = ""
+        self._is_unconfirmed = False
         self._is_users = False
         """Whether the lines under the last heading are announced as the user's words."""
 
@@ -337,13 +338,15 @@ class _Striking:
         if self._heard is not None:
             said = (sentence for line in lines for sentence in _SENTENCE_ENDS.split(line))
             self._tools = self._heard.find_tools(said)
-        kept = [line for line in map(self._read_line, lines) if line is not None]
+        kept = [line for line in map(self._read_line, lines) if line is not None and line != UNCONFIRMED]
         if len(self._struck) > STRUCK_SHARE * self._sentences:
             named = ", ".join(dict.fromkeys(self._invented)) or "orders"
             why = f"{len(self._struck)} of {self._sentences} sentences name what the input does not contain: {named[:200]}"
             return Verdict(self._body, "invented", why, tuple(self._struck))
         if self._moved:
             kept += ["", TOOLS_HEADING, *dict.fromkeys(self._moved)]
+        if self._is_unconfirmed:
+            kept.append(UNCONFIRMED)
         text = "\n".join(kept)
         return Verdict(text.strip() if text != self._body else text, struck=tuple(self._struck))
 
@@ -376,7 +379,8 @@ class _Striking:
         tool = self._tools.get(sentence)
         if tool is not None:
             return self._quote(sentence, tool)
-        return _unconfirmed(sentence) if supported is None else sentence
+        self._is_unconfirmed |= supported is None
+        return sentence
 
     def _quote(self, sentence: str, tool: str) -> str:
         bullet = _BULLET.match(sentence)
@@ -389,13 +393,6 @@ class _Striking:
             self._moved.append(f"- {said}")
             return ""
         return f"{begins}{said}"
-
-
-def _unconfirmed(sentence: str) -> str:
-    bullet = _BULLET.match(sentence)
-    begins = bullet.group() if bullet else ""
-    rest = sentence[len(begins) :]
-    return sentence if rest.startswith(UNCONFIRMED) else f"{begins}{UNCONFIRMED}{rest}"
 
 
 def _content(body: str) -> str:
