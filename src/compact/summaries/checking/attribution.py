@@ -56,6 +56,10 @@ _CLAIM = re.compile(
     r"|\b(?:der|die|dem|den) (?:Be)?nutzer|\bl['’]utilisat|\bel usuario|\bo usuário|\bl['’]utente|пользовател|用户|使用者|ユーザー|사용자|المستخدم",
     re.IGNORECASE,
 )
+_CONDITION = re.compile(r"\b(?:when(?:ever)?|if|once|until|unless|whether|before|in case)\s\Z", re.IGNORECASE)
+_PRESENT = re.compile(
+    r"(?<!ha)(?<!wa)s\Z|\b(?:want|need|say|ask|approve|agree|prefer|decide|authori[sz]e)\Z", re.IGNORECASE
+)
 _COMMON = frozenset(
     [
         "that",
@@ -208,8 +212,11 @@ class Heard:
 
 
 def claims_user(sentence: str) -> bool:
-    """Whether a sentence says what the user said, wants, allowed or decided."""
-    return _CLAIM.search(sentence) is not None
+    """Whether a sentence says what the user said, wants, allowed or decided. What happens once they ask is no claim."""
+    return any(
+        not (_CONDITION.search(sentence, 0, claim.start()) and _PRESENT.search(claim.group()))
+        for claim in _CLAIM.finditer(sentence)
+    )
 
 
 def speaks_for_somebody(heading: str) -> bool:
