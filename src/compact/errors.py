@@ -93,6 +93,13 @@ class ArchiveError(CompactError):
     """The archive could not store or return a record. `key` names it."""
 
 
+class OutOfTime(ArchiveError):
+    """A pass did not end in time, and the messages do not fit as they are. Has `messages` and `timeout_s`.
+
+    Hosts handle it as they handle an archive that hangs: nothing left the context.
+    """
+
+
 class WindowTooSmall(CompactError):
     """The model's window cannot hold a working session. Has `tokens`, `minimum` and `source`."""
 

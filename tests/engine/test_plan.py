@@ -28,6 +28,7 @@ def desk(summary: int = 20) -> Desk:
         dialect=CHAT,
         count=lambda message: summary if "BODY" in message.text else 0,
         count_text=lambda text: len(text.split()),
+        gauge_text=lambda text: len(text.split()),
         scale=int,
         redact=str,
         rewrite=lambda message: message,

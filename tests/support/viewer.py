@@ -71,8 +71,9 @@ def opened(root: Path) -> Archive:
 
 @contextmanager
 def serving(root: Path | None, **options: Any) -> Iterator[ViewerServer]:
-    """A viewer on a free port."""
+    """A viewer on a free port, without a token unless one is given."""
     options.setdefault("port", 0)
+    options.setdefault("is_open", "token" not in options)
     archive = None if root is None else opened(root)
     with ViewerServer(archive, **options) as server:
         yield server

@@ -235,3 +235,25 @@ def test_samples_cover_what_the_counters_could_differ_on() -> None:
     joined = "".join(text for text, _, _ in SAMPLES)
     for needle in ("<|endoftext|>", "\ud800", "你好", "😀", " " * 900, "\x00"):
         assert needle in joined
+
+
+@pytest.mark.parametrize("fast", BOTH)
+@pytest.mark.parametrize("name", NAMES)
+@given(words=st.lists(st.text(st.sampled_from("ab9 \n\t!'sé中"), max_size=30), max_size=60))
+@settings(max_examples=examples(100), deadline=None)
+def test_parts_add_up_to_the_whole(name: str, fast: bool, words: list[str]) -> None:
+    text = "".join(words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PART_CHARS", 5)
+        assert counter_for(name, fast).count(text) == len(published_encoding(name).encode_ordinary(text))
+
+
+@pytest.mark.parametrize("fast", BOTH)
+def test_a_piece_without_end_is_cut_and_costs_a_few_tokens_more(
+    fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, counter = "abcde" * 2_000, counter_for("o200k_base", fast)
+    exact = counter.count(text)
+    monkeypatch.setattr(module, "PART_CHARS", 500)
+    monkeypatch.setattr(module, "MAX_PART_CHARS", 1_000)
+    assert exact <= counter.count(text) <= exact + 20

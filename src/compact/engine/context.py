@@ -119,6 +119,8 @@ class Desk:
     dialect: Dialect
     count: Callable[[Message], int]
     count_text: Callable[[str], int]
+    gauge_text: Callable[[str], int]
+    """`count_text`, but quick for a text that is too long to count."""
     scale: Callable[[int], int]
     """Turns raw tokens into the model's own, for what people are told."""
     redact: Callable[[str], str]

@@ -12,7 +12,7 @@ from typing import Any
 
 from compact.engine.context import Desk, Row
 from compact.engine.effects import Asking, Emit, KeepRemoved
-from compact.engine.stages.offload import is_large, offload_row
+from compact.engine.stages.offload import is_large, is_long, offload_row
 from compact.errors import ArchiveError, MessageError
 from compact.events import Failure
 from compact.messages import Message, dialects, hygiene
@@ -26,7 +26,7 @@ from compact.messages.cache_marks import (
     without_marks,
 )
 from compact.messages.dialects import Dialect
-from compact.messages.dialects.wire import begins_with, is_plain, plain
+from compact.messages.dialects.wire import begins_with, is_plain, longest_text, plain
 from compact.messages.legality import item_id, violations_in
 from compact.tokens import Meter
 
@@ -214,7 +214,8 @@ class Intake:
         large = [
             n
             for n in range(seen, len(working.items))
-            if tools.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
+            if is_long(longest_text(working.items[n]), desk)
+            or tools.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
         ]
         if not large and not self._moved:
             return working

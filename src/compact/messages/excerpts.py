@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from compact.messages.cues import TELLING_END, TELLING_WORDS
 
+MAX_TOKEN_CHARS = 128
+"""No token of any encoding is longer. A text with more characters than that for each token need not be counted."""
 _TAIL_CHARS = 2000
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
 _GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
@@ -96,7 +98,7 @@ def head_and_tail(text: str, tokens: int, count: Callable[[str], int], note: str
 def preview(text: str, lines: int, tokens: int, count: Callable[[str], int]) -> str:
     """The first lines of a text, and the last ones if they matter, within a number of tokens."""
     rows = text.splitlines()
-    if len(rows) <= lines and count(text) <= tokens:
+    if len(rows) <= lines and len(text) <= tokens * MAX_TOKEN_CHARS and count(text) <= tokens:
         return text
     tail_lines = min(3, lines // 3) if len(rows) > lines and tail_matters(text) else 0
     head = "\n".join(rows[: lines - tail_lines])

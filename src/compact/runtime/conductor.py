@@ -23,7 +23,7 @@ from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
 from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
@@ -77,7 +77,7 @@ class Conductor:
         """Run the whole call and return the messages to send.
 
         Raises:
-            ArchiveError: it is out of time, and the messages do not fit as they are.
+            OutOfTime: it is out of time, and the messages do not fit as they are.
             CompactError: what the line raises.
         """
         run.until = time.monotonic() + self._timeout_s
@@ -319,7 +319,7 @@ class Conductor:
         if under_way is None:
             try:
                 return (yield from self._count_only(run))
-            except ArchiveError:
+            except OutOfTime:
                 if run.call.without_model:
                     raise
         elif under_way.fits:
@@ -341,16 +341,18 @@ class Conductor:
         """Return the messages as they are, cleaned and counted, without the archive and without holding the lane.
 
         Raises:
-            ArchiveError: they do not fit, or that is not known in time.
+            OutOfTime: they do not fit, or that is not known in time.
         """
         session = run.session
         assert run.line_for is not None
         line = run.line_for(session)
         line.intake = session.intake.renew()
-        late = ArchiveError(
-            f"compaction did not end within {self._timeout_s:g} s, and the messages do not fit as they are",
+        late = OutOfTime(
+            f"compaction of {len(run.call.messages):,} messages did not end within {self._timeout_s:g} s, and they do not fit "
+            "as they are",
             hint="The events before this say what it waited for; policy.timeout_s gives it more time",
-            reason="timeout",
+            messages=len(run.call.messages),
+            timeout_s=self._timeout_s,
         )
 
         def serve(effect: Any) -> None:
@@ -413,6 +415,7 @@ class Lines:
             dialect=dialect,
             count=lambda message: meter.count_item(dialect.write(message), dialect),
             count_text=meter.count_text,
+            gauge_text=meter.gauge_text,
             scale=meter.scale,
             redact=services.redactor(session.id).redact,
             rewrite=lambda message: services.rewrite(session, message, dialect),

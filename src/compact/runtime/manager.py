@@ -131,6 +131,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             WindowTooSmall: the model's window cannot hold a working session.
             InsufficientBudget: what must stay is larger than the budget.
             ArchiveError: the messages do not fit, and the archive does not take what would have to leave.
+            OutOfTime: the messages do not fit, and `policy.timeout_s` was not enough to change that.
         """
         return self._run(session_id, make_call(messages, tools=tools, system=system, dialect=dialect), model)
 

@@ -1,4 +1,5 @@
-"""Exact counts: `count(text)` equals the length of tiktoken's `encode_ordinary(text)`, for any string.
+"""Exact counts: `count(text)` equals the length of tiktoken's `encode_ordinary(text)`, for any string without a piece of a million
+characters. Long texts are counted part by part, so that memory stays flat; a piece longer than that is cut, which adds a few tokens.
 
 Two counters give the same numbers. `TiktokenCounter` is always available. `SplintrCounter` (the extra `fast`) is several
 times faster and is used only after it has passed `selftest` on our own rank files. Both are kept for the whole process.
@@ -6,6 +7,7 @@ times faster and is used only after it has passed `selftest` on our own rank fil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sized
 from functools import cache, cached_property
 from operator import index
@@ -23,6 +25,12 @@ _BLANKS = "\t\v\f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007
 """The whitespace of the encodings' patterns, without line ends."""
 LONG_RUN = 100_000
 """Longer runs of blanks are not passed to tiktoken, whose regular expression panics at about a million."""
+PART_CHARS = 250_000
+"""Longer texts are counted in parts of at least this length."""
+MAX_PART_CHARS = 1_048_576
+"""A part is at most this long. A tokenizer takes up to 160 bytes of memory for each character of an unbroken piece."""
+_ALWAYS_SPLIT = re.compile(r"[A-Za-z0-9](?=[ \n])")
+"""Every encoding splits a text behind such a character, so the counts of both sides add up."""
 SPLINTR_CACHE_CHARS = 16_000_000
 """Splintr's cache of pieces is bounded in entries only, so it is cleared after this much text."""
 
@@ -57,6 +65,9 @@ class TiktokenCounter:
 
     def count(self, text: str) -> int:
         """See `Counter.count`."""
+        return self._count_part(text) if len(text) <= PART_CHARS else sum(map(self._count_part, _parts(text)))
+
+    def _count_part(self, text: str) -> int:
         if len(text) < LONG_RUN:
             return self._plain(text)
         total = start = 0
@@ -105,6 +116,9 @@ class SplintrCounter:
 
     def count(self, text: str) -> int:
         """See `Counter.count`."""
+        return self._count_part(text) if len(text) <= PART_CHARS else sum(map(self._count_part, _parts(text)))
+
+    def _count_part(self, text: str) -> int:
         self.unchecked_chars -= len(text)
         if self.unchecked_chars < 0:
             self.unchecked_chars = SPLINTR_CACHE_CHARS
@@ -230,6 +244,16 @@ def _build(encoding: Encoding, pattern: str) -> tiktoken.Encoding:
     return tiktoken.Encoding(
         encoding.name, pat_str=pattern, mergeable_ranks=encoding.ranks(), special_tokens={}
     )
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Cut a long text where the encodings split it anyway, or where a part becomes too long."""
+    start = 0
+    while start < len(text):
+        split = _ALWAYS_SPLIT.search(text, start + PART_CHARS, start + MAX_PART_CHARS)
+        end = split.end() if split else start + MAX_PART_CHARS
+        yield text[start:end]
+        start = end
 
 
 def _long_blank_runs(text: str) -> Iterator[tuple[int, int]]:

@@ -38,6 +38,7 @@ TOOLS_TOKENS = 12
 
 _ENTRY_BYTES = 200
 _SHORT_CHARS = 1_000
+_GAUGED_CHARS = 500_000
 _OTHER, _SYSTEM, _DEVELOPER = range(3)
 _TOOL = "a tool's schema"
 
@@ -133,6 +134,13 @@ class Meter:
                 found = counter.count(text)
             self._texts.put(text, found, getsizeof(text) + _ENTRY_BYTES)
         return found
+
+    def gauge_text(self, text: str) -> int:
+        """`count_text` for a text of up to a million characters. A longer one is judged by its beginning and its end."""
+        if len(text) <= 2 * _GAUGED_CHARS:
+            return self.count_text(text)
+        sample = self.count_text(text[:_GAUGED_CHARS]) + self.count_text(text[-_GAUGED_CHARS:])
+        return sample * len(text) // (2 * _GAUGED_CHARS)
 
     def count_item(self, item: Any, dialect: str | Dialect) -> int:
         """Raw tokens of one message, separators included.

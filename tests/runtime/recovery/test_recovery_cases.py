@@ -135,6 +135,7 @@ def desk(limit: int = 20_000) -> Desk:
         dialect=dialects.get("chat"),
         count=count,
         count_text=len,
+        gauge_text=len,
         scale=int,
         redact=str,
         rewrite=lambda message: message,

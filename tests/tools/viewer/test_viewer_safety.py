@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from support.viewer import ask, manager_on, opened, serving, span
@@ -15,7 +19,9 @@ from support.waiting import until
 from compact import CompactConfig, CompactManager
 from compact.errors import CompactError, ConfigError, MissingExtra
 from compact.events import Finished, Started
+from compact.tools.viewer import hurrying
 from compact.tools.viewer.addresses import check_address
+from compact.tools.viewer.hurrying import HurriedProtocol
 from compact.tools.viewer.serving import ViewerServer
 
 TOKEN = "a-token-of-some-length"
@@ -249,3 +255,54 @@ def test_an_exporter_that_knows_the_token_is_let_in_and_another_waits(
             assert token is None or token not in said
         answer = ask(server, "/api/sessions", authorization=f"Bearer {TOKEN}")
         assert len(answer.json()["sessions"]) == 1
+
+
+def test_without_options_every_client_needs_a_new_token(tmp_path: Path) -> None:
+    with ViewerServer(opened(tmp_path), port=0) as first, ViewerServer(opened(tmp_path), port=0) as second:
+        assert first.token != second.token
+        assert ask(first, "/api/sessions").status == 401
+        assert ask(first, "/api/sessions", authorization=f"Bearer {second.token}").status == 401
+        assert ask(first, "/api/sessions", authorization=f"Bearer {first.token}").status == 200
+        assert ask(first, first.opening_url.removeprefix(first.url)).status == 303
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n", b"{body}"], ids=repr
+)
+def test_a_request_that_does_not_arrive_whole_is_closed(
+    monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(hurrying, "REQUEST_S", 0.2)
+    post = b"POST /ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+    with serving(None) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port), timeout=20) as half:
+            half.sendall(post if begun == b"{body}" else begun)
+            with suppress(ConnectionError):
+                assert half.recv(1) == b""
+        assert ask(server, "/healthz").status == 200
+
+
+def test_an_answer_that_nobody_reads_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with manager_on(tmp_path, 128_000) as manager:
+        # Six bytes each in the answer, so that the buffers of both sides cannot take it.
+        long = [{"role": "user", "content": "é" * 1_000_000}, {"role": "assistant", "content": "so"}]
+        manager.manual_compact("long", [*long, {"role": "user", "content": "on"}])
+    dropped = threading.Event()
+    lost = HurriedProtocol.connection_lost
+
+    def notice(self: HurriedProtocol, exc: Exception | None) -> None:
+        lost(self, exc)
+        dropped.set()
+
+    monkeypatch.setattr(hurrying, "READING_S", 0.2)
+    monkeypatch.setattr(HurriedProtocol, "connection_lost", notice)
+    with serving(tmp_path) as server:
+        until(lambda: b"long" in ask(server, "/api/sessions").body)
+        dropped.clear()
+        address = urlsplit(server.url)
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            slow.connect((address.hostname, address.port))
+            slow.sendall(b"GET /api/sessions/long/steps/1/before/0 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert dropped.wait(20)

@@ -140,7 +140,7 @@ def test_ariadnes_stream_can_be_narrowed_to_a_trace_a_kind_or_a_time() -> None:
 
 
 def test_a_slow_reader_loses_the_oldest_and_is_told_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_WAITING", 3)
+    monkeypatch.setattr(live, "MAX_WAITING_BYTES", 3 * len(live.message(span(1))))
     slow = EventStream("now", lambda _: True)
     slow.arrived([span(n) for n in range(5)])
     sent = slow.pending().decode()
@@ -275,20 +275,20 @@ def test_view_prints_its_addresses_and_ends_on_interrupt(tmp_path: Path) -> None
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(4)]
-        url = lines[0].split()[1]
+        url, token = lines[0].split()[1].split("/?token=")
         assert f"{url}/ingest" in lines[1]
         assert str(tmp_path) in lines[2]
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
-        until(lambda: answers(connection))
+        until(lambda: answers(connection, token))
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 130
         assert process.stderr.read() == ""
 
 
-def answers(connection: http.client.HTTPConnection) -> bool:
+def answers(connection: http.client.HTTPConnection, token: str) -> bool:
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", "/healthz", headers={"authorization": f"Bearer {token}"})
         return connection.getresponse().read().startswith(b'{"status":"ok"')
     except OSError:
         connection.close()

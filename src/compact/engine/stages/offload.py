@@ -12,7 +12,7 @@ from compact.engine.plan import rows_of
 from compact.errors import ArchiveError
 from compact.events import Offload
 from compact.messages import ToolResult
-from compact.messages.excerpts import preview
+from compact.messages.excerpts import MAX_TOKEN_CHARS, preview
 from compact.messages.message import POINTER_OPENS
 
 _MOST_FOUND = 32
@@ -64,13 +64,18 @@ def is_large(text: str, desk: Desk) -> bool:
     written = desk.written
     if len(text) * 4 <= desk.large_result_tokens or written.is_pointer(text) or written.is_recalled(text):
         return False
-    return desk.count_text(text) > desk.large_result_tokens
+    return is_long(text, desk) or desk.count_text(text) > desk.large_result_tokens
+
+
+def is_long(text: str, desk: Desk) -> bool:
+    """Whether a text has too many tokens for certain, so that it need not be counted."""
+    return len(text) > desk.large_result_tokens * MAX_TOKEN_CHARS
 
 
 def store(text: str, tool_name: str, tool_call_id: str, desk: Desk) -> Asking[Offloaded]:
     """Store a text. If the text is shorter than a pointer, it stays in the context as it is."""
     path = yield Store(text, tool_name, tool_call_id)
-    tokens = desk.count_text(text)
+    tokens = desk.gauge_text(text)
     pointer = write_pointer(path, tool_name, text, f"{tokens:,}", desk)
     if desk.count_text(pointer) >= tokens:
         return Offloaded(path, text)

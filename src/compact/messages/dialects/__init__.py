@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from compact.errors import MessageError
 from compact.messages.dialects.foreign import Shape, shape_of
 from compact.messages.dialects.forms import Flaw
-from compact.messages.dialects.wire import is_plain, plain
+from compact.messages.dialects.wire import is_plain, plain, require_shallow
 from compact.messages.message import Message, Piece
 
 __all__ = ["NAMES", "Dialect", "detect", "get", "not_a_list", "read", "require_list", "unreadable", "write"]
@@ -136,6 +136,7 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
     found = []
     for index, item in enumerate(messages):
         try:
+            require_shallow(item)
             found.append(known.read(item))
         except (ValueError, TypeError, AttributeError) as problem:  # a field may be of any type
             raise unreadable(index, known, problem, item) from problem

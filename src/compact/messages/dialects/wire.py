@@ -14,6 +14,11 @@ _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
 """A string from this length on may be inline binary data."""
 _BLOB_SHARE = 8
+MAX_LEVELS = 200
+"""Lists and objects inside of each other in one message."""
+_NESTING = (dict, list, tuple)
+_TEXT_LEVELS = 6
+"""A message, its content, a block, the block's content, a block of that, its text."""
 _BASE64_SIGNS = str.maketrans("", "", "+/=-_")
 
 _OWNERS = {
@@ -53,6 +58,41 @@ def begins_with(items: Sequence[Any], prefix: Sequence[Any]) -> bool:
     """Whether a list begins with these messages. The same objects are equal at once; copies are compared."""
     count = len(prefix)
     return len(items) >= count and (items[:count] if type(items) is list else list(items[:count])) == prefix
+
+
+def longest_text(item: Any) -> str:
+    """The longest string in a message that is plain data, at the depth of its blocks' blocks; empty for anything else."""
+    longest, level = "", [item]
+    for _ in range(_TEXT_LEVELS):
+        below: list[Any] = []
+        for value in level:
+            if type(value) is str:
+                longest = value if len(value) > len(longest) else longest
+            elif type(value) is dict:
+                below += value.values()
+            elif type(value) is list:
+                below += value
+        level = below
+    return longest
+
+
+def require_shallow(item: Any) -> None:
+    """Check that plain data can be compared and written as JSON, which Python does by recursion.
+
+    Raises:
+        ValueError: it is nested too deep, or contains itself.
+    """
+    level = [item]
+    for _ in range(MAX_LEVELS):
+        inside = {id(entry): entry for value in level for entry in _entries(value) if type(entry) in _NESTING}
+        if not inside:
+            return
+        level = list(inside.values())
+    raise ValueError(f"it is nested too deeply (more than {MAX_LEVELS} levels), or contains itself")
+
+
+def _entries(value: Any) -> Iterable[Any]:
+    return value.values() if type(value) is dict else value if type(value) in _NESTING else ()
 
 
 def plain(item: Any) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from compact.config import CompactConfig
+from compact.errors import ConfigError
 from compact.runtime.manager import CompactManager
 from compact.tools.cli.archives import open_at
 from compact.tools.cli.demo import demo_session, relive
@@ -30,7 +31,7 @@ def command(
     ] = None,
     host: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Address to listen on. Any other than loopback needs a token."),
+        typer.Option(metavar="ADDRESS", help="Address to listen on. Default: only this machine."),
     ] = "127.0.0.1",
     port: Annotated[
         int | None, typer.Option(metavar="N", min=0, max=65535, help="Default: 5176, or any free port.")
@@ -40,9 +41,15 @@ def command(
         typer.Option(
             metavar="TEXT",
             envvar="COMPACT_VIEW_TOKEN",
-            help="Required of every client. The variable is safer: others cannot see it.",
+            help="Required of every client. Default: a new one. The variable is safer than the option: others cannot see it.",
         ),
     ] = None,
+    no_token: Annotated[
+        bool,
+        typer.Option(
+            "--no-token", help="Let every user of this machine read all transcripts. Only on loopback."
+        ),
+    ] = False,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Watch the session that ships with compact being compacted, live.")
@@ -52,12 +59,15 @@ def command(
 
     Also accepts events at /ingest, as Ariadne does.
     """
+    if no_token and token is not None:
+        raise ConfigError("--no-token and a token exclude each other", hint="Leave one of them out")
     root = Path(tempfile.mkdtemp(prefix="compact-demo-")) if demo else archive
     with open_at(root, may_be_new=True) as found:
-        server = ViewerServer(found, host=host, port=port, token=token)
+        server = ViewerServer(found, host=host, port=port, token=token, is_open=no_token)
+        needed = " with tracing.ariadne_token" if server.token else ""
         sys.stderr.write(
             f"Viewer:  {server.opening_url}\n"
-            f"Ingest:  {server.url}/ingest  (tracing.ariadne_url)\n"
+            f"Ingest:  {server.url}/ingest  (tracing.ariadne_url{needed})\n"
             f"Archive: {found.address()}\n"
             "Press Ctrl-C to stop.\n"
         )

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse as PlainJSONResponse
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from compact.archive import Archive
 from compact.errors import CompactError
@@ -184,9 +186,9 @@ class Viewer:
         return self._streamed(EventStream(timestamp(datetime.now(UTC)), wanted))
 
     def _streamed(self, stream: Stream) -> Response:
-        if self.streams.is_full():
+        if not self.streams.open(stream):
             return JSONResponse({"error": "too many streams are open; close a page"}, 503)
-        return StreamingResponse(self.streams.read(stream), media_type="text/event-stream")
+        return _OpenStream(self.streams, stream)
 
     # --- Ariadne's endpoints
 
@@ -207,6 +209,20 @@ class Viewer:
             "dropped": self.sessions.dropped,
         }
         return JSONResponse({"status": "ok", "timestamp": timestamp(datetime.now(UTC)), "events": held})
+
+
+class _OpenStream(StreamingResponse):
+    """Sends a stream until its reader leaves, and then makes room for another, also if nothing was ever read."""
+
+    def __init__(self, streams: Streams, stream: Stream) -> None:
+        super().__init__(streams.read(stream), media_type="text/event-stream")
+        self._leave = partial(streams.close_one, stream)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
 
 
 def _page_files() -> dict[str, bytes]:

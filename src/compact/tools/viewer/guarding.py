@@ -1,6 +1,6 @@
 """Guard the viewer against pages of other sites and against DNS rebinding.
 
-Every request is checked before anything is read: the token, if there is one; the name in `Host`, against DNS rebinding;
+Every request is checked before anything is read: the token, unless the viewer is open; the name in `Host`, against DNS rebinding;
 `Origin` and `Sec-Fetch-Site`, against requests of other pages; the type and size of a body.
 """
 

@@ -22,8 +22,8 @@ _REST = 9
 """Idle for `_REST` times as long as the last scan took, so that watching stays under 10% of a core."""
 HEARTBEAT_S = 15.0
 MAX_STREAMS = 32
-MAX_WAITING = 5_000
-"""Events that wait for a slow reader of `/events`. Beyond that the oldest are skipped, and the reader is told."""
+MAX_WAITING_BYTES = 4_000_000
+"""What waits for a slow reader of `/events`. Beyond that the oldest events are skipped, and the reader is told."""
 
 
 def pause_between_looks(archive: Archive) -> float:
@@ -92,9 +92,16 @@ class Streams:
         self.closing = True
         self._tell(lambda _: None)
 
-    def is_full(self) -> bool:
-        """Whether no more streams may be opened."""
-        return len(self._open) >= MAX_STREAMS
+    def open(self, stream: Stream) -> bool:
+        """Count a stream as open, until `close_one`. False: there are too many already."""
+        if len(self._open) >= MAX_STREAMS:
+            return False
+        self._open.add(stream)
+        return True
+
+    def close_one(self, stream: Stream) -> None:
+        """Forget a stream whose reader left."""
+        self._open.discard(stream)
 
     def changed(self, key: str) -> None:
         """A session has news."""
@@ -106,13 +113,9 @@ class Streams:
 
     async def read(self, stream: Stream) -> AsyncIterator[bytes]:
         """Yield what a stream sends, until its reader leaves or the server stops."""
-        self._open.add(stream)
-        try:
-            yield stream.opening
-            while not self.closing:
-                yield await stream.next_piece()
-        finally:
-            self._open.discard(stream)
+        yield stream.opening
+        while not self.closing:
+            yield await stream.next_piece()
 
     def _tell(self, what: Callable[[Stream], None]) -> None:
         loop = self._loop
@@ -181,23 +184,25 @@ class EventStream(Stream):
         super().__init__()
         self.opening = message({"type": "connected", "timestamp": opened_at})
         self._wanted = wanted
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
         self._skipped = 0
 
     def arrived(self, events: list[dict[str, Any]]) -> None:
         """See `Stream.arrived`."""
         for event in filter(self._wanted, events):
-            if len(self._waiting) >= MAX_WAITING:
-                self._waiting.popleft()
+            self._waiting.append(message(event))
+            self._bytes += len(self._waiting[-1])
+            while self._bytes > MAX_WAITING_BYTES:
+                self._bytes -= len(self._waiting.popleft())
                 self._skipped += 1
-            self._waiting.append(event)
 
     def pending(self) -> bytes:
         """See `Stream.pending`."""
         skipped = f": warning: {self._skipped} events skipped\n\n".encode() if self._skipped else b""
-        pieces = b"".join(map(message, self._waiting))
+        pieces = b"".join(self._waiting)
         self._waiting.clear()
-        self._skipped = 0
+        self._bytes = self._skipped = 0
         return skipped + pieces
 
 

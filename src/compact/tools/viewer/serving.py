@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import threading
 import time
+from urllib.parse import quote
 
 from compact.archive import Archive
 from compact.errors import CompactError, MissingExtra
-from compact.tools.viewer.addresses import check_address
+from compact.tools.viewer.addresses import check_address, is_loopback
 
 PREFERRED_PORT = 5176
 """Next to Ariadne's own 5175. If it is taken, any free port is used."""
@@ -18,8 +20,11 @@ _START_S = 10.0
 class ViewerServer:
     """Serves the viewer: with `run` until interrupted, or in the background as a context manager.
 
+    Every client needs the token. On loopback a new one is made if none is given. `is_open` serves every user of this machine
+    without one.
+
     Raises:
-        ConfigError: other machines can reach the address and there is no token.
+        ConfigError: other machines can reach the address and no token is given, or it is too weak.
         CompactError: the address or the port is not available.
         MissingExtra: starlette or uvicorn is not installed.
     """
@@ -31,21 +36,26 @@ class ViewerServer:
         host: str = "127.0.0.1",
         port: int | None = None,
         token: str | None = None,
+        is_open: bool = False,
     ) -> None:
+        if token is None and not is_open and is_loopback(host):
+            token = secrets.token_urlsafe()
         check_address(host, token)
         try:
             import uvicorn
 
             from compact.tools.viewer.app import Viewer
+            from compact.tools.viewer.hurrying import HurriedProtocol
         except ModuleNotFoundError as error:
             raise MissingExtra.named("viewer", "the viewer") from error
         self.viewer = Viewer(archive, host=host, token=token)
         self._socket = _bind(host, port)
-        self._token = token
+        self.token = token
+        """What every client has to send; None if the viewer is open."""
         self._thread: threading.Thread | None = None
         config = uvicorn.Config(
             self.viewer.guarded,
-            http="h11",
+            http=HurriedProtocol,
             ws="none",
             lifespan="on",
             log_level="warning",
@@ -67,7 +77,7 @@ class ViewerServer:
     @property
     def opening_url(self) -> str:
         """The address to open first, with the token if there is one."""
-        return f"{self.url}/?token={self._token}" if self._token else self.url
+        return f"{self.url}/?token={quote(self.token)}" if self.token else self.url
 
     def run(self) -> None:
         """Serve until the process is interrupted; then stop and re-raise the KeyboardInterrupt."""
