@@ -126,6 +126,7 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 _MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」"}
+_NAMES_OVERFLOW = re.compile(r"exceed|overflow|too_?l(?:ong|arge)", re.IGNORECASE)
 _OPENING = re.compile(f"[{''.join(_MARKS)}]")
 _AFTER_VALUE = re.compile(
     r"\b(?:input_value|value|content|text|arguments?|payload|string|data|snippet|excerpt) ?[=:]\s(?P<rest>.*?)(?=, input_type=|\Z)",
@@ -295,4 +296,5 @@ def _is_inside_word(text: str, place: int) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    return len(text.split()) <= 1
+    """Whether a quotation is a name. The name of an overflow says one, and only the provider may."""
+    return len(text.split()) <= 1 and not _NAMES_OVERFLOW.search(text)
