@@ -183,6 +183,7 @@ def implausible_numbers(seed: Random, size: int) -> Iterator[Trial]:
         made = _manager()
         items = _session(seed)
         words = seed.choice(_WORDS)
+        numbers: dict[str, int | str]
         match seed.randrange(3):
             case 0:
                 what, numbers = "a request of another size", {"n": seed.randrange(300, 3_000), "limit": 280}

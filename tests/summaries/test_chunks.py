@@ -11,8 +11,9 @@ from support.engine import pair, says, user
 
 from compact.messages import dialects
 from compact.summaries.agent import agent_summarizer
-from compact.summaries.chunks import DATA_MARK, chunks, conversation, defuse
+from compact.summaries.chunks import DATA_MARK, chunks, conversation
 from compact.summaries.request import Reply, SummaryRequest
+from compact.summaries.voices import defuse
 from compact.tokens import Meter
 
 COUNT = Meter("gpt-4o").count_text

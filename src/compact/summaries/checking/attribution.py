@@ -203,7 +203,8 @@ class Heard:
             return False
         if _is_latin(text) is not _is_latin(sentence):
             return True
-        short = {word for word in _tokens(sentence) if len(word) <= _STEM and word.isalpha()}
+        words = (word for word in _tokens(sentence) if word not in _COMMON and not _VERB.fullmatch(word))
+        short = {word for word in words if len(word) <= _STEM and word.isalpha()}
         return len(short) >= _FUNCTION_WORDS and len(short & self._all_words) < _SAME_LANGUAGE * len(short)
 
     @cached_property
