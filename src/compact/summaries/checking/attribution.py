@@ -60,6 +60,14 @@ _CONDITION = re.compile(r"\b(?:when(?:ever)?|if|once|until|unless|whether|before
 _PRESENT = re.compile(
     r"(?<!ha)(?<!wa)s\Z|\b(?:want|need|say|ask|approve|agree|prefer|decide|authori[sz]e)\Z", re.IGNORECASE
 )
+_ENGLISH = frozenset(
+    "the and to of in with for is it this that not on please never always do be you an are my".split()
+)
+_ENGLISH_WORDS = 2
+"""English words of these that make a sentence English."""
+_ENGLISH_CLAIM = re.compile(
+    rf"\b(?:{_WHO})\b.*\b(?:{_VERBS})\b|\b(?:{_VERBS})\b.*\b{_WHO}\b|^\W*\((?:the )?{_WHO}\b", re.IGNORECASE
+)
 _COMMON = frozenset(
     [
         "that",
@@ -203,7 +211,9 @@ class Heard:
             return False
         if _is_latin(text) is not _is_latin(sentence):
             return True
-        words = (word for word in _tokens(sentence) if word not in _COMMON and not _VERB.fullmatch(word))
+        words = set(_tokens(sentence))
+        if len(words & _ENGLISH) >= _ENGLISH_WORDS or _ENGLISH_CLAIM.search(sentence):
+            return not _ENGLISH.intersection(_tokens(text))
         short = {word for word in words if len(word) <= _STEM and word.isalpha()}
         return len(short) >= _FUNCTION_WORDS and len(short & self._all_words) < _SAME_LANGUAGE * len(short)
 
