@@ -61,7 +61,30 @@ _PRESENT = re.compile(
     r"(?<!ha)(?<!wa)s\Z|\b(?:want|need|say|ask|approve|agree|prefer|decide|authori[sz]e)\Z", re.IGNORECASE
 )
 _ENGLISH = frozenset(
-    "the and to of in with for is it this that not on please never always do be you an are my".split()
+    [
+        "the",
+        "and",
+        "to",
+        "of",
+        "in",
+        "with",
+        "for",
+        "is",
+        "it",
+        "this",
+        "that",
+        "not",
+        "on",
+        "please",
+        "never",
+        "always",
+        "do",
+        "be",
+        "you",
+        "an",
+        "are",
+        "my",
+    ]
 )
 _ENGLISH_WORDS = 2
 """English words of these that make a sentence English."""
