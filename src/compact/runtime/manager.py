@@ -401,11 +401,7 @@ class CompactManager(AbstractContextManager["CompactManager"]):
             tools = recall_tools(self.archive, "")
             return follow_running(tools, lambda: self.resolver.running, self.recall_tools)
         name = check_session_id(session_id)
-
-        def note(text: str) -> None:
-            self.sessions.get(name).written.note_recalled(text)
-
-        return note_answers(recall_tools(self.archive, name), note)
+        return note_answers(recall_tools(self.archive, name), lambda: self.sessions.get(name).written)
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from compact.archive.recall import RecallTool
 from compact.archive.recall.answers import CannotAnswer
+from compact.engine.context import Written
 
 _REMEMBERED = 64
 """Sessions whose search index is kept."""
@@ -18,14 +19,16 @@ _NOWHERE = (
 )
 
 
-def note_answers(tools: Mapping[str, RecallTool], note: Callable[[str], None]) -> dict[str, RecallTool]:
-    """Return the tools with `note` called on every answer, by which compact recognises it in the context."""
+def note_answers(
+    tools: Mapping[str, RecallTool], find_written: Callable[[], Written]
+) -> dict[str, RecallTool]:
+    """Return the tools with every answer noted in what `find_written()` gives, by which it is recognised in the context."""
 
     def noting(tool: RecallTool) -> RecallTool:
         @wraps(tool.function)
         def read(*values: Any, **arguments: Any) -> str:
             text = tool.function(*values, **arguments)
-            note(text)
+            find_written().note_recalled(text)
             return text
 
         return replace(tool, function=read)
