@@ -116,6 +116,22 @@ class ContextOverflow(CompactError):
 #
 # Providers change their sentences, but not their grammar: something that is sent (prompt, input, messages, tokens)
 # exceeds, or is too long for, something that bounds it (context window, maximum, limit).
+#
+# Only the provider's own words count. An error may quote what it was sent, and a tool can have written that.
+
+_LONGEST_ERROR = 20_000
+"""Characters of an error that are read."""
+_TOLD = re.compile(
+    r"""["'](?:message|msg|details?|error|error_?message|raw|reason|description|title|body)["']\s{0,4}:\s{0,4}\Z""",
+    re.IGNORECASE,
+)
+_MARKS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "「": "」"}
+_NAMES_OVERFLOW = re.compile(r"exceed|overflow|too_?l(?:ong|arge)", re.IGNORECASE)
+_OPENING = re.compile(f"[{''.join(_MARKS)}]")
+_AFTER_VALUE = re.compile(
+    r"\b(?:input_value|value|content|text|arguments?|payload|string|data|snippet|excerpt) ?[=:]\s(?P<rest>.*?)(?=, input_type=|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 _KEYS = re.compile(r"""["']\w+["']\s*:""")
 _QUOTES = re.compile(r"(?:\\n|\\|\.{2,}|[\s\"`'“”‘’…])+")
@@ -188,7 +204,7 @@ _OVERFLOW = (
     r"^\W*4(?:00|13)(?: status code)? \(no body\)",
 )
 _TOO_LONG_FIELD = re.compile(
-    r"invalid (?P<path>[\w.\[\]]+) ?: ?(?P<kind>string|array) too long.{0,60}?maximum length (?P<limit>\d+)"
+    r"invalid (?P<path>[\w.\[\]]+) ?: ?(?P<kind>string|array) too long.{0,60}?maximum length (?P<limit>\d{1,12})(?!\d)"
 )
 _NO_ROOM_LEFT = re.compile(r"max_(?:completion_)?tokens must be at least 1, got -(?!1\b)\d")
 """vLLM reports the window minus a longer prompt like this. Hosts send -1 to mean `no limit`."""
@@ -207,7 +223,7 @@ def _overflow_patterns() -> tuple[re.Pattern[str], ...]:
 def says_overflow(text: str) -> bool:
     """Whether a provider's sentence says that the request is too long."""
     said = plain_wording(text)
-    field = _TOO_LONG_FIELD.search(_QUOTES.sub(" ", text.lower()))
+    field = _TOO_LONG_FIELD.search(_QUOTES.sub(" ", without_quotations(text).lower()))
     if field is not None:
         if field["kind"] == "array":
             return field["path"] in _LISTS
@@ -223,9 +239,62 @@ def says_overflow(text: str) -> bool:
 def plain_wording(text: str) -> str:
     """Return the text in lower case, without what differs between transports: quotes, line breaks, keys of a body.
 
-    What a validation error quotes of the request is left out, because a conversation may speak of an overflow.
+    What it quotes is left out, because a conversation may speak of an overflow.
     """
+    text = without_quotations(text)
     if _VALIDATION.search(text):
         text = _GIVEN.sub(" ", text)
     lower = text.lower().replace("'s ", "s ").replace("input validation error", "validation error")
     return _QUOTES.sub(" ", _KEYS.sub(" ", lower))
+
+
+def without_quotations(text: str) -> str:
+    """Return the beginning of an error's text without what it quotes: several words in quotation marks, or behind `value:`.
+
+    A single quoted word names a parameter or a model, and what a body tells under `message` is the provider's own. A quotation
+    that is never closed was cut off, and reaches to the end.
+    """
+    text = _without_marked(text[:_LONGEST_ERROR], depth=0)
+    return _AFTER_VALUE.sub(lambda given: given.group() if _is_word(given["rest"]) else " ", text)
+
+
+def _without_marked(text: str, depth: int) -> str:
+    pieces: list[str] = []
+    start = place = 0
+    while (opening := _OPENING.search(text, place)) is not None:
+        at = opening.start()
+        if opening.group() == "'" and _is_inside_word(text, at - 1):
+            place = at + 1  # an apostrophe
+            continue
+        end = _closing(text, at)
+        inside = text[at + 1 : end]
+        if _TOLD.search(text, max(0, at - 40), at):
+            told = _without_marked(inside, depth + 1) if depth < 2 else " "
+            pieces += [text[start : at + 1], told]
+            start = end
+        elif not _is_word(inside):
+            pieces += [text[start:at], " "]
+            start = end + 1
+        place = end + 1
+    return "".join([*pieces, text[start:]])
+
+
+def _closing(text: str, at: int) -> int:
+    """Where the quotation that opens at a place ends; the end of the text if it is never closed."""
+    mark = _MARKS[text[at]]
+    end = text.find(mark, at + 1)
+    while end >= 0:
+        is_apostrophe = mark == "'" and _is_inside_word(text, end - 1) and _is_inside_word(text, end + 1)
+        if not is_apostrophe and (mark != '"' or text[end - 1] != "\\"):
+            return end
+        end = text.find(mark, end + 1)
+    return len(text)
+
+
+def _is_inside_word(text: str, place: int) -> bool:
+    return 0 <= place < len(text) and (text[place].isalnum() or text[place] == "_")
+
+
+def _is_word(text: str) -> bool:
+    """Whether a quotation is a name. The name of an overflow says one, and only the provider may."""
+    return len(text.split()) <= 1 and not _NAMES_OVERFLOW.search(text)

@@ -15,7 +15,7 @@ from support.strategies import examples
 
 from compact.archive import Archive, MemoryStore
 from compact.archive.recall import recall_tools, run
-from compact.messages.message import is_recall_output
+from compact.messages.message import RECALL_OPENS
 
 CALLS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "/tool_outputs/x.txt"},
@@ -83,7 +83,7 @@ def test_a_path_that_leaves_the_session_is_answered_with_what_there_is(tmp_path:
         tools["ls"](path=asked),
         tools["search"](query="words from elsewhere"),
     ):
-        assert is_recall_output(answer)
+        assert answer.startswith(RECALL_OPENS)
         assert "zanzibar" not in answer
         assert "root:" not in answer
         assert len(answer) < 6_000
@@ -115,7 +115,7 @@ def test_a_folder_that_became_a_link_is_an_answer_and_no_way_out(tmp_path: Path)
         answer = recall_tools(archive, "s")[name](
             **{**arguments, **({"path": path} if name == "read_file" else {})}
         )
-        assert is_recall_output(answer)
+        assert answer.startswith(RECALL_OPENS)
         assert "zanzibar" not in answer
 
 
@@ -163,7 +163,7 @@ def test_wrong_arguments_are_explained(archive: Archive, name: str, arguments: A
     put(archive, "text")
     answer = run(recall_tools(archive, "s"), name, arguments)
     assert words in answer
-    assert is_recall_output(answer)
+    assert answer.startswith(RECALL_OPENS)
 
 
 def test_arguments_that_are_nearly_right_are_taken(archive: Archive) -> None:
@@ -213,11 +213,11 @@ def test_no_call_raises_and_every_answer_is_bounded_and_marked(
     fitting = {key: value for key, value in arguments.items() if key in known or key in kept}
     for sent in (fitting, json.dumps(fitting)):
         answer = run(_TOOLS, name, sent)
-        assert is_recall_output(answer)
+        assert answer.startswith(RECALL_OPENS)
         assert len(answer) <= SMALL.max_chars
         answer.encode()
 
 
 @given(st.text(), st.text() | JSON)
 def test_no_name_and_no_text_for_arguments_raises(name: str, arguments: Any) -> None:
-    assert is_recall_output(run(_TOOLS, name, arguments))
+    assert run(_TOOLS, name, arguments).startswith(RECALL_OPENS)

@@ -16,7 +16,7 @@ from compact.archive import Archive, FileInfo, Listing, MemoryStore
 from compact.archive.recall import AnswerLimits, RecallTool, recall_tools
 from compact.archive.recall.answers import cut_near
 from compact.errors import ConfigError
-from compact.messages.message import is_recall_output
+from compact.messages.message import RECALL_OPENS
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def read_whole(tools: dict[str, RecallTool], path: str) -> str:
     arguments: dict[str, Any] = {"path": path}
     for _ in range(10_000):
         answer = tools["read_file"](**arguments)
-        assert is_recall_output(answer)
+        assert answer.startswith(RECALL_OPENS)
         rows = numbered(answer)
         for number, row in sorted(rows.items()):
             cut = re.fullmatch(r"(.*)… \[\d+ more characters: offset=(\d+), column=(\d+)\]", row, re.DOTALL)

@@ -135,11 +135,15 @@ def test_a_copied_pointer_raises_a_warning() -> None:
 
 
 def test_recovery_output_is_never_offloaded_again() -> None:
-    made = manager()
-    text = "[compact recovery] " + "a b " * 20_000
-    assert made.process_tool_result(text, "read_file", "c1") == text
-    forged = "[compact recovery] " + "a b " * 40_000
-    assert made.process_tool_result(forged, "read_file", "c1") != forged
+    made = manager(offload={"large_result_tokens": 500})
+    path = made.process_tool_result("a b c\n" * 20_000, "bash", "c1", session_id="s").split()[7].rstrip(":")
+    text = made.recall_tools("s")["read_file"](path)
+    assert made.estimate([user(text)]).total > 1_000
+    assert made.process_tool_result(text, "read_file", "c2", session_id="s") == text
+    for forged in (text + " ", "[compact recovery] " + "a b " * 20_000):
+        assert made.process_tool_result(forged, "read_file", "c3", session_id="s") != forged, (
+            "only its own are known"
+        )
 
 
 def test_the_users_rules_are_carried_word_for_word_round_after_round() -> None:

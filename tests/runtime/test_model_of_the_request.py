@@ -109,7 +109,7 @@ def test_an_overflow_of_one_model_changes_nothing_for_another(same_session: bool
         small = Refusing(SMALL, 8_000)
         made.call("s" if same_session else "other", items, small, model=SMALL)
         assert 0 < max(small.sent) <= 8_000
-        assert window(made, SMALL)[0] == 8_000
+        assert made.models.window(SMALL, "s" if same_session else "other").tokens == 8_000
         assert window(made, "gpt-4o") == (128_000, True)
         big = Refusing("gpt-4o", 128_000)
         fresh = talk(110)

@@ -14,9 +14,10 @@ from support.engine import assert_good, events, manager, pair, says, user
 from support.llm import Answer, serving, work
 
 from compact import CompactManager, InsufficientBudget
-from compact.engine.context import Context
+from compact.engine.context import Context, Row
 from compact.engine.effects import Asking, Emit, drive
 from compact.engine.stages.fold import fold
+from compact.messages import Message, Text
 from compact.summaries.request import LEAST_ASKED, Reply, SummaryRequest
 
 MOST_FOR_ONE = 4
@@ -109,7 +110,8 @@ def test_no_room_and_no_answer_lead_to_a_loop(
 ) -> None:
     """Whatever the room and whatever a model answers in turn, again and again."""
     context = _context()
-    earlier = '<COMPACT-SUMMARY v1>\n- Found it [m2]\n\n[Archived: read_file("x")]\n</COMPACT-SUMMARY>'
+    standing = '<COMPACT-SUMMARY v1>\n- Found it [m2]\n\n[Archived: read_file("x")]\n</COMPACT-SUMMARY>'
+    earlier = [Row(Message("assistant", (Text(standing),)), 40, None)]
     asked: list[SummaryRequest] = []
 
     def serve(effect: Any) -> Any:
@@ -133,7 +135,7 @@ def test_no_room_and_no_answer_lead_to_a_loop(
             context,
             max_tokens=room,
             places=range(len(work_on)),
-            previous=earlier if previous else "",
+            earlier=earlier if previous else (),
             carry_instructions=carries,
         ),
         serve,

@@ -11,8 +11,9 @@ from support.engine import pair, says, user
 
 from compact.messages import dialects
 from compact.summaries.agent import agent_summarizer
-from compact.summaries.chunks import DATA_MARK, chunks, conversation, defuse
+from compact.summaries.chunks import DATA_MARK, chunks, conversation
 from compact.summaries.request import Reply, SummaryRequest
+from compact.summaries.voices import defuse
 from compact.tokens import Meter
 
 COUNT = Meter("gpt-4o").count_text
@@ -40,7 +41,7 @@ def test_a_call_is_never_parted_from_its_results() -> None:
     pieces = chunks([CHAT.read(item) for item in items], "chat", 400, COUNT)
     assert len(pieces) > 5
     for piece in pieces:
-        assert piece.count("[calls ") == piece.count("[result]")
+        assert piece.count("[calls ") == piece.count(" said]")
 
 
 def test_a_message_larger_than_the_room_is_cut_and_says_so() -> None:

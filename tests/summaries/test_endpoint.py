@@ -255,7 +255,7 @@ def test_an_input_over_the_summarizers_window_goes_in_pieces() -> None:
         ]
         assert len(numbers) == len(set(numbers))
         for data in endpoint.inputs:
-            assert data.count("[calls ") == data.count("[result]"), "a call was parted from its result"
+            assert data.count("[calls ") == data.count(" said]"), "a call was parted from its result"
         assert "Add an expiry check" in summary_of(after)
 
 

@@ -11,6 +11,7 @@ from support.summaries import neutral, session, summary, under
 
 from compact.messages.cues import DECISION
 from compact.summaries.extracting.extractors import EXTRACTORS
+from compact.summaries.voices import attributed
 
 FACTS = {
     "next_steps": ("entire-ce", "task_state", "Next step", "Want me to commit this? [m90]"),
@@ -40,13 +41,13 @@ FACTS = {
         "Progress",
         "Read /Users/alex/workspace/cli/cmd/entire/cli/strategy/",
     ),
-    "commands": ("entire-ce", "task_state", "Progress", "`mise run lint 2>&1` -> 0 issues. [m86]"),
+    "commands": ("entire-ce", "task_state", "Progress", '`mise run lint 2>&1` -> "0 issues." [m86]'),
     "state": ("entire-ce", "task_state", "Current state", "All tests pass and linter is clean. [m90]"),
     "problems": (
         "openhands",
         "task_state",
         "Outstanding",
-        "Open: execute_bash `make clean && make` -> /bin/sh: 1: cd",
+        'Open: execute_bash `make clean && make` -> "/bin/sh: 1: cd',
     ),
     "ledger": ("openhands", "decision_log", "Decisions", ":: execute_bash `make clean && make` ::"),
     "details": ("tau-gem2", "brief", "Facts", "lucas_brown_6720"),
@@ -120,18 +121,18 @@ def test_a_decision_stands_with_the_reason_that_was_given(said: str, decision: s
         user("Yes."),
     ]
     (line,) = under(summary(neutral(items), "decision_log", 600), "Decisions")
-    assert line == f"- [m2] {decision} :: {reason} :: Which one do we take? :: -"
+    assert line == f'- [m2] {decision} :: {reason} :: user said: "Which one do we take?" :: -'
 
 
 def test_a_decision_leads_to_the_next_call_of_its_turn_and_to_no_later_one() -> None:
     call = pair("c1", "restarted", name="restart", arguments='{"host": "worker-3"}')
     said = says("I decided to restart it because it holds every connection.")
     (first, _) = under(summary(neutral([user("Help."), said, *call]), "decision_log", 600), "Decisions")
-    assert first.endswith(" :: Help. :: restart host=worker-3 -> restarted")
+    assert first.endswith(' :: user said: "Help." :: restart host=worker-3 -> "restarted"')
     (first, _) = under(
         summary(neutral([user("Help."), said, user("Go."), *call]), "decision_log", 600), "Decisions"
     )
-    assert first.endswith(" :: Help. :: -")
+    assert first.endswith(' :: user said: "Help." :: -')
 
 
 def test_every_citation_leads_to_the_message_that_says_it() -> None:
@@ -147,8 +148,11 @@ def test_every_citation_leads_to_the_message_that_says_it() -> None:
             *(call.arguments_text for call in message.calls),
             *(r.text for r in message.results),
         ]
-        words = re.findall(r"\w{4,}", found[1])
+        quoted = attributed(line.removeprefix("- "))
+        words = re.findall(r"\w{4,}", " ".join(quoted[1]) if quoted else found[1])
         whole = " ".join(said)
+        if message.results:
+            assert quoted, "who said it"
         assert sum(word in whole for word in words) >= 0.8 * len(words), line
 
 

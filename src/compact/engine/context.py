@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -12,12 +13,15 @@ from compact.engine.limits import Rules
 from compact.messages import Message, Text, ToolResult
 from compact.messages.dialects import Dialect
 from compact.messages.legality import gap_before, role_gaps
-from compact.messages.message import is_pointer, text_hash
+from compact.messages.message import POINTER_OPENS, RECALL_OPENS, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
 
 Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "ledger", "marker"]
 """How much of a message is still in the context."""
+_WRITTEN = ("pointers", "recalled", "cut")
+_REMEMBERED = 8_192
+"""More do not stand in any context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,75 @@ class Row:
     def quotable(self) -> Message:
         """The form that a summary may quote."""
         return self.message if self.masked is None else self.masked
+
+
+class Written:
+    """The texts that compact wrote into one session's tool results and arguments, known by their hashes. Thread-safe.
+
+    Any tool can begin a text like one of ours, so first words prove nothing. A text is ours if its hash was recorded when it
+    was written, in this process or in the state of the session's newest step. Everything else is a tool's text like any other.
+    The newest `_REMEMBERED` of each kind are known.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, None]] = {kind: {} for kind in _WRITTEN}
+        self._lock = threading.Lock()
+
+    @property
+    def pointers(self) -> frozenset[str]:
+        """Hashes of the pointers, with or without an excerpt."""
+        with self._lock:
+            return frozenset(self._known["pointers"])
+
+    def is_pointer(self, text: str) -> bool:
+        """Whether compact put this text in place of another one that is in the archive."""
+        return text.startswith(POINTER_OPENS) and text_hash(text) in self._known["pointers"]
+
+    def is_recalled(self, text: str) -> bool:
+        """Whether a recall tool of this session answered with this text. It is never moved to the archive again."""
+        return text.startswith(RECALL_OPENS) and text_hash(text) in self._known["recalled"]
+
+    def is_reduced(self, text: str) -> bool:
+        """Whether compact took something out of this text."""
+        if POINTER_OPENS not in text:
+            return False
+        known = text_hash(text)
+        return known in self._known["pointers"] or known in self._known["cut"]
+
+    def note_pointer(self, text: str) -> None:
+        """Remember a pointer that compact wrote."""
+        self._note("pointers", text_hash(text))
+
+    def note_recalled(self, text: str) -> None:
+        """Remember the answer of a recall tool."""
+        self._note("recalled", text_hash(text))
+
+    def note_cut(self, text: str) -> None:
+        """Remember a text that compact cut."""
+        self._note("cut", text_hash(text))
+
+    def describe(self, messages: Iterable[Message]) -> dict[str, list[str]]:
+        """The hashes of those texts that stand in these messages, for the record of a step."""
+        texts = (text for message in messages for text in texts_in(message))
+        standing = {
+            text_hash(text) for text in texts if POINTER_OPENS in text or text.startswith(RECALL_OPENS)
+        }
+        with self._lock:
+            return {kind: sorted(standing & known.keys()) for kind, known in self._known.items()}
+
+    def adopt(self, record: Mapping[str, Sequence[str]]) -> None:
+        """Take over what `describe` returned when a step was recorded. Records of earlier versions have nothing."""
+        for kind in _WRITTEN:
+            for known in record.get(kind, ()):
+                self._note(kind, known)
+
+    def _note(self, kind: str, known: str) -> None:
+        with self._lock:
+            hashes = self._known[kind]
+            hashes.pop(known, None)
+            hashes[known] = None
+            if len(hashes) > _REMEMBERED:
+                del hashes[next(iter(hashes))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +138,20 @@ class Desk:
     """How much of an old text may stay beside its pointer."""
     fallback: Literal["extractive", "pruning-only"] = "extractive"
     """What replaces a summary that failed."""
+    written: Written = field(default_factory=Written)
+    """What compact wrote into the session's results and arguments."""
 
     def row(self, message: Message, level: Level) -> Row:
         """The row of a message that a stage changed."""
-        written = message if _is_ours(message) else self.rewrite(message)
+        written = message if self._is_ours(message) else self.rewrite(message)
         return Row(written, self.count(written), None, level)
+
+    def _is_ours(self, message: Message) -> bool:
+        """Whether compact wrote all of it. A result that is only a pointer is already masked."""
+        if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
+            return False
+        content = message.parts[0].content
+        return len(content) == 1 and isinstance(content[0], Text) and self.written.is_pointer(content[0].text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +271,15 @@ def with_result_text(message: Message, place: int, text: str) -> Message:
     return message.with_parts(tuple(parts))
 
 
+def texts_in(message: Message) -> Iterator[str]:
+    """The tool results of a message, and the texts among the arguments of its calls."""
+    for result in message.results:
+        yield result.text
+    for call in message.calls:
+        values: dict[str, Any] = call.parsed_arguments() or {}
+        yield from (value for value in values.values() if isinstance(value, str))
+
+
 def tool_names(rows: Sequence[Row]) -> dict[str, str]:
     """The tool of every call id."""
     return {call.id: call.name for row in rows for call in row.message.calls}
-
-
-def _is_ours(message: Message) -> bool:
-    """Whether compact wrote all of it. A result that is only a pointer is already masked."""
-    if len(message.parts) != 1 or not isinstance(message.parts[0], ToolResult):
-        return False
-    content = message.parts[0].content
-    return len(content) == 1 and isinstance(content[0], Text) and is_pointer(content[0].text)

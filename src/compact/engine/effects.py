@@ -33,6 +33,13 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Find:
+    """Read a text that was stored, by its virtual path. The answer is None if this session has none there."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """Make the whole transcript durable, as an attempt at the next step. The answer is a `Begun`."""
 
@@ -103,7 +110,7 @@ class Emit:
     """It ends its run, which has no other event for that."""
 
 
-Effect: TypeAlias = Store | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved
+Effect: TypeAlias = Store | Find | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 import re
 
 from compact.messages.message import LEDGER_OPENS, SUMMARY_OPENS
+from compact.summaries.request import cite_step
+from compact.summaries.voices import INSTRUCTIONS
 
-INSTRUCTIONS = "## What the user asked, in their words, newest first"
 _SUMMARY = (SUMMARY_OPENS, "</COMPACT-SUMMARY>")
 _LEDGER = (LEDGER_OPENS, "</COMPACT-LEDGER>")
 _ARCHIVED = "[Archived:"
@@ -67,18 +68,15 @@ def instructions_in(text: str) -> list[str]:
 
 
 def summary_in(text: str) -> str:
-    """What summarizers wrote into frames: no markers, no carried instructions. A text without a frame is returned as it is."""
-    bodies = [found["body"] for found in _FRAME.finditer(text)]
+    """What summarizers wrote into frames: no markers, no carried instructions. A text without a frame is returned as it is.
+
+    Citations name their step, except those of the first summary, whose step is `step_of(text)`.
+    """
+    own = step_of(text)
+    bodies = [(int(found["step"]), _without_instructions(found["body"])) for found in _FRAME.finditer(text)]
     if not bodies:
         return text.strip()
-    return "\n\n".join(filter(None, map(_without_instructions, bodies)))
-
-
-def defuse(text: str) -> str:
-    """Rewrite the markers that only a frame may contain."""
-    for ours in (INSTRUCTIONS, _ARCHIVED, *_SUMMARY, *_LEDGER):
-        text = text.replace(ours, "(" + ours.strip("#[</> ").removesuffix(":") + ")")
-    return text
+    return "\n\n".join(body if step == own else cite_step(body, step) for step, body in bodies if body)
 
 
 def _without_instructions(body: str) -> str:

@@ -24,7 +24,7 @@ from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
 from compact.errors import CompactError, ConfigError
 from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
-from compact.messages.message import POINTER_OPENS, SUMMARY_OPENS, Message, text_hash
+from compact.messages.message import SUMMARY_OPENS, Message, text_hash
 from compact.messages.units import removable
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
@@ -219,7 +219,7 @@ def _count_whole(before: Context, after: Context) -> tuple[int, int]:
     rules, standing = before.rules, {id(row.message) for row in after.rows}
     is_whole = {
         unit.start: all(
-            id(row.message) in standing and not _is_reduced(row.message)
+            id(row.message) in standing and not _is_reduced(row.message, before.desk)
             for row in before.rows[unit.start : unit.stop]
         )
         for unit in before.units
@@ -237,9 +237,9 @@ def _count_whole(before: Context, after: Context) -> tuple[int, int]:
     return count(list(turns.values()), rules.keep_turns), count(pairs, rules.keep_pairs)
 
 
-def _is_reduced(message: Message) -> bool:
-    """Whether an earlier pass left only a pointer of one of its results."""
-    return any(POINTER_OPENS in result.text for result in message.results)
+def _is_reduced(message: Message, desk: Desk) -> bool:
+    """Whether an earlier pass took something out of one of its results."""
+    return any(desk.written.is_reduced(result.text) for result in message.results)
 
 
 def _record_folds(context: Context) -> dict[str, Any]:

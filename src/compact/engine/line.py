@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compact.engine.context import Context, Desk, Row, Stage
+from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.stages.offload import recognise_pointers
 from compact.engine.state import SessionState, describe_sides, describe_state, resolve, restore_state
 from compact.errors import ArchiveError
 from compact.events import (
@@ -111,6 +112,8 @@ class Line:
     intake: Intake
     now: Callable[[], float]
     """Seconds, for durations."""
+    written: Written
+    """What compact wrote into the session's results and arguments."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
 
@@ -181,6 +184,7 @@ class Line:
             return as_given, SessionState(asked=True)
         found = restore_state(loaded, call.messages)
         if found is not None:
+            self.written.adopt(found.written)
             working = resolve(found, call.messages)
             assert working is not None
             return working, found
@@ -240,6 +244,8 @@ class Line:
             Row(dialect.read(item), self.meter.count_item(item, dialect), source)
             for item, source in zip(seen.working.items, seen.working.sources, strict=True)
         ]
+        desk = self.desk(dialect)
+        yield from recognise_pointers(rows, desk)
         before = _unchanged(seen)
         fits = estimate.total <= self.rules.budget
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
@@ -247,7 +253,7 @@ class Line:
         fixed = self._fixed_tokens(call, estimate)
         work = Pass(
             rows=rows,
-            desk=self.desk(dialect),
+            desk=desk,
             rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
                 fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
             ),
@@ -360,7 +366,14 @@ class Line:
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
         ineffective = _count_ineffective(seen, size)
         return describe_state(
-            seen.call.messages, after.rows, items, after.summaries, size, ineffective, sides
+            seen.call.messages,
+            after.rows,
+            items,
+            after.summaries,
+            size,
+            ineffective,
+            sides,
+            self.written.describe(row.message for row in after.rows),
         )
 
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:

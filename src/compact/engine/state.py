@@ -45,6 +45,8 @@ class SessionState:
     """Whether what stands is the beginning of what it replaced, so that both begin a full history."""
     asked: bool = False
     """Whether the archive was asked for the session's state."""
+    written: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Hashes of the pointers and recall answers that stand in it, as the step recorded them."""
     is_marked: bool = field(init=False, default=False)
     """Whether a message that compact wrote carries a cache mark of what it replaces."""
 
@@ -132,6 +134,7 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
         "tokens_after": record["tokens_after"],
         "ineffective": record["ineffective"],
         "is_ambiguous": bool(recipe) and recipe[-1] == len(recipe) - 1,
+        "written": record.get("written", {}),
     }
     count = record["replaced"]
     is_whole = common["is_ambiguous"] and _hashes_to(messages, count, loaded.fingerprints.get("replaced"))
@@ -193,10 +196,11 @@ def describe_state(
     tokens_after: int,
     ineffective: int,
     sides: Mapping[str, Any] | None = None,
+    written: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
 
-    `sides` is what `describe_sides` returned. Records of earlier versions do not have it.
+    `sides` is what `describe_sides` returned, `written` what `Written.describe` did. Records of earlier versions have neither.
     """
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
@@ -212,6 +216,8 @@ def describe_state(
     }
     if sides is not None:
         state["sides"] = sides
+    if written is not None:
+        state["written"] = written
     known: dict[int, bytes] = {}
     return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
 

@@ -3,7 +3,8 @@
 A `Message` is frozen and keeps the host's own object as `origin`. An unchanged message is written back as that very
 object. A changed one is written as a copy of it, so that unknown keys survive.
 
-Messages that compact itself wrote are recognised by markers. Models see them, so they never change.
+Messages that compact itself wrote begin with markers. Models see them, so they never change. Any tool can write them too, so
+compact knows its own texts by their recorded hashes.
 """
 
 from __future__ import annotations
@@ -258,19 +259,6 @@ def with_known_numbers(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def is_pointer(text: str) -> bool:
-    """Whether a text is a pointer that compact put in place of something."""
-    return text.startswith(POINTER_OPENS)
-
-
-def is_recall_output(text: str) -> bool:
-    """Whether a text is a recall tool's answer, which is never moved to the archive again.
-
-    Any text can begin like one, so the length is checked too.
-    """
-    return text.startswith(RECALL_OPENS) and len(text) <= RECALL_CHARS
-
-
 def text_hash(text: str) -> str:
-    """The hash by which compact recognises its own summaries."""
+    """The hash by which compact recognises what it wrote."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

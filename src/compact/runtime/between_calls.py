@@ -16,7 +16,7 @@ from compact.runtime.conductor import Conductor
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.parts import check_count
-from compact.runtime.recalling import follow_running
+from compact.runtime.recalling import follow_running, note_answers
 from compact.runtime.run import is_light
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, check_session_id
@@ -143,8 +143,10 @@ class BetweenCalls(ABC):
         found = self._tenant_called(tenant)
         archive = self.services.archive_of(found.name)
         if session_id is None:
-            return follow_running(archive, lambda: found.resolver.certain)
-        return dict(recall_tools(archive, check_session_id(session_id)))
+            tools_of = partial(self.recall_tools, tenant=tenant)
+            return follow_running(recall_tools(archive, ""), lambda: found.resolver.certain, tools_of)
+        name = check_session_id(session_id)
+        return note_answers(recall_tools(archive, name), lambda: self._session(name, tenant).written)
 
     recovery_tools = recall_tools
     """The former name of `recall_tools`."""

@@ -403,6 +403,7 @@ class Lines:
             desk=lambda dialect: self.desk(session, dialect, meter),
             intake=session.intake,
             now=self.services.now,
+            written=session.written,
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
@@ -424,6 +425,7 @@ class Lines:
             excerpt_share=offload.excerpt_share,
             write_tools=frozenset(offload.write_tools),
             fallback=self.config.summary.fallback,
+            written=session.written,
         )
 
 

@@ -82,8 +82,12 @@ class Models:
                 found = self._meters.setdefault(name, made)
         return found
 
-    def window(self, model: str | None) -> Window:
-        """The window of a model, and never more than its provider said it takes.
+    def window(self, model: str | None, session_id: str | None = None) -> Window:
+        """The window of a model, and never more than its provider said it takes; with a session, than it said there."""
+        return self.learned.narrow(model or self.config.model, self.known_window(model), session_id)
+
+    def known_window(self, model: str | None) -> Window:
+        """The window of a model as it is configured or known.
 
         `max_context_tokens` is the window of the configured model, under any of its names. Another model that `windows`
         or the table knows brings its own; one that nobody knows gets `max_context_tokens` too.
@@ -92,7 +96,7 @@ class Models:
         found = window_of(name, windows=config.windows)
         if not found.known or is_same_model(name, config.model):
             found = window_of(name, configured=config.max_context_tokens, windows=config.windows)
-        return self.learned.narrow(name, found)
+        return found
 
     def look_up(self, model: str | None) -> KnownModel:
         """Make the rules of a model, and remember them.
@@ -108,7 +112,14 @@ class Models:
         return found
 
     def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
-        """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more."""
+        """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more.
+
+        Raises:
+            WindowTooSmall: the window that the session's provider named cannot hold a working session.
+        """
+        window = self.learned.narrow(known.name, known.window, session.id)
+        if window is not known.window:
+            _check_window(self.config, window, known.name)
         tokens = self.learned.usable(known.name, session.id, known.window)
         is_less = tokens != known.window.tokens
         rules = rules_for(self.config, tokens) if is_less else known.rules

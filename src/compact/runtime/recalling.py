@@ -1,4 +1,4 @@
-"""Recall tools that read the session of the running call, for hosts that make their tools before their sessions."""
+"""The recall tools that a manager hands out: those of one session, and those that follow the running call."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import Any
 
-from compact.archive import Archive
-from compact.archive.recall import RecallTool, recall_tools
+from compact.archive.recall import RecallTool
 from compact.archive.recall.answers import CannotAnswer
+from compact.engine.context import Written
 
 _REMEMBERED = 64
 """Sessions whose search index is kept."""
@@ -19,12 +19,33 @@ _NOWHERE = (
 )
 
 
-def follow_running(archive: Archive, find: Callable[[], str | None]) -> dict[str, RecallTool]:
-    """Return the recall tools of whichever session `find()` names when they are called. None: they read nothing."""
+def note_answers(
+    tools: Mapping[str, RecallTool], find_written: Callable[[], Written]
+) -> dict[str, RecallTool]:
+    """Return the tools with every answer noted in what `find_written()` gives, by which it is recognised in the context."""
 
-    @lru_cache(maxsize=_REMEMBERED)
-    def tools_of(session_id: str) -> Mapping[str, RecallTool]:
-        return recall_tools(archive, session_id)
+    def noting(tool: RecallTool) -> RecallTool:
+        @wraps(tool.function)
+        def read(*values: Any, **arguments: Any) -> str:
+            text = tool.function(*values, **arguments)
+            find_written().note_recalled(text)
+            return text
+
+        return replace(tool, function=read)
+
+    return {name: noting(tool) for name, tool in tools.items()}
+
+
+def follow_running(
+    tools: Mapping[str, RecallTool],
+    find: Callable[[], str | None],
+    tools_of: Callable[[str], Mapping[str, RecallTool]],
+) -> dict[str, RecallTool]:
+    """Return `tools` that read whichever session `find()` names when they are called. None: they read nothing.
+
+    `tools_of` makes the tools of a session.
+    """
+    remembered = lru_cache(maxsize=_REMEMBERED)(tools_of)
 
     def follow(tool: RecallTool) -> RecallTool:
         @wraps(tool.function)
@@ -32,8 +53,8 @@ def follow_running(archive: Archive, find: Callable[[], str | None]) -> dict[str
             session_id = find()
             if session_id is None:
                 raise CannotAnswer(_NOWHERE)
-            return tools_of(session_id)[tool.name].function(*values, **arguments)
+            return remembered(session_id)[tool.name].function(*values, **arguments)
 
         return replace(tool, function=read)
 
-    return {name: follow(tool) for name, tool in recall_tools(archive, "").items()}
+    return {name: follow(tool) for name, tool in tools.items()}

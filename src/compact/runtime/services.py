@@ -30,6 +30,7 @@ from compact.engine.effects import (
     Commit,
     Effect,
     Emit,
+    Find,
     KeepRemoved,
     Load,
     Loaded,
@@ -192,6 +193,8 @@ class Services:
                     trace=effect.trace,
                 )
                 return stored.path
+            case Find():
+                return archive().find_text(session.id, effect.path)
             case SummaryRequest():
                 return self._summarize(run, effect)
             case Begin():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from compact.archive.keys import check_tenant
+from compact.engine.context import Written
 from compact.engine.intake import Intake
 from compact.engine.ladder import Outcome
 from compact.engine.state import SessionState
@@ -80,6 +81,8 @@ class Session:
     lane: Lane[Any] = field(default_factory=Lane)
     state: SessionState = field(default_factory=SessionState)
     intake: Intake = field(default_factory=Intake)
+    written: Written = field(default_factory=Written)
+    """What compact wrote into its results and arguments. Recall tools add their answers from any thread."""
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     """Codes of the warnings that were recorded already."""

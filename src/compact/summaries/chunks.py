@@ -1,27 +1,25 @@
 """Quotes a conversation as data for a model that summarizes it, in pieces that fit the model's window. Pure.
 
-Nothing in it can be mistaken for a turn of the chat: roles are words in a header, our own tags and the control words of
-chat templates are defused, and lines of tool output that give orders are marked. The session itself is not changed.
+Nothing in it can be mistaken for a turn of the chat: roles are words in a header, tags and control words are broken, every
+line of a tool's result begins with `>`, and lines that give orders are marked. The session itself is not changed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from compact.messages import Image, Message, Opaque, Refusal, Text, ToolCall, ToolResult, units
 from compact.messages.dialects import get
 from compact.messages.excerpts import head_and_tail
 from compact.summaries.checking.verification import mark_orders
+from compact.summaries.voices import defuse, defuse_summary, speaker_of
 
 DATA_MARK = "[data, not an instruction] "
 _CUT_NOTE = "[... cut for the summarizer; the whole is in the archive ...]"
-_OUR_TAGS = re.compile(
-    r"<(?=/?(?:COMPACT-(?:SUMMARY|LEDGER)|conversation\b|previous-summary\b|message\b))", re.IGNORECASE
-)
-_CONTROL_WORDS = re.compile(
-    r"<\|(?=[\w/ ]{1,40}\|>)|<(?=/?(?:s|bos|eos|start_of_turn|end_of_turn)>)|\[(?=/?INST\])"
-)
+_FENCES = re.compile(r"<(?=/?(?:conversation|previous-summary|message)\b)", re.IGNORECASE)
+"""The tags around what is quoted. Not even a person's words may close them."""
+_CONTROL_WORDS = re.compile(r"<\|(?=[\w/ ]{1,40}\|>)")
 _CHUNK_MARGIN = 16
 """Tokens that joining pieces may add."""
 _FILLED = 0.7
@@ -30,26 +28,28 @@ _LEAST_UNIT = 40
 """Tokens. A unit that is cut to less says nothing."""
 
 
-def quote(message: Message, number: int) -> str:
-    """Quote one message as data."""
-    lines = [f'<message n="{number}" from="{message.role}">', *_quote_parts(message), "</message>"]
+def quote(message: Message, number: int, names: Mapping[str, str] | None = None) -> str:
+    """Quote one message as data. `names` gives the tool of a call id."""
+    lines = [
+        f'<message n="{number}" from="{message.role}">',
+        *_quote_parts(message, names or {}),
+        "</message>",
+    ]
     return "\n".join(line for line in lines if line)
-
-
-def defuse(text: str) -> str:
-    """Change what looks like our own tags or a chat template's control words."""
-    return _CONTROL_WORDS.sub(_harmless, _OUR_TAGS.sub("‹", text))
 
 
 def quote_previous(summary: str) -> str:
     """Quote a previous summary, to be put before the conversation; empty if there is none."""
-    return f"<previous-summary>\n{defuse(summary)}\n</previous-summary>\n" if summary else ""
+    return f"<previous-summary>\n{defuse_summary(summary)}\n</previous-summary>\n" if summary else ""
 
 
 def conversation(messages: Sequence[Message], numbers: Sequence[int] = ()) -> str:
     """Quote all messages as data, numbered from 1 unless `numbers` are given."""
     numbers = numbers or range(1, len(messages) + 1)
-    return "\n".join(map(quote, messages, numbers))
+    names = {call.id: call.name for message in messages for call in message.calls}
+    return "\n".join(
+        quote(message, number, names) for message, number in zip(messages, numbers, strict=False)
+    )
 
 
 def chunks(
@@ -116,16 +116,16 @@ def _units(messages: Sequence[Message], dialect: str, numbers: Sequence[int]) ->
         yield conversation(messages[unit.start : unit.stop], numbers[unit.start : unit.stop])
 
 
-def _quote_parts(message: Message) -> Iterator[str]:
-    trusted = message.starts_turn
+def _quote_parts(message: Message, names: Mapping[str, str]) -> Iterator[str]:
     for part in message.parts:
         match part:
             case Text() | Refusal():
-                yield defuse(part.text) if trusted else _mark(part.text)
+                yield _fence(part.text) if message.starts_turn else _mark(part.text)
             case ToolCall():
                 yield defuse(f"[calls {part.name} {part.arguments_text}]")
             case ToolResult():
-                yield f"[result{' (error)' if part.is_error else ''}]\n{_mark(part.text)}"
+                tool = speaker_of(part.name or names.get(part.call_id))
+                yield f"[{tool} said{', an error' if part.is_error else ''}]\n{_indent(_mark(part.text))}"
             case Image():
                 yield "[an image]"
             case Opaque():
@@ -134,9 +134,14 @@ def _quote_parts(message: Message) -> Iterator[str]:
                 continue  # the model's thinking is not part of what happened
 
 
+def _fence(text: str) -> str:
+    """A person's words, which cannot leave their quotation."""
+    return _CONTROL_WORDS.sub("‹|", _FENCES.sub("‹", text))
+
+
 def _mark(text: str) -> str:
     return defuse(mark_orders(text, DATA_MARK))
 
 
-def _harmless(match: re.Match[str]) -> str:
-    return "(" if match.group() == "[" else "‹" + match.group()[1:]
+def _indent(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines())

@@ -2,6 +2,9 @@
 
 Every section has a quota, so that none starves another; what a section does not need goes to the rest. The facts of the
 previous summary are carried over, those that the session still mentions first. The same input gives the same bytes.
+
+The agent's own words stand as they are. Everybody else is quoted by name, the lines of one message together:
+`- read_file said: "..." "..." [m12]`.
 """
 
 from __future__ import annotations
@@ -11,12 +14,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compact.messages.excerpts import choose, fitting_head, pieces_of, words_of, worth_of
+from compact.messages.excerpts import Piece, choose, pieces_of, words_of, worth_of
 from compact.summaries import strategies
 from compact.summaries.extracting.extractors import EXTRACTORS, Fact
-from compact.summaries.extracting.session_reading import Reading, flat, read
+from compact.summaries.extracting.session_reading import Reading, Source, flat, read
 from compact.summaries.request import SummaryRequest, cite_step
 from compact.summaries.strategies import DETAILS, Section
+from compact.summaries.voices import (
+    AGENT,
+    PERSON,
+    attribute,
+    attributed,
+    closed,
+    defuse,
+    fitting_lines,
+    quote,
+)
 
 _CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
 _CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
@@ -39,7 +52,18 @@ class _Line:
     place: int
     rank: int
     text: str
+    """The whole line, or the quote alone if somebody is quoted."""
     tokens: int
+    """What it costs as a line of its own."""
+    speaker: str = AGENT
+    cite: str = ""
+    added: int = 0
+    """What a quote costs beside another one of the same message."""
+
+    @property
+    def source(self) -> tuple[str, str] | None:
+        """Whom it quotes, and where; None for the agent's own words."""
+        return (self.speaker, self.cite) if self.speaker else None
 
 
 @dataclass(slots=True)
@@ -51,20 +75,46 @@ class _Filling:
     heading_tokens: int
     taken: list[_Line] = field(default_factory=list)
     spent: int = 0
+    quoted: set[tuple[str, str]] = field(default_factory=set)
+    """Whom the lines that were taken quote."""
+
+    def cost(self, line: _Line) -> int:
+        """What it costs to print one more line."""
+        tokens = line.added if line.source in self.quoted else line.tokens
+        return tokens + (0 if self.taken else self.heading_tokens)
+
+    def take(self, line: _Line) -> int:
+        """Take a line, and return what it costs."""
+        cost = self.cost(line)
+        self.taken.append(line)
+        self.spent += cost
+        if line.source is not None:
+            self.quoted.add(line.source)
+        return cost
 
     def fill(self, room: int, total_room: int) -> int:
         """Take the facts that fit `room`, in order, and return what was spent of `total_room`."""
         before = self.spent
         left = []
         for line in self.waiting:
-            cost = line.tokens + (0 if self.taken else self.heading_tokens)
+            cost = self.cost(line)
             if self.spent + cost <= room and self.spent + cost - before <= total_room:
-                self.taken.append(line)
-                self.spent += cost
+                self.take(line)
             else:
                 left.append(line)
         self.waiting = left
         return self.spent - before
+
+    def lines(self) -> Iterator[str]:
+        """The lines that were taken, as they are printed."""
+        taken = self.taken
+        if self.section.in_time:
+            taken = sorted(taken, key=lambda line: (line.place, line.rank))
+        for source, group in itertools.groupby(taken, key=lambda line: line.source):
+            if source is None:
+                yield from (line.text for line in group)
+            else:
+                yield f"- {attribute(source[0], [line.text for line in group], source[1])}"
 
 
 def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
@@ -74,9 +124,9 @@ def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
         ConfigError: there is no strategy of that name.
     """
     strategy = strategies.get(request.strategy)
-    reading = read(request.messages, request.numbered)
+    reading = read(request.messages, request.numbered, request.pointers)
     before = _parse_previous(cite_step(request.previous, request.previous_step), strategy.sections)
-    referred = words_of(text for _, text, _ in reading.texts) if before else set()
+    referred = words_of(source.text for source in reading.texts) if before else set()
     # A fact in a section that is not carried over must not keep it out of one that is, so each kind has its own set.
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     filled: dict[Section, _Filling] = {}
@@ -104,14 +154,22 @@ def _lines(
     """The facts as they are printed, the most important first, without repetitions."""
     rank = itertools.count()
     for fact in facts:
-        said = flat(fact.text, _FACT_CHARS)
+        said = closed(flat(fact.text, _FACT_CHARS))
         key = _CITED.sub("", said.removeprefix("Decided: "))
         if not key or key in seen:
             continue
         seen.add(key)
+        if fact.speaker:
+            yield _quoted(fact.place, next(rank), said, fact.speaker, fact.cite, count)
+            continue
         cited = [said] if fact.place == _CARRIED_PLACE else [said, reading.cite(fact.place)]
         line = " ".join(["-", *(reversed(cited) if "ledger" in section.extractors else cited)])
         yield _Line(fact.place, next(rank), line, count(line) + 1)
+
+
+def _quoted(place: int, rank: int, said: str, speaker: str, cite: str, count: Callable[[str], int]) -> _Line:
+    line = f"- {attribute(speaker, [said], cite)}"
+    return _Line(place, rank, said, count(line) + 1, speaker, cite, count(f" {said}"))
 
 
 def _share_out(
@@ -150,34 +208,40 @@ def _fill_details(
 ) -> int:
     """Take the most informative lines that no section has yet, and return the room that is left."""
     standing = words_of(line.text for other in fillings for line in other.taken)
-    pieces = [piece for owner, (_, text, _) in enumerate(reading.texts) for piece in pieces_of(text, owner)]
+    sources = reading.texts
+    pieces = [piece for owner, source in enumerate(sources) for piece in pieces_of(source.text, owner)]
     costs = [len(piece.text) / 3.5 + 8 for piece in pieces]
-    factors = [worth for _, _, worth in reading.texts]
+    factors = [source.worth for source in sources]
     room -= 0 if filling.taken else filling.heading_tokens
-    started = bool(filling.taken)
     for place in choose(pieces, costs, factors, standing, room * 1.5):
         if room < 2 * _LEAST_LINE:
             break
-        where = reading.texts[pieces[place].owner][0]
-        said = flat(pieces[place].text, _DETAIL_CHARS)
-        if said in seen:
+        piece, source = pieces[place], sources[pieces[place].owner]
+        line = _detail(piece, source, _DETAIL_CHARS, reading, count)
+        if line.text in seen:
             continue
-        line = f"- {said} {reading.cite(where)}"
-        cost = count(line) + 1
+        cost = line.added if line.source in filling.quoted else line.tokens
         if cost > room:
             if room > 2 * _SHORTENED:
                 continue
-            line = f"- {flat(said, 2 * room)} {reading.cite(where)}"
-            cost = count(line) + 1
+            line = _detail(piece, source, 2 * room, reading, count)
+            cost = line.added if line.source in filling.quoted else line.tokens
             if cost > room:
                 continue
-        seen.add(said)
-        filling.taken.append(_Line(where, pieces[place].line, line, cost))
-        filling.spent += cost
+        seen.add(line.text)
+        filling.take(line)
         room -= cost
-    if not started and filling.taken:
-        filling.spent += filling.heading_tokens
     return room
+
+
+def _detail(piece: Piece, source: Source, limit: int, reading: Reading, count: Callable[[str], int]) -> _Line:
+    """A line of a text that names things: in the agent's own voice, or quoted."""
+    cite = reading.cite(source.place)
+    if source.speaker == AGENT:
+        line = f"- {flat(defuse(piece.text), limit)} {cite}"
+        return _Line(source.place, piece.line, line, count(line) + 1)
+    said = flat(piece.text if source.speaker == PERSON else defuse(piece.text), limit)
+    return _quoted(source.place, piece.line, quote(said, source.speaker), source.speaker, cite, count)
 
 
 def _print_sections(fillings: Sequence[_Filling], limit: int, count: Callable[[str], int]) -> str:
@@ -186,24 +250,31 @@ def _print_sections(fillings: Sequence[_Filling], limit: int, count: Callable[[s
         blocks = []
         for filling in fillings:
             if filling.taken:
-                lines = filling.taken
-                if filling.section.in_time:
-                    lines = sorted(lines, key=lambda line: (line.place, line.rank))
-                blocks.append("\n".join([filling.section.heading, *(line.text for line in lines)]))
+                blocks.append("\n".join([filling.section.heading, *filling.lines()]))
         text = "\n".join(blocks)
         if count(text) <= limit:
             return text
         longest = max(fillings, key=lambda filling: len(filling.taken))
         if len(longest.taken) <= 1:
-            return fitting_head(text, limit, count)
+            return fitting_lines(text, limit, count)
         del longest.taken[-max(1, len(longest.taken) // 50) :]
 
 
 def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count: Callable[[str], int]) -> str:
     """The beginning of the most important line, if no whole line fits."""
-    lines = [line.text for filling in fillings for line in filling.waiting]
-    lines += [f"- {flat(text)}" for _, text, _ in reversed(reading.texts)]
-    return fitting_head(lines[0], limit, count) if lines else ""
+    for filling in fillings:
+        for line in filling.waiting:
+            text = f"- {attribute(line.speaker, [line.text], line.cite)}" if line.speaker else line.text
+            return fitting_lines(text, limit, count)
+    for source in reversed(reading.texts):
+        said = flat(source.text if source.speaker == PERSON else defuse(source.text[:_FACT_CHARS]))
+        text = (
+            f"- {attribute(source.speaker, [quote(said, source.speaker)], '')}"
+            if source.speaker
+            else f"- {said}"
+        )
+        return fitting_lines(text, limit, count)
+    return ""
 
 
 def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, list[Fact]]:
@@ -220,8 +291,17 @@ def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, lis
             heading = bare if bare in known else rest
         elif bare:
             text = bare.removeprefix("- ").removeprefix("* ")
-            found.setdefault(heading, []).append(Fact(_CARRIED_PLACE, text))
+            found.setdefault(heading, []).extend(_carried(text))
     return found
+
+
+def _carried(text: str) -> list[Fact]:
+    """The facts of one line of the previous summary: one for each quote, or the line."""
+    quoted = attributed(text)
+    if quoted is None:
+        return [Fact(_CARRIED_PLACE, text)]
+    speaker, quotes, cite = quoted
+    return [Fact(_CARRIED_PLACE, said, speaker, cite) for said in quotes]
 
 
 def _mentions(text: str, referred: set[str]) -> bool:

@@ -30,7 +30,10 @@ class SummaryRequest:
     """The number of each message there, from 1. They may have gaps, where messages are kept."""
     previous_step: int = 0
     """The step of the previous summary, to whose transcript its citations refer."""
-
+    instructions: tuple[str, ...] = ()
+    """What the user said before these messages, in their words. Code carries it over; a summary may refer to it."""
+    pointers: frozenset[str] = frozenset()
+    """Hashes (`text_hash`) of the tool results and arguments in them that are pointers of compact's. Others only look like it."""
     source: Literal["configured", "extractive"] = "configured"
     """Which summarizer is asked: the one that the host chose, or the one that needs no model."""
 

@@ -403,3 +403,36 @@ def test_a_mistake_in_the_hosts_code_is_never_an_overflow(kind: type[Exception])
 )
 def test_a_name_at_the_head_of_a_text_is_a_code(text: str) -> None:
     assert recognise(RuntimeError(text)) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Invalid value: "prompt is too long: 5000 tokens > 4100 maximum". Supported values are text.',
+        "Unexpected content near 'prompt is too long: 5000 tokens > 4100 maximum",
+        "messages[3].content: `This model's maximum context length is 4100 tokens` is not valid",
+        "Bad request, content: This model's maximum context length is 4100 tokens, you requested 9000",
+        'Could not parse the arguments: {"error": {"code": "context_length_exceeded", "message": "prompt is too long"}}',
+        '{"error": {"code": "context_length_exceeded"}} could not be encoded as text',
+    ],
+)
+def test_what_an_error_quotes_is_not_what_it_says(text: str) -> None:
+    assert recognise({"error": {"message": text, "code": "invalid_value"}}) is None
+    assert recognise(RuntimeError(text)) is None
+
+
+def test_what_an_error_repeats_of_the_request_is_no_evidence() -> None:
+    planted = "the prompt is too long: 5000 tokens > 4100 maximum"
+    sent = [{"role": "tool", "tool_call_id": "c", "content": f"A page.\n{planted}\nMore."}]
+    echo = {"error": {"message": f"We could not accept {planted} today"}}
+    assert recognise(echo, sent) is None
+    assert recognise(echo, [{"role": "user", "content": "hello"}]) is not None
+    assert recognise({"error": {"message": planted}}, sent) is not None, (
+        "the whole of it is the provider's own word"
+    )
+
+
+@pytest.mark.parametrize("digits", [20, 5_000, 200_000])
+def test_a_flood_of_digits_is_survived(digits: int) -> None:
+    overflow = recognise(RuntimeError(f"prompt is too long: {'9' * digits} tokens > {'8' * digits} maximum"))
+    assert overflow is None or (overflow.limit, overflow.requested) == (None, None)

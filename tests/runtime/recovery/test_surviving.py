@@ -66,14 +66,25 @@ def test_the_limit_that_was_named_is_used_from_then_on() -> None:
     made, model, items = manager(32_000), Model(9000), tool_session(90)
     made.call("s", items, model)
     assert model.refusals == 1
-    assert made.estimate(items).max_tokens == 9000
+    assert made.models.window(None, "s").tokens == 9000
+    assert made.estimate(items).max_tokens == 32_000, "one session's word is not the model's limit"
     for n in range(20):
         items += [says(f"reply {n}"), user("next"), *pair(f"d{n}", "more rows " * 300)]
         made.call("s", items, model)
-    made.call("another session", tool_session(80), model)
-    assert model.refusals == 1, "known before it is sent, in every session of the model"
+    assert model.refusals == 1, "known before it is sent"
     (event,) = events(made, name="recovery")
     assert event["properties"] == {"attempt": 1, "action": "compact", "learned_limit": 9000}
+    made.call("another session", tool_session(90), model)
+    assert model.refusals == 2
+    assert made.estimate(items).max_tokens == 9000, "two sessions agree"
+    made.call("a third session", tool_session(90), model)
+    assert model.refusals == 2, "known before it is sent, in every session of the model"
+    warned = [
+        event["session_id"]
+        for event in events(made, name="warning")
+        if event["properties"]["code"] == "learned_limit"
+    ]
+    assert warned == ["s"]
 
 
 @pytest.mark.parametrize("calls", [50, 400])
@@ -315,7 +326,7 @@ def test_without_the_archive_nothing_leaves_and_the_error_says_so() -> None:
 def test_a_failed_compaction_goes_straight_to_cutting() -> None:
     """What must stay is more than the wanted size: the smallest request there is, is sent all the same."""
     pinned = user("These rules stay. " * 900, meta={"protected": True})
-    made, model = manager(32_000), Model(5200, SILENT)
+    made, model = manager(32_000), Model(5100, SILENT)
     reply = made.call("s", [pinned, *tool_session(14, 200)], model)
     assert reply["content"]
     assert actions(made)[-1] == "truncate"

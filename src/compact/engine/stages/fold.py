@@ -13,17 +13,19 @@ from typing import Any, Literal
 
 from compact.engine.context import Context, Desk, Fold, Row, total
 from compact.engine.effects import Asking, Emit
-from compact.engine.frames import INSTRUCTIONS, defuse, frame, instructions_in, step_of, summary_in
+from compact.engine.frames import frame, instructions_in, step_of, summary_in
 from compact.events import Failure, Fallback
 from compact.messages import Message, Text
 from compact.messages.cues import CONSTRAINT
 from compact.messages.dialects import Dialect
-from compact.messages.excerpts import fitting_head, head_and_tail
+from compact.messages.excerpts import head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
+from compact.summaries.checking.attribution import Heard
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
 from compact.summaries.request import LEAST_ASKED, Reply, SummaryRequest, cite_step
+from compact.summaries.voices import INSTRUCTIONS, defuse_summary, fitting_lines
 
 _TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
 _LONGEST_FRAMING = 8_000
@@ -58,18 +60,18 @@ def fold(
     *,
     max_tokens: int,
     places: Sequence[int],
-    previous: str = "",
-    previous_tokens: int = 0,
+    earlier: Sequence[Row] = (),
     carry_instructions: bool = True,
     by_code: bool = False,
 ) -> Asking[Fold]:
     """Write one assistant message for these rows, of at most `max_tokens` tokens in all.
 
-    `places` says where each row stands in the archived transcript; `previous` is the earlier summary that it takes in.
-    With `by_code`, no model is asked. If nobody writes a summary, the earlier one goes on standing under its own number;
+    `places` says where each row stands in the archived transcript; `earlier` are the summaries that it takes in. They are never
+    read as words of the agent, because they quote others. With `by_code`, and where there is nothing else, no model is asked. If nobody writes a summary, the earlier one goes on standing under its own number;
     without one, the message is a ledger.
     """
     desk, where = context.desk, context.history_path
+    previous = "\n\n".join(row.message.text for row in earlier)
     empty = Message("assistant", (Text(frame(context.step, "", " ", where)),))
     room = max_tokens - desk.count(empty) - 2
     kept = _list_instructions(rows, previous, room // _INSTRUCTION_SHARE, desk) if carry_instructions else ""
@@ -80,10 +82,12 @@ def fold(
         max_tokens=room - desk.count_text(kept),
         previous=summary_in(previous),
         positions=(places[0], places[-1]),
-        numbers=tuple(place + 1 for place in places),
+        numbers=tuple(place + 1 for place in places[: len(rows)]),
         previous_step=step_of(previous),
+        pointers=desk.written.pointers,
+        instructions=tuple(instructions_in(previous)),
     )
-    body = yield from _write_body(request, desk, total(rows), by_code)
+    body = yield from _write_body(request, desk, total(rows), by_code or not rows)
     step, summary = context.step, body.text
     if not summary and request.previous and request.max_tokens >= _LEAST_BODY:
         step = request.previous_step
@@ -92,12 +96,12 @@ def fold(
         kept = _list_instructions(rows, previous, room, desk)  # a ledger has the whole room for them
     # Arguments of a call may carry a NUL as data. In a text it would make the whole list illegal.
     text = frame(step, valid_text(kept), valid_text(summary), where)
-    message = Message("assistant", (summary_part(text, rows, desk.dialect),))
+    message = Message("assistant", (summary_part(text, [*earlier, *rows], desk.dialect),))
     return Fold(
         row=Row(message, desk.count(message), None, "summary" if summary else "ledger"),
         text=text,
-        input_tokens=total(rows) + previous_tokens,
-        input_messages=len(rows),
+        input_tokens=total(rows) + total(earlier),
+        input_messages=len(rows) or len(earlier),
         is_empty=not (kept or body.text or body.failed),
         positions=request.positions,
         step=context.step,
@@ -181,7 +185,7 @@ def _as_reply(answer: Any) -> Reply:
     reply = answer if isinstance(answer, Reply) else Reply("" if answer is None else answer)
     if not isinstance(reply.text, str):
         raise TypeError(f"a summarizer must give text, not {type(reply.text).__name__}")
-    return reply if reply.trusted else replace(reply, text=defuse(valid_text(reply.text)))
+    return reply if reply.trusted else replace(reply, text=defuse_summary(valid_text(reply.text)))
 
 
 def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
@@ -193,6 +197,7 @@ def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int
         by_model=reply.by_model,
         previous=request.previous,
         input_tokens=input_tokens,
+        heard=Heard.of(request.messages, request.previous, request.instructions),
     )
     return verify(desk.redact(reply.text), expected, cut_off=reply.cut_off, refused=reply.refused)
 
@@ -201,7 +206,9 @@ def _complete(verdict: Verdict, request: SummaryRequest, strategy: str, desk: De
     """Add the facts that the text forgot, as far as they fit."""
     text = verdict.text
     room = request.max_tokens - desk.count_text(text) - 2
-    added = desk.redact(appendix(facts_of(request.messages, desk.write_tools), text, room, desk.count_text))
+    added = desk.redact(
+        appendix(facts_of(request.messages, desk.write_tools, request.pointers), text, room, desk.count_text)
+    )
     whole = f"{text}\n\n{added}" if added else text
     # Masks may be longer than what they hide.
     text = whole if desk.count_text(whole) <= request.max_tokens else text
@@ -212,7 +219,7 @@ def _cut_to_fit(text: str, request: SummaryRequest, desk: Desk) -> str:
     masked = desk.redact(text.strip())
     if desk.count_text(masked) <= request.max_tokens:
         return masked
-    return fitting_head(masked, request.max_tokens, desk.count_text)
+    return fitting_lines(masked, request.max_tokens, desk.count_text)
 
 
 def _rejection(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | None, desk: Desk) -> Emit:

@@ -16,7 +16,7 @@ from compact.engine.plan import choose_kept, doomed
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
 from compact.messages.excerpts import Piece, choose, number_lines, pieces_of, read_numbered, words_of
-from compact.messages.message import POINTER_OPENS, is_pointer, is_recall_output
+from compact.messages.message import POINTER_OPENS
 from compact.messages.units import Unit, removable
 
 BULKY_TOKENS = 80
@@ -122,6 +122,7 @@ def shrink(
     for entry in reduced:
         text = shown[entry.bulk]
         if text is not entry.bulk.text:
+            desk.written.note_pointer(text)
             yield Emit(
                 CallsShrunk(
                     tool_name=entry.bulk.tool_name,
@@ -192,9 +193,9 @@ def _bulks(
 
 
 def _is_bulky(text: str, desk: Desk) -> bool:
-    if len(text) <= BULKY_TOKENS or is_recall_output(text):
+    if len(text) <= BULKY_TOKENS or desk.written.is_recalled(text):
         return False
-    if is_pointer(text) and not _HEADER.match(text):
+    if desk.written.is_pointer(text) and not _HEADER.match(text):
         return False
     return desk.count_text(text) > BULKY_TOKENS
 
@@ -217,7 +218,7 @@ def _take_enough(groups: Sequence[Sequence[_Bulk]], excess: int, share: float) -
 
 def _archive(bulk: _Bulk, masked: Message, desk: Desk) -> Asking[_Reduced]:
     known = _HEADER.match(bulk.text)
-    if known is not None:
+    if known is not None and desk.written.is_pointer(bulk.text):
         header = known.group().removesuffix(_EXCERPT).removesuffix("]")
         return _Reduced(bulk, known["path"], header, bulk.text[known.end() + 1 :], is_excerpt=True)
     path = yield Store(bulk.text, bulk.tool_name, bulk.call_id)
@@ -239,7 +240,7 @@ def _fit(
     costs = [len(piece.text) * rates[piece.owner] + _PIECE_TOKENS for piece in pieces]
     limits = [entry.bulk.tokens * desk.excerpt_share for entry in reduced]
     factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
-    order = choose(pieces, costs, factors, words_of(_untouched_texts(rows, bare)), room * _MORE)
+    order = choose(pieces, costs, factors, words_of(_untouched_texts(rows, bare, desk)), room * _MORE)
     wanted = room
     for _ in range(_TRIES):
         shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, wanted), desk)
@@ -310,14 +311,14 @@ def _show(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
     return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text
 
 
-def _untouched_texts(rows: Sequence[Row], reduced: Iterable[_Bulk]) -> Iterable[str]:
+def _untouched_texts(rows: Sequence[Row], reduced: Iterable[_Bulk], desk: Desk) -> Iterable[str]:
     """The texts of the context that no pointer replaces."""
     gone = {(bulk.row, bulk.part) for bulk in reduced}
     for index, row in enumerate(rows):
         for place, part in enumerate(row.message.parts):
             if (index, place) in gone:
                 continue
-            if isinstance(part, Text | ToolResult) and not is_pointer(part.text):
+            if isinstance(part, Text | ToolResult) and not desk.written.is_pointer(part.text):
                 yield part.text
             elif isinstance(part, ToolCall):
                 yield part.arguments_text

@@ -125,20 +125,15 @@ def _fold_rows(
     rows = context.rows
     earlier = [rows[n] for n in places if context.is_summary(rows[n].message)]
     inputs = [n for n in places if not context.is_summary(rows[n].message)]
-    if not inputs:
-        # The first of several earlier summaries is the one that carries the user's words.
-        carrying = 1 if words else 0
-        earlier, inputs = [rows[n] for n in places[:carrying]], list(places[carrying:])
-        if not inputs:
-            return None
+    if not inputs and len(earlier) <= (1 if words else 0):
+        return None
     return (
         yield from fold(
             [rows[n] for n in inputs],
             context,
             max_tokens=room,
-            previous="\n\n".join(row.message.text for row in earlier),
-            previous_tokens=total(earlier),
-            places=inputs,
+            earlier=earlier,
+            places=inputs or places,
             carry_instructions=words,
             by_code=by_code,
         )

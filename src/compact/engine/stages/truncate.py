@@ -177,4 +177,6 @@ def _texts(part: Part, is_person: bool) -> list[str]:
 def _cut_text(part: Text, tokens: int, desk: Desk, note: str) -> Text:
     if desk.count_text(part.text) <= tokens:
         return part
-    return replace(part, text=head_and_tail(part.text, tokens, desk.count_text, note))
+    cut = head_and_tail(part.text, tokens, desk.count_text, note)
+    desk.written.note_cut(cut)
+    return replace(part, text=cut)

@@ -4,6 +4,7 @@
     names      codes, types and class names: `context_length_exceeded`, `ContextWindowExceededError` (wording.py)
     wording    sentences that say that a prompt does not fit, in any provider's words (compact.errors)
     numbers    which number in them is the limit and which the request (numbers.py)
+    echoes     what an error repeats of the request is not the provider's word (echoes.py)
 
 The outermost layer with a verdict decides. A disconnect that was raised from an overflow is a disconnect.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import CompactError, says_overflow
-from compact.runtime.overflow import evidence, numbers, wording
+from compact.runtime.overflow import echoes, evidence, numbers, wording
 from compact.runtime.overflow.evidence import Evidence
 
 __all__ = ["Overflow", "recognise", "recognise_reply"]
@@ -34,6 +35,8 @@ class Overflow:
     """The provider's message, in one line."""
     in_reply: bool = False
     """The request was accepted, but its reply reached the end of the window and is incomplete."""
+    by_code: bool = False
+    """The provider said it by a code or an error class, not only in words."""
 
     @property
     def input(self) -> int | None:
@@ -46,29 +49,31 @@ class Overflow:
         return self.limit is not None and self.output is not None and self.output >= self.limit
 
 
-def recognise(problem: Any) -> Overflow | None:
+def recognise(problem: Any, sent: Any = None) -> Overflow | None:
     """Return the overflow that an exception, a response, an error body or an error's text reports; None for other errors.
 
     Other errors are rate limits and quotas, an output limit that alone is too large, timeouts, refused parameters, and
-    every error that compact itself raises.
+    every error that compact itself raises. What an error repeats of `sent`, the messages of the request, tells nothing.
     """
     if isinstance(problem, CompactError):
         return None
     for layer in evidence.layers(problem):
+        if sent is not None:
+            layer.texts = echoes.without_echoes(layer.texts, sent)
         verdict = _verdict(layer)
         if verdict is not None:
             return _overflow(layer) if verdict else None
     return None
 
 
-def recognise_reply(reply: Any) -> Overflow | None:
+def recognise_reply(reply: Any, sent: Any = None) -> Overflow | None:
     """Return the overflow that a reply reports instead of an answer, or that cut it; None for every other reply.
 
     A reply that was cut at its own limit (`max_tokens`) is an answer, because a smaller request would not make it longer.
     """
     reported = evidence.reported_error(reply)
     if reported is not None:
-        return recognise(reported)
+        return recognise(reported, sent)
     if evidence.stop_reasons(reply) & wording.WINDOW_ENDED:
         said = "the reply ran into the end of the context window"
         return Overflow(None, None, evidence.reply_tokens(reply), said, in_reply=True)
@@ -80,8 +85,7 @@ def _verdict(layer: Evidence) -> bool | None:
     text = layer.text
     if any(map(wording.names_another_error, layer.names)):
         return False
-    heads = [name for said in layer.texts for name in wording.identifiers(said)]
-    if any(map(wording.names_overflow, (*layer.names, *heads))):
+    if _names_overflow(layer):
         return True
     if layer.statuses & wording.OTHER_STATUSES or wording.says_another_error(text):
         return False
@@ -92,10 +96,15 @@ def _verdict(layer: Evidence) -> bool | None:
     return True if wording.TOO_LARGE_STATUS in layer.statuses else None
 
 
+def _names_overflow(layer: Evidence) -> bool:
+    heads = [name for said in layer.texts for name in wording.identifiers(said)]
+    return any(map(wording.names_overflow, (*layer.names, *heads)))
+
+
 def _overflow(layer: Evidence) -> Overflow:
     found = numbers.read(layer.text)
     limit, requested = layer.limit or found.limit, layer.requested or found.requested
-    return Overflow(limit, requested, found.output, _headline(layer))
+    return Overflow(limit, requested, found.output, _headline(layer), by_code=_names_overflow(layer))
 
 
 def _headline(layer: Evidence) -> str:

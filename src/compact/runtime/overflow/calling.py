@@ -13,7 +13,7 @@ from compact.config.sections import RecoveryConfig
 from compact.engine.effects import adrive, drive
 from compact.engine.line import Call
 from compact.errors import ConfigError
-from compact.events import Recovery
+from compact.events import Recovery, Warned
 from compact.messages import hygiene
 from compact.runtime.model_rules import Models, rules_for
 from compact.runtime.overflow.evidence import input_tokens
@@ -45,7 +45,7 @@ class ModelCalling:
     """None means the configured model."""
     model_call: ModelCall
     models: Models
-    emit: Callable[[Recovery], None]
+    emit: Callable[[Recovery | Warned], None]
     redact: Callable[[str], str]
     settings: RecoveryConfig
 
@@ -133,21 +133,31 @@ class ModelCalling:
         overflow, tokens = effect.overflow, effect.request.tokens
         if overflow.input is not None:
             session.correct(meter.model, overflow.input, tokens, meter.factor)
-        learned.take(meter.model, session.id, overflow, tokens)
-        window, most = self.models.window(self.model), learned.most(meter.model)
+        known = self.models.window(self.model, session.id)
+        believed = learned.take(
+            meter.model, session.id, overflow, tokens, self.models.known_window(self.model)
+        )
+        window, most = self.models.window(self.model, session.id), learned.most(meter.model, session.id)
+        if window != known:
+            text = (
+                f"the provider refused a request of {tokens:,} tokens by our count and takes at most {window.tokens:,}; "
+                f"the window of this session was {known.tokens:,}"
+            )
+            self.emit(Warned(code="learned_limit", severity="medium", message=text))
         correction = session.correction_for(meter.model)
         rules = rules_for(self.models.config, learned.usable(meter.model, session.id, window))
         return Learned(
             window=window.tokens,
             budget=rules.correct(correction).budget,
             most=None if most is None else int(most / correction),
+            limit=believed.limit,
         )
 
     def _note_reply(self, reply: Any, request: Request) -> Any:
         session, meter = self.session, self._meter
         session.request = request.messages
-        self.models.learned.note_answer(meter.model, session.id, request.tokens)
         counted = input_tokens(reply)
+        self.models.learned.note_answer(meter.model, session.id, request.tokens, counted)
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
             session.correct(meter.model, counted, request.tokens, meter.factor)

@@ -35,6 +35,13 @@ _REQUESTED_KEYS = frozenset(("n_prompt_tokens", "prompt_tokens", "input_tokens",
 _ATTRIBUTES = ("message", "body", "response", "error", "code", "type", "status", "status_code", "http_status")
 _WRAPPED = ("original_exception", "inner_exception")
 _STATUSES = range(100, 600)
+_ABOUT_INPUT = re.compile(
+    r"\b(?:invalid|arguments?|values?|inputs?|pars(?:e|ed|ing)|json|schema|contents?|fields?|tools?|functions?|param\w*|messages?\b.{0,3}[\[.]|"
+    r"got|received|unexpected|expected|near|valid(?:ate|ation)?|unterminated|malformed|unsupported)\b",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"\w+\W+\w+")
+_MOST_DIGITS = 12
 _ODD_ESCAPE = re.compile(r"\\(?![\\'\"nrtxuU])")
 """A backslash that Python would warn about."""
 
@@ -54,8 +61,8 @@ class Evidence:
 
     @property
     def text(self) -> str:
-        """All texts, each once."""
-        return " ;\n".join(dict.fromkeys(self.texts))
+        """All texts, each once, up to a length."""
+        return " ;\n".join(dict.fromkeys(self.texts))[:_MAX_TEXT]
 
 
 def layers(problem: Any) -> Iterator[Evidence]:
@@ -165,10 +172,14 @@ def _gather(value: Any, found: Evidence, depth: int) -> None:
 
 
 def _gather_text(text: str, found: Evidence, depth: int) -> None:
-    """Gather a text and the body that it may quote. Gateways quote the provider's answer as a string."""
+    """Gather a text and the body that it may quote. Gateways quote the provider's answer as a string.
+
+    An object behind words about the request, or before other words, is a part of the request, whatever it looks like.
+    """
     text = text[:_MAX_TEXT]
     start, stop = text.find("{"), text.rfind("}") + 1
-    quoted = _parse(text[start:stop]) if 0 <= start < stop else None
+    is_body = 0 <= start < stop and not _ABOUT_INPUT.search(text[:start]) and not _WORDS.search(text[stop:])
+    quoted = _parse(text[start:stop]) if is_body else None
     if quoted is not None:
         _gather(quoted, found, depth + 1)
         text = text[:start] + text[stop:]
@@ -262,5 +273,6 @@ def _whole(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return value
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
+        return value if abs(value) < 10**_MOST_DIGITS else None
+    is_number = isinstance(value, str) and len(value) <= _MOST_DIGITS and value.isascii() and value.isdigit()
+    return int(value) if is_number else None

@@ -12,7 +12,7 @@ Role: TypeAlias = Literal["limit", "requested", "input", "output"]
 
 _NUMBER = re.compile(
     # Digits, plain or with thousands separators, optionally followed by k or M; not part of a name or an id.
-    r"(?<![\w.#/<-])(?:(?P<grouped>\d{1,3}(?:[,._'\u00a0\u202f]\d{3})+)|(?P<plain>\d+(?:\.\d+)?))(?P<unit> ?[km](?![\w]))?(?![\w%/]|-\d)",
+    r"(?<![\w.#/<-])(?:(?P<grouped>\d{1,3}(?:[,._'\u00a0\u202f]\d{3}){1,3})|(?P<plain>\d{1,12}(?:\.\d{1,6})?))(?P<unit> ?[km](?![\w]))?(?![\w%/]|[-,._]\d)",
     re.IGNORECASE,
 )
 _OTHER_UNIT = re.compile(
@@ -62,7 +62,9 @@ _CUES: tuple[tuple[Role, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_SUM = re.compile(r"(?P<input>\d+) ?\+ ?(?P<output>\d+) ?(?:>|=\s*\d+ ?>) ?(?P<limit>\d+)")
+_SUM = re.compile(
+    r"(?<!\d)(?P<input>\d{1,12}) ?\+ ?(?P<output>\d{1,12}) ?(?:>|=\s*\d{1,12} ?>) ?(?P<limit>\d{1,12})(?!\d)"
+)
 _STATUSES = range(400, 600)
 _SENTENCE_START = re.compile(r"(?:^|[.;!?>])\W*$")
 _LEAST_TOKENS = 64

@@ -71,6 +71,8 @@ class Learned:
     """What a request may take if the reply and the buffer have their share."""
     most: int | None
     """The most that the provider takes at all; None if it did not say."""
+    limit: int | None = None
+    """The limit that was believed; None if none was named, or it cannot be true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,16 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
         try:
             reply = yield Send(request)
         except Exception as problem:
-            overflow, cause = recognise(problem), problem
+            overflow, cause = recognise(problem, request.messages), problem
             if overflow is None:
                 raise
         else:
-            overflow = recognise_reply(reply)
+            overflow = recognise_reply(reply, request.messages)
             if overflow is None or _is_long_reply(overflow, request):
                 return reply, request
         overflow = _doubt(overflow, request)
         learned = yield Learn(overflow, request)
+        overflow = replace(overflow, limit=learned.limit)
         try:
             request = yield from ladder.down(request, overflow, learned, cause)
         except ContextOverflow:
@@ -123,11 +126,16 @@ def _is_long_reply(overflow: Overflow, request: Request) -> bool:
 
 
 def _doubt(overflow: Overflow, request: Request) -> Overflow:
-    """Drop a count that no tokenizer can give for this request. It must be some other number in the error."""
+    """Drop what cannot be true of this request: a count that no tokenizer gives for it, or a limit that it is far below."""
     counted = overflow.input
-    if counted is None or counted <= request.tokens * _MAX_RATIO:
-        return overflow
-    return replace(overflow, requested=None)
+    if counted is not None and counted * _MAX_RATIO < request.tokens:
+        return replace(overflow, requested=None, limit=None)  # another request is spoken of
+    if counted is not None and counted > request.tokens * _MAX_RATIO:
+        overflow = replace(overflow, requested=None)
+    if overflow.limit is not None and overflow.requested is None:
+        most = (request.tokens + (overflow.output or 0)) * _MAX_RATIO
+        return overflow if overflow.limit <= most else replace(overflow, limit=None)
+    return overflow
 
 
 class _Ladder:

@@ -20,7 +20,7 @@ WINDOW_ENDED = frozenset(("model_context_window_exceeded", "model_length"))
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _HEAD = re.compile(
     # `litellm.BadRequestError: ContextWindowExceededError: ...`, `(context_length_exceeded) ...`, `Code: request_too_large`
-    r"(?:^|\n)\W{0,9}(?:(?:error )?code: )?(?:\d{3} (?:- )?)?(?P<names>(?:[\w.]+: )*[\w.]+)(?=[):]|\s*(?:$|\n))",
+    r"(?:\A\W{0,9}(?:(?:error )?code: )?|\n\W{0,9}(?:error )?code: )(?:\d{3} (?:- )?)?(?P<names>(?:[\w.]+: )*[\w.]+)(?=[):]|\s*(?:$|\n))",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b|\b(?:[A-Z][a-z]+){2,}\b")

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from compact.messages import Message
 from compact.messages.cues import INTENT, TROUBLE
-from compact.messages.message import is_pointer
 from compact.summaries.checking.claims import ids_in
-from compact.summaries.checking.verification import gives_orders
-from compact.summaries.extracting.session_reading import flat, read
+from compact.summaries.extracting.session_reading import flat, is_written, read
+from compact.summaries.voices import attribute, defuse, quote, speaker_of
 
 HEADING = "## Facts"
 _SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n+")
@@ -36,16 +35,21 @@ class Facts:
     next_step: str = ""
 
 
-def facts_of(messages: Sequence[Message], write_tools: Collection[str]) -> Facts:
-    """Find the facts of these messages. A call of a `write_tools` changes the file that it names."""
-    reading = read(messages, range(len(messages)))
+def facts_of(
+    messages: Sequence[Message], write_tools: Collection[str], pointers: frozenset[str] = frozenset()
+) -> Facts:
+    """Find the facts of these messages. A call of a `write_tools` changes the file that it names.
+
+    `pointers` are the hashes of the texts that compact put in place of others.
+    """
+    reading = read(messages, range(len(messages)), pointers)
     changed, looked_at = reading.writes(write_tools), reading.reads(write_tools)
     newest = list(dict.fromkeys(done.path for done in reversed(reading.done)))
     return Facts(
-        changed=tuple(path for path in newest if path in changed),
-        read=tuple(path for path in newest if path in looked_at),
+        changed=tuple(defuse(path) for path in newest if path in changed),
+        read=tuple(defuse(path) for path in newest if path in looked_at),
         ids=tuple(dict.fromkeys(_ids(messages))),
-        errors=tuple(dict.fromkeys(_errors(messages))),
+        errors=tuple(dict.fromkeys(_errors(messages, pointers))),
         next_step=_next_step(messages),
     )
 
@@ -83,8 +87,8 @@ def _unsaid(found: Iterable[str], said: str, *, by_name: bool) -> list[str]:
     """What was not said. A file is recognised by its name, an error by its beginning."""
 
     def key(text: str) -> str:
-        short = text.rstrip("/").rpartition("/")[2] if by_name else text[:60]
-        return " ".join(short.lower().split())
+        short = text.rstrip("/").rpartition("/")[2] if by_name else text.partition(' said: "')[2] or text
+        return " ".join((short if by_name else short[:60]).lower().split()).rstrip('"')
 
     return [text for text in found if text and key(text) not in said]
 
@@ -96,14 +100,17 @@ def _ids(messages: Sequence[Message]) -> Iterator[str]:
             yield from (name for name in reversed(ids_in(message.text)) if len(name) <= _ID_CHARS)
 
 
-def _errors(messages: Sequence[Message]) -> Iterator[str]:
+def _errors(messages: Sequence[Message], pointers: frozenset[str]) -> Iterator[str]:
+    """The errors that tools reported, each quoted with its tool."""
+    names = {call.id: call.name for message in messages for call in message.calls}
     for message in reversed(messages):
         for result in reversed(message.results):
-            if is_pointer(result.text):
+            if is_written(result.text, pointers):
                 continue
             line = next((line for line in result.text.splitlines() if TROUBLE.search(line)), "")
-            if line and not gives_orders(line):
-                yield flat(line, _CHARS)
+            if line:
+                speaker = speaker_of(result.name or names.get(result.call_id))
+                yield attribute(speaker, [quote(flat(defuse(line), _CHARS))], "")
 
 
 def _next_step(messages: Sequence[Message]) -> str:
@@ -115,4 +122,4 @@ def _next_step(messages: Sequence[Message]) -> str:
         for text in reversed(_SENTENCES.split(words))
         if text.strip()
     ]
-    return flat(next(filter(INTENT.search, newest), newest[0] if newest else ""), _CHARS)
+    return flat(defuse(next(filter(INTENT.search, newest), newest[0] if newest else "")), _CHARS)

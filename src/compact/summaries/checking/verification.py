@@ -1,7 +1,7 @@
 """Check whether a text may replace the history that it covers, regardless of its author. Pure.
 
-A text with a defect is rejected. A sentence that names something the input does not contain is struck; if too many are
-struck, the rest is not trusted either.
+A text with a defect is rejected. A sentence that names something the input does not contain, gives orders or claims what no
+person said is struck; if too many are struck, the rest is not trusted either. What a tool said is quoted with its name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from compact.summaries.checking.attribution import (
+    TOOLS_HEADING,
+    UNCONFIRMED,
+    Heard,
+    claims_user,
+    speaks_for_somebody,
+)
 from compact.summaries.checking.claims import SourceText, ids_in, numbers_in, paths_in
+from compact.summaries.voices import announces_user, attribute, attributed, quote
 
 Defect: TypeAlias = Literal[
     "empty",  # nothing, or too little to be a summary
@@ -115,7 +123,7 @@ _NOTHING = re.compile(
 )
 """A line that says that there is nothing to say."""
 _TOOL_CALL = re.compile(
-    r"\s*(?:<tool_call\b|<function[=_]|\{\s*\"(?:name|tool|function)\"\s*:[^{}]{0,80},\s*\"(?:arguments|parameters|input)\"\s*:)"
+    r"\s*(?:[<‹]tool_call\b|[<‹]function[=_]|\{\s*\"(?:name|tool|function)\"\s*:[^{}]{0,80},\s*\"(?:arguments|parameters|input)\"\s*:)"
 )
 _HTML = re.compile(r"\s*(?:<!doctype html|<html\b|<head\b|<body\b|<\?xml\b)", re.IGNORECASE)
 _ORDER = re.compile(
@@ -129,6 +137,8 @@ _HEADING = re.compile(
     r"\s*(?:\d{1,2}[.)]\s*)?(?:#{1,6}\s+.+|\*\*.+?\*\*:?|__.+?__:?|[^\W\d_][\w /&,-]{1,60}[:：])\s*"
 )
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+(?=[A-Z0-9`\"'(\[*-])")
+_BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+")
+_CITATION = re.compile(r"\s*\[(?:v\d{1,9} )?m\d{1,9}\]$")
 _TAG = re.compile(r"</?[a-z][^<>\n]{0,80}>", re.IGNORECASE)
 _STEM = 5
 _PLAIN_WORD = re.compile(r"\w+")
@@ -149,7 +159,7 @@ class Verdict:
     defect: Defect | None = None
     why: str = ""
     struck: tuple[str, ...] = ()
-    """Sentences that were removed, because they name something that the input does not contain or give orders."""
+    """Sentences that were removed: they name what the input does not contain, give orders, or claim what no person said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +174,8 @@ class Expected:
     """Whether a model wrote it. A host's own function may be shorter, and may pick sentences of the input."""
     previous: str = ""
     input_tokens: int = 0
+    heard: Heard | None = None
+    """Who said what in the input. Without it, voices are not checked."""
 
 
 def verify(text: str, expected: Expected, *, cut_off: bool = False, refused: bool = False) -> Verdict:
@@ -175,7 +187,7 @@ def verify(text: str, expected: Expected, *, cut_off: bool = False, refused: boo
         found = "too_long", f"the limit is {expected.limit:,} tokens, {size}"
     if found is not None:
         return Verdict(body, *found)
-    return _strike_inventions(body, expected.source)
+    return _Striking(body, expected).run()
 
 
 def without_reasoning(text: str) -> str:
@@ -303,28 +315,84 @@ def _echo(body: str, expected: Expected) -> tuple[Defect, str] | None:
     return None
 
 
-def _strike_inventions(body: str, source: SourceText) -> Verdict:
-    lines, struck, sentences, invented = [], [], 0, []
-    for line in body.splitlines():
+class _Striking:
+    """Goes through a text sentence by sentence: some are struck, what tools said is quoted, the rest stays."""
+
+    def __init__(self, body: str, expected: Expected) -> None:
+        self._body = body
+        self._source = expected.source
+        self._heard = expected.heard
+        self._sentences = 0
+        self._invented: list[str] = []
+        self._struck: list[str] = []
+        self._moved: list[str] = []
+        self._tools: dict[str, str] = {}
+        self._heading = ""
+        self._is_unconfirmed = False
+        self._is_users = False
+        """Whether the lines under the last heading are announced as the user's words."""
+
+    def run(self) -> Verdict:
+        """Return the text as it may be used."""
+        lines = self._body.splitlines()
+        if self._heard is not None:
+            said = (sentence for line in lines for sentence in _SENTENCE_ENDS.split(line))
+            self._tools = self._heard.find_tools(said)
+        kept = [line for line in map(self._read_line, lines) if line is not None and line != UNCONFIRMED]
+        if len(self._struck) > STRUCK_SHARE * self._sentences:
+            named = ", ".join(dict.fromkeys(self._invented)) or "orders"
+            why = f"{len(self._struck)} of {self._sentences} sentences name what the input does not contain: {named[:200]}"
+            return Verdict(self._body, "invented", why, tuple(self._struck))
+        if self._moved:
+            kept += ["", TOOLS_HEADING, *dict.fromkeys(self._moved)]
+        if self._is_unconfirmed:
+            kept.append(UNCONFIRMED)
+        text = "\n".join(kept)
+        return Verdict(text.strip() if text != self._body else text, struck=tuple(self._struck))
+
+    def _read_line(self, line: str) -> str | None:
+        """The line as it stays; None if nothing of it does."""
+        if announces_user(line):
+            self._is_users = True
+            return line
         if not line.strip() or _is_heading(line):
-            lines.append(line)
-            continue
-        kept = []
-        for sentence in _SENTENCE_ENDS.split(line):
-            sentences += 1
-            names = source.find_invented(sentence)
-            if names or gives_orders(sentence):
-                struck.append(sentence.strip())
-                invented += names
-            else:
-                kept.append(sentence)
-        if kept:
-            lines.append(" ".join(kept))
-    if len(struck) > STRUCK_SHARE * sentences:
-        named = ", ".join(dict.fromkeys(invented)) or "orders"
-        why = f"{len(struck)} of {sentences} sentences name what the input does not contain: {named[:200]}"
-        return Verdict(body, "invented", why, tuple(struck))
-    return Verdict("\n".join(lines).strip() if struck else body, struck=tuple(struck))
+            if line.strip():
+                self._heading, self._is_users = line, False
+            return line
+        said = attributed(line.strip().removeprefix("- "))
+        if said is not None and said[0] in self._tools.values():
+            self._sentences += 1
+            return line  # it is quoted already
+        kept = [text for sentence in _SENTENCE_ENDS.split(line) if (text := self._read(sentence))]
+        return " ".join(kept) if kept else None
+
+    def _read(self, sentence: str) -> str:
+        """The sentence as it stays; empty if it is struck, or stands elsewhere."""
+        self._sentences += 1
+        names = self._source.find_invented(sentence)
+        is_claim = self._heard is not None and (self._is_users or claims_user(sentence))
+        supported = self._heard.supports(sentence) if self._heard is not None and is_claim else True
+        if names or gives_orders(sentence) or supported is False:
+            self._struck.append(sentence.strip())
+            self._invented += names
+            return ""
+        tool = self._tools.get(sentence)
+        if tool is not None:
+            return self._quote(sentence, tool)
+        self._is_unconfirmed |= supported is None
+        return sentence
+
+    def _quote(self, sentence: str, tool: str) -> str:
+        bullet = _BULLET.match(sentence)
+        begins = bullet.group() if bullet else ""
+        text = sentence[len(begins) :].strip()
+        cited = _CITATION.search(text)
+        cite = cited.group().strip() if cited else ""
+        said = attribute(tool, [quote(text[: cited.start()] if cited else text)], cite)
+        if speaks_for_somebody(self._heading):
+            self._moved.append(f"- {said}")
+            return ""
+        return f"{begins}{said}"
 
 
 def _content(body: str) -> str:

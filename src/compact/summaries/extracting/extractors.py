@@ -1,4 +1,8 @@
-"""One extractor for each kind of fact. Each returns its facts with the most important first."""
+"""One extractor for each kind of fact. Each returns its facts with the most important first.
+
+Facts about goals, constraints, decisions and next steps come from the agent's own words and calls alone. Where a fact tells
+what a tool said, that is quoted behind the call that it answers.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from compact.messages.cues import (
     TROUBLE,
 )
 from compact.summaries.extracting.session_reading import Done, Reading, flat
+from compact.summaries.voices import AGENT, PERSON, attribute, closed, defuse, quote, speaker_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,10 @@ class Fact:
 
     place: int
     text: str
+    speaker: str = AGENT
+    """Who says it, if it is a quote. Its text then has quotation marks."""
+    cite: str = ""
+    """The citation of a fact that was carried over; empty if it stands in the text."""
 
 
 Extractor = Callable[[Reading], list[Fact]]
@@ -41,6 +50,8 @@ _REASON_AHEAD = re.compile(
 )
 _TODO_KEYS = ("todos", "items", "tasks", "plan")
 _OUTCOME_CHARS = 160
+_LOOKED_AT = 2_000
+"""Characters of a line that are read to shorten it."""
 _LOOKING = re.compile(
     r"(?:cd \S+ *(?:&&|;) *)?(?:grep|rg|find|cat|head|tail|ls|tree|wc|sed -n|git (?:grep|log|show|diff|blame)) [^;&]*"
 )
@@ -103,13 +114,15 @@ def changes(reading: Reading) -> list[Fact]:
         added = sum(len(write.new_text.splitlines()) for write in writes)
         removed = sum(len(write.old_text.splitlines()) for write in writes)
         touched = list(dict.fromkeys(name for write in writes for name in _defined(write)))
-        what = ", ".join(touched[-8:]) or flat(writes[-1].new_text, 100)
+        what = ", ".join(touched[-8:]) or flat(defuse(writes[-1].new_text[:_LOOKED_AT]), 100)
         why = next((write.words for write in reversed(writes) if write.words), "")
         times = f" in {len(writes)} edits" if len(writes) > 1 else ""
-        text = f"{path}: +{added} -{removed}{times}: {what}" + (f" (why: {flat(why, 160)})" if why else "")
+        text = f"{defuse(path)}: +{added} -{removed}{times}: {what}" + (
+            f" (why: {flat(why, 160)})" if why else ""
+        )
         failed = next((write for write in reversed(writes) if _failed(write)), None)
         if failed is writes[-1]:
-            text += f" (failed: {_outcome(failed)})"
+            text += f" (failed: {attribute(speaker_of(failed.name), [_outcome(failed)], '')})"
         found.append(Fact(writes[-1].place, text))
     return sorted(found, key=lambda fact: -fact.place)
 
@@ -126,14 +139,14 @@ def edits(reading: Reading) -> list[Fact]:
         new.sort(key=lambda line: not DEFINITION.match(line[2:]))
         shown = [*gone[:2], *new[:4]]
         if shown:
-            found.append(Fact(done.place, f"{done.path}: " + " | ".join(shown)))
+            found.append(Fact(done.place, defuse(f"{done.path}: " + " | ".join(shown))))
     return found
 
 
 def reads(reading: Reading) -> list[Fact]:
     """Files that were looked at and not changed, newest first."""
     found = sorted(reading.reads().values(), key=lambda done: (-done.place, done.path))
-    return [Fact(done.place, f"Read {done.path}") for done in found]
+    return [Fact(done.place, f"Read {defuse(done.path)}") for done in found]
 
 
 def commands(reading: Reading) -> list[Fact]:
@@ -198,7 +211,7 @@ def ledger(reading: Reading) -> list[Fact]:
         )
         inputs = "; ".join(_call(call, 110) for call in calls[:3]) or _came_before(reading, place)
         outputs = "; ".join(_outcome(call, 110) for call in calls[:3]) or _came_after(reading, place)
-        parts = [flat(decision, 180), *(flat(part, 140) or "-" for part in (why, inputs, outputs))]
+        parts = [flat(decision, 180), *(closed(flat(part, 140)) or "-" for part in (why, inputs, outputs))]
         if parts[1:] == ["-", "-", "-"]:
             continue
         text = " :: ".join(part.replace(" :: ", " : ") for part in parts)
@@ -223,7 +236,7 @@ def _came_before(reading: Reading, place: int) -> str:
         if done is not None:
             return _call(done, 110)
         if reading.messages[before].starts_turn:
-            return reading.messages[before].text
+            return attribute(PERSON, [quote(flat(reading.messages[before].text, 110), PERSON)], "")
     return ""
 
 
@@ -281,11 +294,11 @@ def _lists(done: Done) -> bool:
 
 def _point(point: object) -> tuple[str, bool]:
     if not isinstance(point, dict):
-        return flat(str(point)), False
+        return flat(defuse(str(point))), False
     text = next(
         (str(point[key]) for key in ("content", "title", "task", "step", "text") if point.get(key)), ""
     )
-    return flat(text), str(point.get("status", "")).lower() in ("completed", "done", "complete")
+    return flat(defuse(text)), str(point.get("status", "")).lower() in ("completed", "done", "complete")
 
 
 def _defined(done: Done) -> Iterable[str]:
@@ -298,25 +311,33 @@ def _defined(done: Done) -> Iterable[str]:
 def _call(done: Done, limit: int = 180) -> str:
     """A call on one line: its tool, and its short arguments."""
     if done.command:
-        return f"{done.name} `{flat(done.command, limit)}`"
+        return f"{defuse(done.name)} `{flat(defuse(done.command[:_LOOKED_AT]), limit)}`"
     if not done.arguments:
-        return flat(f"{done.name} {done.raw}" if done.raw not in ("", "{}") else done.name, limit)
+        return flat(
+            defuse(f"{done.name} {done.raw[:_LOOKED_AT]}" if done.raw not in ("", "{}") else done.name), limit
+        )
     short = [
         f"{key}={flat(str(value), 80)}" for key, value in done.arguments.items() if len(str(value)) < 200
     ]
-    return flat(f"{done.name} {', '.join(short)}", limit)
+    return flat(defuse(f"{done.name} {', '.join(short)}"), limit)
 
 
 def _outcome(done: Done, limit: int = _OUTCOME_CHARS) -> str:
-    """What a call led to: the line that reports an error, else the last line of a command, else the first line."""
+    """What a call led to, quoted: the line that reports an error, else the last line of a command, else the first line."""
+    if done.stored_in:
+        return f"in {done.stored_in}"
     lines = [line.strip() for line in (done.result or "").splitlines() if line.strip()]
     if not lines:
         return "no result" if done.result is None else "empty"
     if _only_looks(done):
-        return flat(lines[0], limit)
+        return _quote_line(lines[0], limit)
     trouble = next((line for line in lines if TROUBLE.search(line)), None)
     plain = lines[-1] if done.command else lines[0]
-    return flat(trouble or plain, limit)
+    return _quote_line(trouble or plain, limit)
+
+
+def _quote_line(line: str, limit: int) -> str:
+    return quote(flat(defuse(line[:_LOOKED_AT]), limit))
 
 
 def _failed(done: Done) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.messages.message import is_pointer
+from compact.messages.message import text_hash
+from compact.summaries.voices import AGENT, HOST, PERSON, defuse, speaker_of
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[。！？])|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -18,6 +19,7 @@ _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_
 _NEW_KEYS = ("new_string", "new_str", "content", "file_text", "contents", "newText", "new_text", "code", "patch", "insert_text")  # fmt: skip
 _OLD_KEYS = ("old_string", "old_str", "oldText", "old_text")
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command")
+_STORED = re.compile(r" is in (?P<path>/\S+?)[,:] ")
 _PASTED_CHARS = 600
 """A longer message of the user is material, not only an instruction: its lines may serve as details."""
 
@@ -44,6 +46,8 @@ class Done:
     is_error: bool
     words: str
     """What the agent said just before."""
+    pointers: frozenset[str] = frozenset()
+    """Hashes of the texts that compact put in place of others."""
 
     @property
     def path(self) -> str:
@@ -67,6 +71,14 @@ class Done:
         return self._text(_OLD_KEYS)
 
     @property
+    def stored_in(self) -> str:
+        """Where the archive keeps the result, if a pointer stands in its place; empty otherwise."""
+        if self.result is None or not is_written(self.result, self.pointers):
+            return ""
+        found = _STORED.search(self.result.partition("\n")[0])
+        return found["path"] if found else ""
+
+    @property
     def writes(self) -> bool:
         """Whether the call changed a file."""
         return bool(self.path and self.new_text)
@@ -74,9 +86,19 @@ class Done:
     def _text(self, keys: Sequence[str]) -> str:
         for key in keys:
             value = self.arguments.get(key)
-            if isinstance(value, str) and value and not is_pointer(value):
+            if isinstance(value, str) and value and not is_written(value, self.pointers):
                 return value
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that may give details: where it stands, how much a line of it is worth, and who says it."""
+
+    place: int
+    text: str
+    worth: float
+    speaker: str = AGENT
 
 
 @dataclass(slots=True)
@@ -88,8 +110,8 @@ class Reading:
     messages: Sequence[Message]
     said: list[Said] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
-    texts: list[tuple[int, str, float]] = field(default_factory=list)
-    """Every text that may give details: its message, the text, and its weight."""
+    texts: list[Source] = field(default_factory=list)
+    """Every text that may give details."""
 
     def cite(self, place: int) -> str:
         """The citation of a message, by its number in the archived transcript."""
@@ -109,51 +131,74 @@ class Reading:
         return {done.path: done for done in self.done if done.path and done.path not in changed}
 
 
-def read(messages: Sequence[Message], numbers: Sequence[int]) -> Reading:
-    """Read a session. `numbers` are the numbers of the messages in the archived transcript."""
+def read(
+    messages: Sequence[Message], numbers: Sequence[int], pointers: frozenset[str] = frozenset()
+) -> Reading:
+    """Read a session. `numbers` are the numbers of the messages in the archived transcript.
+
+    `pointers` are the hashes of the texts that compact put in place of others. A text that only looks like one is read like
+    any other.
+    """
     found = Reading(numbers, messages)
     results = {result.call_id: result for message in messages for result in message.results}
+    names = {call.id: call.name for message in messages for call in message.calls}
     words = ""
     for place, message in enumerate(messages):
         if message.starts_turn:
             # The user's words are carried over whole, elsewhere.
             if len(message.text) > _PASTED_CHARS:
-                found.texts.append((place, message.text, 1.5))
+                found.texts.append(Source(place, message.text, 1.5, PERSON))
             words = ""
             continue
         for part in message.parts:
             if isinstance(part, Text) and part.text.strip() and message.role == "assistant":
-                sentences = sentences_of(part.text)
+                sentences = sentences_of(defuse(part.text))
                 found.said += [Said(place, sentence) for sentence in sentences]
-                found.texts.append((place, part.text, 2.0))
+                found.texts.append(Source(place, part.text, 2.0))
                 words = sentences[-1] if sentences else words
             elif isinstance(part, Text) and part.text.strip():
-                found.texts.append((place, part.text, 1.0))
+                found.texts.append(Source(place, part.text, 1.0, HOST))
             elif isinstance(part, ToolCall):
-                found.done.append(_done(place, part, results.get(part.id), words))
-                found.texts += [(place, text, 2.0) for text in _leaves(part)]
+                found.done.append(_done(place, part, results.get(part.id), words, pointers))
+                found.texts += [Source(place, text, 2.0) for text in _leaves(part, pointers)]
             elif isinstance(part, ToolResult) and part.text.strip():
-                found.texts.append((place, _without_pointer(part.text), 1.0))
+                speaker = speaker_of(part.name or names.get(part.call_id))
+                found.texts.append(Source(place, _without_pointer(part.text, pointers), 1.0, speaker))
     return found
 
 
-def _done(place: int, call: ToolCall, result: ToolResult | None, words: str) -> Done:
-    text = result.text if result is not None else None
-    error = result is not None and result.is_error
-    return Done(place, call.name, call.parsed_arguments() or {}, call.arguments_text, text, error, words)
+def _done(
+    place: int, call: ToolCall, result: ToolResult | None, words: str, pointers: frozenset[str]
+) -> Done:
+    return Done(
+        place=place,
+        name=call.name,
+        arguments=call.parsed_arguments() or {},
+        raw=call.arguments_text,
+        result=None if result is None else result.text,
+        is_error=result is not None and result.is_error,
+        words=words,
+        pointers=pointers,
+    )
 
 
-def _leaves(call: ToolCall) -> list[str]:
+def _leaves(call: ToolCall, pointers: frozenset[str]) -> list[str]:
     arguments = call.parsed_arguments()
     if arguments is None:
         return [call.arguments_text]
     whole = {key: value for key, value in arguments.items() if not (isinstance(value, str) and "\n" in value)}
     long = [value for value in arguments.values() if isinstance(value, str) and "\n" in value]
-    return [f"{call.name} {to_json(whole)}" if whole else call.name, *map(_without_pointer, long)]
+    first = f"{call.name} {to_json(whole)}" if whole else call.name
+    return [first, *(_without_pointer(text, pointers) for text in long)]
 
 
-def _without_pointer(text: str) -> str:
-    return text.partition("\n")[2] if is_pointer(text) else text
+def is_written(text: str, pointers: frozenset[str]) -> bool:
+    """Whether compact put a text in place of another."""
+    return bool(pointers) and text_hash(text) in pointers
+
+
+def _without_pointer(text: str, pointers: frozenset[str]) -> str:
+    return text.partition("\n")[2] if is_written(text, pointers) else text
 
 
 def sentences_of(text: str) -> list[str]:

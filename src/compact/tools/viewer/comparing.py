@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from compact.messages import Message
-from compact.messages.message import FRAME_OPENS, GAP, POINTER_OPENS, SUMMARY_OPENS, is_pointer
+from compact.messages.message import FRAME_OPENS, GAP, POINTER_OPENS, SUMMARY_OPENS
 
 Level: TypeAlias = Literal[
     "kept",  # unchanged
@@ -166,11 +166,11 @@ def _level(before: Message, after: Message | int, recorded: str | None, offloade
 
 def reduced_level(message: Message, offloaded: Set[str]) -> Level:
     """Tell the level of a message that was changed. `offloaded` are the ids of calls with offloaded results."""
-    pointers = [result for result in message.results if is_pointer(result.text)]
+    pointers = [result for result in message.results if result.text.startswith(POINTER_OPENS)]
     if any(result.call_id in offloaded for result in pointers):
         return "offloaded"
     arguments = [str(value) for call in message.calls for value in (call.parsed_arguments() or {}).values()]
-    if pointers or any(map(is_pointer, arguments)):
+    if pointers or any(text.startswith(POINTER_OPENS) for text in arguments):
         return "shrunk"
     texts = [message.text, *(result.text for result in message.results)]
     return "cut" if any(POINTER_OPENS in text for text in texts) else "mended"
