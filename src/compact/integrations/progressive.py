@@ -220,7 +220,8 @@ class ContextManagementMiddleware:
         """
         if self.session_id is not None:
             return self.manager.recall_tools(self.session_id)
-        return follow_running(self.manager.archive, self._session_to_read)
+        tools = self.manager.recall_tools()
+        return follow_running(tools, self._session_to_read, self.manager.recall_tools)
 
     def close(self) -> None:
         """Stop background work."""
