@@ -55,6 +55,7 @@ PARTS = (
             "InsufficientBudget",
             "ContextOverflow",
             "MaskingError",
+            "OutOfTime",
         ),
     ),
     Part("Protected messages", "compact", ("mark_protected", "unmarked")),

@@ -8,6 +8,7 @@
     ├── RedactionError       a redaction rule is refused; names the rule and why
     ├── MaskingError         messages could not be masked for the model, so none of them may be sent
     ├── ArchiveError         the archive could not store or return a record
+    │   └── OutOfTime        a pass did not end in time, and the messages do not fit as they are
     ├── WindowTooSmall       the model's window cannot hold a working session
     ├── InsufficientBudget   what must stay is larger than the budget
     └── ContextOverflow      the provider refused the request, and nothing smaller is left to try
@@ -91,6 +92,12 @@ class MaskingError(CompactError):
 
 class ArchiveError(CompactError):
     """The archive could not store or return a record. `key` names it."""
+
+    @property
+    def reason(self) -> str | None:
+        """What kind of failure it is, in one word; None if that is not known."""
+        reason: str | None = self.details.get("reason")
+        return reason
 
 
 class OutOfTime(ArchiveError):

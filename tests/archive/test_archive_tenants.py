@@ -234,7 +234,7 @@ def test_folders_are_made_again_where_somebody_removed_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A store remembers which folders are durable, and not more of them than it may."""
-    monkeypatch.setattr("compact.archive.stores.files._MOST_FOLDERS", 4)
+    monkeypatch.setattr("compact.archive.recent.MOST_SESSIONS", 4)
     archive = fs_archive(tmp_path, redactor=NoRedactor())
     for name in ("a", "b", "c", "a"):
         put(archive.for_tenant(name), f"of {name}")

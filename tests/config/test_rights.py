@@ -34,6 +34,8 @@ VALUES: dict[str, Any] = {
     "redaction.rules": "digits",
     "redaction.extra": ["pii"],
     "redaction.live": "secrets",
+    "tenant": "theirs",
+    "archive.mac_key": "env:THEIRS",
     "tracing.exporters": ["otlp"],
     "tracing.ariadne_url": "https://evil.example",
     "tracing.ariadne_token": "theirs",

@@ -24,6 +24,7 @@ def refused(**settings: Any) -> str:
 def test_every_default_of_the_contract() -> None:
     assert CompactConfig().model_dump(exclude={"offload": {"write_tools"}}) == {
         "model": "gpt-4o",
+        "tenant": None,
         "max_context_tokens": None,
         "windows": {},
         "policy": {
@@ -204,7 +205,7 @@ def test_an_unknown_name_is_an_error_that_suggests_the_nearest(
 
 def test_an_unknown_name_without_a_neighbour_lists_what_there_is() -> None:
     assert refused(qqq=1).startswith(
-        "qqq is not a setting; there are model, max_context_tokens, windows, policy, "
+        "qqq is not a setting; there are model, tenant, max_context_tokens, windows, policy, "
     )
 
 

@@ -170,6 +170,7 @@ SUMMARY_SETTINGS = {
     "seed": 7,
     "temperature": 0.5,
     "timeout_s": 3.0,
+    "max_reply_bytes": 90_000,
     "fallback": "pruning-only",
 }
 

@@ -297,7 +297,7 @@ def test_values_come_back_into_json_and_data_as_they_were() -> None:
 
 
 def test_what_a_tool_taught_masks_results_and_never_a_persons_words() -> None:
-    made, words, value = live(), "Do not delete production data", "xK9mQ2vLpR7tWz4c"
+    made, words, value = live(), "correct horse battery staple", "xK9mQ2vLpR7tWz4c"
     taught = f'password="{words}"\nDB_PASSWORD={value}'
     items = [user("look"), *pair("c1", taught), user(f"{words} {value}"), *pair("c2", f"{words} {value}")]
     sent = made.preflight("s", items)

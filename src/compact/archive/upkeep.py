@@ -52,7 +52,7 @@ class Pruner:
         kept, old = [newest], list[Step]()
         for step in steps:
             (old if step.pruned_at or moment(step.committed_at) < self.before else kept).append(step)
-        scribe = Scribe(self.redactor, session_id, folder, self.reader.seals)
+        scribe = Scribe(self.redactor, session_id, self.reader.place_of(folder), self.reader.seals)
         for step in old:
             if step.pruned_at is None and not self.dry_run:
                 stub = replace(step, state={}, fingerprints={}, pruned_at=timestamp(self.now))

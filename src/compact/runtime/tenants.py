@@ -19,7 +19,7 @@ from compact.runtime.session_cache import Statistics
 from compact.runtime.summarizing import Breaker
 from compact.runtime.tool_results import ToolResults
 
-_MOST_TENANTS = 1024
+MOST_TENANTS = 1024
 """Tenants that are remembered without a session in memory. Others begin anew, with what the archive holds."""
 
 
@@ -78,7 +78,7 @@ class Tenants:
                 found = self._known[name] = self._make(name)
             self._recent[name] = found
             self._recent.move_to_end(name)
-            if len(self._recent) > _MOST_TENANTS:
+            if len(self._recent) > MOST_TENANTS:
                 self._recent.popitem(last=False)
         return found
 

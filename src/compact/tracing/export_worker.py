@@ -29,7 +29,7 @@ _REPORT_S = 1.0
 """Shortest interval between two reports of drops, or of failures of an exporter."""
 _CURSOR_S = 5.0
 """Interval at which the cursor of an exporter is saved. After a crash, the events of this time are sent twice."""
-_MOST_SESSIONS = 4096
+MOST_SESSIONS = 4096
 """Sessions whose place in the log is kept in memory."""
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 2.0
@@ -346,7 +346,7 @@ class ExportWorker:
         with self._changed:
             self._unsaved.clear()
             self._saving = False
-            if len(self._entered) > _MOST_SESSIONS:
+            if len(self._entered) > MOST_SESSIONS:
                 # Their cursors are saved, and are looked up again if these sessions go on.
                 self._entered = {*self._behind, *(session for session, _ in self._queue)} & self._entered
                 self._last = {session: self._last[session] for session in self._entered}

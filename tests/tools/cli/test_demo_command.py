@@ -30,7 +30,8 @@ def ran(folder: Path, *arguments: str) -> str:
         for name in [name for name in os.environ if name.startswith("COMPACT_")]:
             patch.delenv(name)
         assert run(["demo", *arguments]) == 0
-    assert err.getvalue() == ""
+    settings = folder / "compact.yaml"
+    assert err.getvalue() == (f"compact: settings are read from {settings}\n" if settings.exists() else "")
     return out.getvalue()
 
 

@@ -147,7 +147,7 @@ def test_regress_compares_harness_reports_too(called: Called, tmp_path: Path) ->
         ("{", "line 1: it is not JSON"),
         ("[]", "it is not a report"),
         ('{"a": 1}', "it is not a report"),
-        (None, "No such file"),
+        (None, "no such file"),
     ],
 )
 def test_regress_refuses_what_is_no_report(called: Called, text: str | None, words: str) -> None:

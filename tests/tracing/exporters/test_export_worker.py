@@ -346,7 +346,7 @@ def test_a_flush_is_over_when_it_is_written_down_how_far_it_came() -> None:
 
 def test_a_session_that_is_forgotten_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server sees many sessions; how far each came is in the archive."""
-    monkeypatch.setattr("compact.tracing.export_worker._MOST_SESSIONS", 3)
+    monkeypatch.setattr("compact.tracing.export_worker.MOST_SESSIONS", 3)
     gate = Gate(resumes=True)
     gate.open.set()
     worker, source, _ = following(gate)
