@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -59,5 +60,12 @@ def test_a_missing_extra_says_the_install_line() -> None:
 def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:
     from compact import errors
 
-    drawn = [line.split()[1] for line in (inspect.getdoc(errors) or "").splitlines() if "── " in line]
-    assert drawn == [kind.__name__ for kind in CompactError.__subclasses__()]
+    lines = [line for line in (inspect.getdoc(errors) or "").splitlines() if "── " in line]
+    drawn = [line.partition("── ")[2].split()[0] for line in lines]
+    assert drawn == [kind.__name__ for kind in _below(CompactError)]
+
+
+def _below(kind: type[CompactError]) -> Iterator[type[CompactError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _below(child)
