@@ -45,8 +45,6 @@ _BODY_SAMPLE = 400
 _WORDS_SURPRISE = 0.19
 _RANDOM_SURPRISE = 0.24
 """Of the bodies of real tokens, one in a hundred thousand is below the first number. Names are below the second."""
-_REST = re.compile(r"[\w~-]{0,8}")
-_LONG_REST = 3
 _COUNTED = re.compile(r"(?:sk-)?12345?6?\Z")
 """What examples have for a key."""
 _EXAMPLE_HOST = re.compile(
@@ -105,17 +103,6 @@ def _reads_like_words(value: str, least_surprise: float) -> bool:
     head = _HEAD.match(value, 0, max(0, len(value) - _SHORTEST_BODY))
     body = _REPEATED.sub(r"\1", value[head.end() if head else 0 :][:_BODY_SAMPLE])
     return len(body) >= _SHORTEST_BODY and surprise(body) < least_surprise
-
-
-def standalone(found: Candidate) -> Bounds:
-    """Mask a token without a fixed start, unless it is a part of a longer run of such characters."""
-    text, start = found.text, found.start
-    rest = _REST.match(text, found.end)
-    end = rest.end() if rest else found.end
-    is_part = (
-        is_glued(text, start) or text[start - 1 : start] in tuple(".~-") or end - found.end >= _LONG_REST
-    )
-    return None if is_part or not is_token(found.value) else (start, end)
 
 
 def any_value(found: Candidate) -> Bounds:
@@ -311,7 +298,7 @@ def near_word(pattern: str, chars: int = 40) -> Judge:
     return lambda found: found.bounds if words.search(found.before(chars)) else None
 
 
-_OF_TOKENS = (token, random_token, standalone, private_key, key_start, key_end, key_lines)
+_OF_TOKENS = (token, random_token, private_key, key_start, key_end, key_lines)
 _OF_SECRETS = (
     any_value,
     url_login,
