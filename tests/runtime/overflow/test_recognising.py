@@ -436,3 +436,16 @@ def test_what_an_error_repeats_of_the_request_is_no_evidence() -> None:
 def test_a_flood_of_digits_is_survived(digits: int) -> None:
     overflow = recognise(RuntimeError(f"prompt is too long: {'9' * digits} tokens > {'8' * digits} maximum"))
     assert overflow is None or (overflow.limit, overflow.requested) == (None, None)
+
+
+def test_the_repr_of_an_error_object_is_read_as_the_object() -> None:
+    """LangChain raises a plain ValueError with the text of OpenAI's error object."""
+    text = "ResponseError(code='context_length_exceeded', message='Your input exceeds the context window.', param=None)"
+    assert recognise(ValueError(text)) is not None
+    for other in (
+        "ResponseError(code='server_error', message='it is down', param=None)",
+        f"invalid value near {text}",
+        "ResponseError(code='context_length_exceeded'",
+        "f(" * 5_000,
+    ):
+        assert recognise(ValueError(other)) is None, other[:60]

@@ -42,6 +42,7 @@ _ABOUT_INPUT = re.compile(
 )
 _WORDS = re.compile(r"\w+\W+\w+")
 _MOST_DIGITS = 12
+_OBJECT = re.compile(r"\s*\w+\(\w+=")
 _ODD_ESCAPE = re.compile(r"\\(?![\\'\"nrtxuU])")
 """A backslash that Python would warn about."""
 
@@ -177,6 +178,10 @@ def _gather_text(text: str, found: Evidence, depth: int) -> None:
     An object behind words about the request, or before other words, is a part of the request, whatever it looks like.
     """
     text = text[:_MAX_TEXT]
+    shown = _parse_object(text)
+    if shown is not None:
+        _gather(shown, found, depth + 1)
+        return
     start, stop = text.find("{"), text.rfind("}") + 1
     is_body = 0 <= start < stop and not _ABOUT_INPUT.search(text[:start]) and not _WORDS.search(text[stop:])
     quoted = _parse(text[start:stop]) if is_body else None
@@ -197,6 +202,19 @@ def _parse(text: str) -> Any:
         return ast.literal_eval(_ODD_ESCAPE.sub(r"\\\\", text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
+
+
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """Parse a text that is the `repr` of an error object and nothing else, such as `ResponseError(code='...', message='...')`."""
+    if not _OBJECT.match(text):
+        return None
+    try:
+        shown = ast.parse(text.strip(), mode="eval").body
+        if isinstance(shown, ast.Call) and isinstance(shown.func, ast.Name) and not shown.args:
+            return {each.arg: ast.literal_eval(each.value) for each in shown.keywords if each.arg}
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    return None
 
 
 def _gather_entry(key: str, value: Any, found: Evidence, depth: int) -> None:
