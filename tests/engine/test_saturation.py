@@ -141,7 +141,7 @@ def _cases() -> Iterator[Any]:
         for window in (16_000, 32_000, 128_000):
             for host in ("keeps", "full"):
                 marks = [] if (window, host) == (16_000, "keeps") else [pytest.mark.sweep]
-                if window > 16_000 and host == "full":
+                if window > 16_000 and (host == "full" or preset != "default"):
                     marks.append(pytest.mark.slow)
                 yield pytest.param(preset, window, host, work, marks=marks)
         for kind in (talk, talk_in_text, explore):

@@ -80,6 +80,7 @@ def test_thread_and_event_loop_give_the_same_bytes(base_url: str) -> None:
     assert runs[0] == runs[1] == runs[2]
 
 
+@pytest.mark.slow
 def test_the_model_repeats_itself_word_for_word_with_a_seed(base_url: str) -> None:
     chat = dialects.get("chat")
     request = SummaryRequest([chat.read(item) for item in talk()[:4]], "chat", "brief", 30)

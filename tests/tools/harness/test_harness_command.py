@@ -394,8 +394,7 @@ def test_a_file_of_20_mb_is_streamed(tmp_path: Path) -> None:
     assert grown < 16, "less than the file"
 
 
-@pytest.mark.sweep
-@pytest.mark.no_cover
+@pytest.mark.slow
 def test_100_000_artifacts_are_one_session(tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     file.write_text("".join(f'{{"kind": "message", "content": "word {n}"}}\n' for n in range(100_000)))
