@@ -76,6 +76,8 @@ TEXTS: dict[str, Callable[[Random, int], str]] = {
     "one letter": lambda _, chars: "a" * chars,
     "blanks": lambda _, chars: " " * chars,
     "line ends": lambda _, chars: "\n" * chars,
+    "brackets": lambda _, chars: "<" * chars + "\n\n",
+    "joiners": lambda _, chars: "\u200c" * chars + "\n",
     "quotes": lambda _, chars: '"' * chars,
     "nested JSON": lambda _, chars: "[" * (chars // 2) + "]" * (chars // 2),
     "passwords": lambda _, chars: _repeat("password=", chars),

@@ -6,6 +6,7 @@ one message; in OpenAI Responses it is a run of neighbouring items.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -122,8 +123,13 @@ def _match(messages: Sequence[Message], start: int, end: int, stop: int) -> Batc
     ]
     answers: list[Found | None] = [None] * len(calls)
     repeats, strangers = [], []
+    by_position = any(call.by_position for _, call in calls)
+    by_id: defaultdict[str, list[int]] = defaultdict(list)
+    for n, (_, call) in enumerate(calls):
+        by_id[call.id].append(n)
     for place, result in results_in(messages, end, stop):
-        named = [n for n, (_, call) in enumerate(calls) if _answers(result, call)]
+        near = range(len(calls)) if by_position or result.by_position else by_id.get(result.call_id, ())
+        named = [n for n in near if _answers(result, calls[n][1])]
         free = [n for n in named if answers[n] is None]
         if free:
             answers[free[0]] = place

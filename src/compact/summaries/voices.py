@@ -31,10 +31,14 @@ _PASSES = 4
 
 _INVISIBLE = re.compile(
     "[\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    "\U000e0000-\U000e01ef]|(?<=[\x20-\x7e])[\u200c\u200d]+|[\u200c\u200d]+(?=[\x20-\x7e])"
+    "\U000e0000-\U000e01ef]|(?<=[\x20-\x7e])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?=[\x20-\x7e])"
 )
 """Characters that hide words, or show them in another order. Joiners stay between letters that they join."""
-_OPENED = re.compile(r"[<\uff1c\ufe64\u276e]+(?=[ \t]{0,3}[/\uff0f!?]?[ \t]{0,3}([^\s<>\uff1c\uff1e]{1,60}))")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# A run that opens nothing must not be tried again from each of its characters.
+_OPENED = re.compile(
+    r"(?<![<\uff1c\ufe64\u276e])[<\uff1c\ufe64\u276e]++(?=[ \t]{0,3}[/\uff0f!?]?[ \t]{0,3}([^\s<>\uff1c\uff1e]{1,60}))"
+)
 _TAG_PARTS = (
     "system", "assistant", "user", "human", "developer", "instruct", "compact", "summary", "ledger", "reminder",
     "conversation", "prompt", "message", "context", "admin", "policy", "start_of_turn", "end_of_turn",
@@ -53,6 +57,15 @@ _ROLE = re.compile(
     r"(?P<before>^[\W_]{0,6}|[.!?;|][ \t]{1,3})(?P<role>(?:the )?(?:user|human|assistant|system|developer|admin|ai|bot)"
     r"(?: (?:message|prompt|note|override|instructions?|update))?)(?P<after>[*_`]{0,3}[ \t]?[:\uff1a][*_`]{0,3})",
     re.IGNORECASE | re.MULTILINE,
+)
+_ROLE_LINE = re.compile(
+    r"^(?P<before>[\W_]{0,6})(?P<role>user|human|assistant|system|developer)[*_`]{0,3}[ \t]{0,3}(?:[→»>|]{1,3}|[-–—]{1,2}>?(?=\s)|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A role before an arrow or a dash, or alone on its line."""
+_ROLE_FIELD = re.compile(
+    r"""(?P<quote>["'])role(?P=quote)\s{0,3}:\s{0,3}(?P<other>["'])(?P<role>user|human|assistant|system|developer)(?P=other)""",
+    re.IGNORECASE,
 )
 _SAID = re.compile(
     r'(?P<speaker>[^":]{1,60}) said: "(?P<quotes>.*)"(?: (?P<cite>\[(?:v\d{1,9} )?m\d{1,9}\]))?', re.DOTALL
@@ -88,6 +101,7 @@ def defuse_summary(text: str) -> str:
 
 def _break(text: str, *, is_alien: bool) -> str:
     """One pass. In an alien text there are no headings and no citations; a summary has its own."""
+    text = _CONTROLS.sub("", text)
     text = _INVISIBLE.sub("", text) if not text.isascii() else text
     if "<" in text or not text.isascii():
         text = _OPENED.sub(_break_tag, text)
@@ -95,7 +109,8 @@ def _break(text: str, *, is_alien: bool) -> str:
         text = _BRACKET.sub("(", _CITATION.sub("(", text) if is_alien else text)
     if is_alien and "#" in text:
         text = _MARKS.sub("", text)
-    return _ROLE.sub(r"\g<before>(\g<role>)", text)
+    text = _ROLE_FIELD.sub(r"(role \g<role>)", text)
+    return _ROLE_LINE.sub(r"\g<before>(\g<role>)", _ROLE.sub(r"\g<before>(\g<role>)", text))
 
 
 def _break_tag(opened: re.Match[str]) -> str:

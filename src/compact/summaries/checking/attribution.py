@@ -51,6 +51,8 @@ _WHO = r"(?:users?|human|customer|client|operator|owner|person|admin(?:istrator)
 _CLAIM = re.compile(
     rf"\b(?:the|our|this|my|your) {_WHO}(?:['’]s)? (?:{_ADVERBS} )*(?:{_VERBS})\b|^\W*{_WHO} (?:{_ADVERBS} )*(?:{_VERBS})\b"
     rf"|^\W*\((?:the )?{_WHO}\b|\b(?:{_VERBS}|wish|permission|approval|consent|behalf|orders|instructions?) (?:by|from|of) (?:the |our )?{_WHO}\b"
+    rf"|^\W*(?:they|he|she|(?:the |our )?(?:boss|owner)(?:['’]s orders)?) (?:{_ADVERBS} )*(?:{_VERBS})\b"
+    r"|\b(?:it was|was) (?:explicitly )?(?:requested|ordered|authori[sz]ed)\b|\b(?:approval|permission|consent) (?:was|has been|is) \w+"
     rf"|\b(?:the |our ){_WHO}(?:['’]s|s['’]) (?:\w+ )?(?:instructions?|requests?|rules?|wish(?:es)?|words?|orders?|permission|approval|consent"
     rf"|goal|decision|preference|answer|demand|requirement)s?\b"
     r"|\b(?:der|die|dem|den) (?:Be)?nutzer|\bl['’]utilisat|\bel usuario|\bo usuário|\bl['’]utente|пользовател|用户|使用者|ユーザー|사용자|المستخدم",
