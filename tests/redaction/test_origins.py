@@ -171,12 +171,26 @@ def test_the_parts_of_a_pydantic_ai_request_say_whose_words_they_are() -> None:
         ("C:\\srv\\{}", False),
         ("{}.txt", False),
         ("https://{}.example.org", False),
+        ("口令是{}，", True),
+        ("パスワードは{}です", True),
+        ("пароль{}é", True),
     ],
 )
 def test_a_learned_value_is_masked_as_a_whole_token(text: str, is_masked: bool) -> None:
     session = Redactor().session()
     session.redact(f"password={SECRET}", "tool")
     assert (SECRET not in session.redact(text.format(SECRET), "tool")) is is_masked
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "&shy;", "\x1b[0m", "<wbr>", "\x01", "\\u200b"])
+def test_a_learned_value_is_found_in_disguise_and_learned_from_it(hidden: str) -> None:
+    veiled = SECRET[:7] + hidden + SECRET[7:]
+    for first, second in ((SECRET, veiled), (veiled, SECRET)):
+        session, live = Redactor().session(), LiveMasks(Redactor())
+        session.redact(f"password={first}", "person")
+        assert session.redact(f"so {second} it is", "tool") == f"so {MASK} it is"
+        live.mask(user(f"password={first}"), 0)
+        assert live.mask(user(f"so {second} it is"), 1)["content"].startswith("so <SECRET_")
 
 
 @pytest.mark.parametrize("origin", ["person", "model", "tool"])

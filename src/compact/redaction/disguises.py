@@ -10,8 +10,15 @@ import re
 import sys
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+import re2  # type: ignore[import-untyped]
+
+from compact.redaction.rules.matches import Finding
+from compact.redaction.rules.patterns import re2_options
 
 _INVISIBLE = (
     r"\x00-\x07\x0e-\x1a\x1c-\x1f\x7f"
@@ -171,6 +178,21 @@ def undisguise(text: str) -> Undisguised:
     return Undisguised("".join([*pieces, text[done:]]), tuple(edges), tuple(starts), tuple(ends))
 
 
+def is_disguised(text: str) -> bool:
+    """Whether `undisguise` matters for a text."""
+    return _sign().search(text.encode("utf-8", "replace")) is not None
+
+
+def find_as_seen(text: str, find: Callable[[str], list[Finding]]) -> list[Finding]:
+    """What is found in a text as it is, and as a reader sees it. Every finding is a span of the text as it is."""
+    found = find(text)
+    if not is_disguised(text):
+        return found
+    seen = undisguise(text)
+    spans = ((each, seen.span(each.start, each.end)) for each in find(seen.text))
+    return found + [each._replace(start=start, end=end) for each, (start, end) in spans]
+
+
 def without_disguise(name: str) -> str:
     """A short text, such as the name of a field, as a reader sees it."""
     return undisguise(name).text if _FIRST.search(name) else name
@@ -210,6 +232,11 @@ def _shown(code: int) -> str | None:
         return None
     unseen = _UNSEEN.fullmatch(chr(code))
     return _as_seen(unseen) if unseen else None
+
+
+@lru_cache(maxsize=1)
+def _sign() -> Any:
+    return re2.compile(DISGUISE_SIGN, re2_options())
 
 
 @lru_cache(maxsize=2_048)
