@@ -9,6 +9,7 @@ import pytest
 
 from compact.checks import violations
 from compact.redaction import MASK, Origin, Redactor, as_redactor
+from compact.redaction.live import LiveMasks
 
 SECRET = "xK9mQ2vLpR7tWz4c"
 PHRASE = "correct horse battery staple"
@@ -75,6 +76,30 @@ def test_what_a_person_said_masks_every_origin(value: str) -> None:
         ({"kind": "task", "content": "{}"}, "person"),
         ({"kind": "web_page", "content": "{}"}, "tool"),
         ({"kind": "message", "role": "assistant", "content": "{}"}, "model"),
+        ({"role": "user", "parts": [{"function_response": {"name": "f", "response": {"a": "{}"}}}]}, "tool"),
+        ({"role": "user", "parts": [{"inlineData": {"mimeType": "text/plain", "data": "{}"}}]}, "tool"),
+        ({"role": "user", "content": [{"toolResult": {"content": [{"text": "{}"}]}}]}, "tool"),
+        ({"role": "user", "content": [{"document": {"name": "d", "source": {"text": "{}"}}}]}, "tool"),
+        ({"role": "user", "content": [{"searchResult": {"source": "s", "content": [{"text": "{}"}]}}]}, "tool"),
+        ({"role": "user", "content": [{"guardContent": {"text": {"text": "{}"}}}]}, "tool"),
+        ({"role": "user", "content": [{"type": "resource", "resource": {"uri": "a:b", "text": "{}"}}]}, "tool"),
+        ({"role": "user", "content": [{"type": "anything_new", "text": "{}"}]}, "tool"),
+        ({"role": "user", "content": [{"text": "{}", "url": "https://example.org"}]}, "tool"),
+        ({"role": "user", "content": [["{}"]]}, "tool"),
+        ({"role": "user", "content": "go", "attachments": [{"text": "{}"}]}, "tool"),
+        ({"role": "user", "content": [{"text": "{}"}, {"cachePoint": {"type": "default"}}]}, "person"),
+        ({"role": "user", "content": ["{}"]}, "person"),
+        ({"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "{}"}]}, "person"),
+        ({"kind": "request", "parts": [{"part_kind": "system-prompt", "content": ["{}"]}]}, "person"),
+        ({"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "f", "content": "{}"}]}, "tool"),
+        ({"kind": "request", "parts": [{"part_kind": "retry-prompt", "content": "{}"}]}, "tool"),
+        ({"kind": "response", "parts": [{"part_kind": "text", "content": "{}"}]}, "model"),
+        ({"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "{}"}}, "person"),
+        ({"lc": 1, "type": "constructor", "id": ["langchain", "ToolMessage"], "kwargs": {"content": "{}"}}, "tool"),
+        ({"lc": 1, "type": "constructor", "id": ["x", "AIMessageChunk"], "kwargs": {"content": "{}"}}, "model"),
+        ({"type": "human", "data": {"content": "{}", "type": "human"}}, "person"),
+        ({"type": "tool", "data": {"content": "{}", "type": "tool"}}, "tool"),
+        ({"type": "human", "content": "{}", "metadata": {"injected": True}}, "tool"),
     ],
 )  # fmt: skip
 def test_the_place_in_a_message_says_whose_words_they_are(message: dict[str, Any], origin: Origin) -> None:
@@ -88,6 +113,41 @@ def test_the_place_in_a_message_says_whose_words_they_are(message: dict[str, Any
     session = Redactor().session()
     session.redact_message(filled(f'password="{PHRASE}"'))
     assert (PHRASE in session.redact(PHRASE)) is (origin != "person"), "only people teach phrases"
+
+
+@pytest.mark.parametrize(
+    "kind", ["file", "document", "search_result", "tool_reference", "tool_result", "anything_new"]
+)
+@pytest.mark.parametrize("live", [False, True])
+def test_text_from_outside_never_masks_a_persons_words_over_the_seam_of_blocks(kind: str, live: bool) -> None:
+    blocks = [
+        {"type": kind, "text": "Authorization: Bearer "},
+        {"type": "text", "text": "deploy-prod-eu-2 is off limits"},
+    ]
+    message = {"role": "user", "content": blocks}
+    session = Redactor().session()
+    assert (LiveMasks(Redactor()).mask(message, 0) if live else session.redact_message(message)) == message
+    assert session.redact("deploy-prod-eu-2") == "deploy-prod-eu-2"
+    assert Redactor().redact_message({"role": "user", "content": blocks[::-1]})["content"][0] == blocks[1]
+
+
+def test_a_secret_that_a_person_wrote_in_two_blocks_is_still_masked() -> None:
+    blocks = [{"type": "text", "text": "password: "}, {"type": "input_text", "text": SECRET}]
+    assert SECRET not in json.dumps(Redactor().redact_message({"role": "user", "content": blocks}))
+
+
+def test_the_parts_of_a_pydantic_ai_request_say_whose_words_they_are() -> None:
+    parts = pytest.importorskip("pydantic_ai.messages")
+    said = parts.UserPromptPart(content=f'password="{PHRASE}"')
+    returned = parts.ToolReturnPart(
+        tool_name="f", content='password="purple monkey dishwasher lamp"', tool_call_id="c"
+    )
+    session = Redactor().session()
+    masked = session.redact_message(parts.ModelRequest(parts=[said, returned]))
+    assert isinstance(masked, parts.ModelRequest)
+    assert [part.content for part in masked.parts] == [f'password="{MASK}"'] * 2
+    assert session.redact(PHRASE) == MASK
+    assert session.redact("purple monkey dishwasher lamp") == "purple monkey dishwasher lamp"
 
 
 @pytest.mark.parametrize(
@@ -111,12 +171,26 @@ def test_the_place_in_a_message_says_whose_words_they_are(message: dict[str, Any
         ("C:\\srv\\{}", False),
         ("{}.txt", False),
         ("https://{}.example.org", False),
+        ("口令是{}，", True),
+        ("パスワードは{}です", True),
+        ("пароль{}é", True),
     ],
 )
 def test_a_learned_value_is_masked_as_a_whole_token(text: str, is_masked: bool) -> None:
     session = Redactor().session()
     session.redact(f"password={SECRET}", "tool")
     assert (SECRET not in session.redact(text.format(SECRET), "tool")) is is_masked
+
+
+@pytest.mark.parametrize("hidden", ["\u200b", "&shy;", "\x1b[0m", "<wbr>", "\x01", "\\u200b"])
+def test_a_learned_value_is_found_in_disguise_and_learned_from_it(hidden: str) -> None:
+    veiled = SECRET[:7] + hidden + SECRET[7:]
+    for first, second in ((SECRET, veiled), (veiled, SECRET)):
+        session, live = Redactor().session(), LiveMasks(Redactor())
+        session.redact(f"password={first}", "person")
+        assert session.redact(f"so {second} it is", "tool") == f"so {MASK} it is"
+        live.mask(user(f"password={first}"), 0)
+        assert live.mask(user(f"so {second} it is"), 1)["content"].startswith("so <SECRET_")
 
 
 @pytest.mark.parametrize("origin", ["person", "model", "tool"])

@@ -11,6 +11,7 @@ from typing import Any
 
 from compact.messages.dialects.wire import plain
 from compact.redaction.data import replace_findings
+from compact.redaction.disguises import find_as_seen, without_disguise
 from compact.redaction.memory import Origin, ValueMemory, is_generated, is_memorable
 from compact.redaction.origins import mask_blocks, mask_message
 from compact.redaction.placeholders import Placeholders
@@ -96,9 +97,12 @@ class LiveMasks:
     # --- for the masking of one message
 
     def find_known(self, text: str, origin: Origin) -> list[Finding]:
-        """Find the values that were recognised before and mask the words of this origin."""
-        if origin == "compact":
+        """Find the values that were recognised before and mask the words of this origin, also in disguise."""
+        if origin == "compact" or not any(self._memories):
             return []
+        return find_as_seen(text, lambda seen: self._find_known(seen, origin))
+
+    def _find_known(self, text: str, origin: Origin) -> list[Finding]:
         found = self._said.find(text)
         if origin != "person":
             found += self._taught.find(text)
@@ -120,7 +124,10 @@ class LiveMasks:
 
     def learn(self, value: str, rule_id: str, place: int, origin: Origin) -> None:
         """Remember a value, unless it is short or a word that stands elsewhere by chance."""
-        value = value.strip()
+        for written in dict.fromkeys((value.strip(), without_disguise(value).strip())):
+            self._learn(written, rule_id, place, origin)
+
+    def _learn(self, value: str, rule_id: str, place: int, origin: Origin) -> None:
         if origin == "compact" or rule_id in UNPROVEN_RULES or PLACEHOLDER.search(value):
             return
         is_personal = self._labels.get(rule_id, _SECRET) != _SECRET

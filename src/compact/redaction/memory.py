@@ -18,6 +18,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
+from compact.redaction.disguises import find_as_seen, without_disguise
 from compact.redaction.rules.matches import MASK, Finding
 from compact.redaction.shapes import looks_random, surprise
 
@@ -47,7 +48,7 @@ _MAX_LENGTHS = 16
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _ESCAPED_BREAK = re.compile(r"\\+[nr]")
 
-_START = r"(?:(?<![^\W_])|(?![^\W_])|(?<=\\[nrtbfv0])|(?<=[%x][0-9A-Fa-f]{2})|(?<=u[0-9A-Fa-f]{4})|(?<=[0-9\[][mK]))"
+_START = r"(?:(?<![A-Za-z0-9])|(?![A-Za-z0-9])|(?<=\\[nrtbfv0])|(?<=[%x][0-9A-Fa-f]{2})|(?<=u[0-9A-Fa-f]{4})|(?<=[0-9\[][mK]))"
 _HEAD = re.compile(rf"{_START}(?=(\S[\s\S]{{{_HEAD_CHARS - 1}}}))")
 """The first characters of anything that may be a whole token."""
 _ESCAPE_BEFORE = re.compile(
@@ -57,9 +58,12 @@ _ESCAPE_BEFORE = re.compile(
 )
 """An escape whose last letter stands directly before a value: a line break in a log, the end of a colour."""
 _LONGEST_ESCAPE = 16
-_JOINED_BEFORE = re.compile(r"(?:\w|[\w/\\~][./\\-]|[/\\])\Z")
-_JOINED_AFTER = re.compile(r"\w|[.-]\w|/|\\(?![nrtbfv0ux\"'\\])")
+_JOINED_BEFORE = r"(?:\w|[\w/\\~][./\\-]|[/\\])\Z"
+_JOINED_AFTER = r"\w|[.-]\w|/|\\(?![nrtbfv0ux\"'\\])"
 """What makes a value a piece of something longer: a word, an identifier, a name with dots, a path."""
+_BEFORE = {True: re.compile(_JOINED_BEFORE, re.ASCII), False: re.compile(_JOINED_BEFORE)}
+_AFTER = {True: re.compile(_JOINED_AFTER, re.ASCII), False: re.compile(_JOINED_AFTER)}
+"""By whether the value's own character there is ASCII: Chinese and Japanese put no blank between their words and such a value."""
 
 
 def is_memorable(value: str) -> bool:
@@ -128,7 +132,7 @@ def starts_token(text: str, start: int) -> bool:
     first, before = text[start : start + 1], text[max(0, start - 2) : start]
     if not before or not (first.isalnum() or first == "_"):
         return True
-    if _JOINED_BEFORE.search(before) is None:
+    if _BEFORE[first.isascii()].search(before) is None:
         return True
     return _ESCAPE_BEFORE.search(text[max(0, start - _LONGEST_ESCAPE) : start]) is not None
 
@@ -136,7 +140,7 @@ def starts_token(text: str, start: int) -> bool:
 def ends_token(text: str, end: int) -> bool:
     """Whether what ends here does not go on as a longer word, name or path."""
     last = text[end - 1 : end]
-    return not (last.isalnum() or last in "_=") or _JOINED_AFTER.match(text, end) is None
+    return not (last.isalnum() or last in "_=") or _AFTER[last.isascii()].match(text, end) is None
 
 
 class ValueMemory:
@@ -236,12 +240,14 @@ class SecretMemory:
                 for at in range(0, len(line), _LONGEST):
                     self._remember(line[at : at + _LONGEST], origin)
         else:
-            self._remember(value, origin)
+            for written in dict.fromkeys((value, without_disguise(value))):
+                self._remember(written, origin)
 
     def find(self, text: str, origin: Origin) -> list[Finding]:
-        """Find what masks a text of this origin, in no particular order."""
-        if not self.masks(origin):
-            return []
+        """Find what masks a text of this origin, also in disguise, in no particular order."""
+        return find_as_seen(text, lambda seen: self._find(seen, origin)) if self.masks(origin) else []
+
+    def _find(self, text: str, origin: Origin) -> list[Finding]:
         found = self._said.find(text)
         if origin != "person":
             found += self._taught.find(text)

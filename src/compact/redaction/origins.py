@@ -3,13 +3,17 @@
 A message is walked by its structure. What a field means depends on where it stands: `signature` of a thinking block is the
 provider's and stays as it is, `signature` in the result of a tool is text like any other. Every dialect is walked alike,
 because their fields have different names.
+
+A person's words are the known texts of a message of a user, a system or a developer. Everything else in such a message, a block
+of a type that is not known here or a field beside the text, comes from outside like the result of a tool.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import groupby
 from typing import Any, Protocol
 
 from compact.messages.dialects.wire import marks, plain, rebuild
@@ -23,7 +27,7 @@ _IDS = word_set(
 )
 """Ids link a call with its result, and some are made by the provider. They are never matched."""
 _STRUCTURE = word_set(
-    "role type kind status model index finish_reason stop_reason stopReason cache_control media_type "
+    "role type kind part_kind status model index finish_reason stop_reason stopReason cache_control media_type "
     "mime_type mimeType mediaType detail state format phase"
 )
 _STRUCTURAL = re.compile(r"[\w.:/+-]{0,128}\Z")
@@ -35,9 +39,8 @@ _UNNAMED = re.compile(r"[^A-Za-z0-9_.-]+")
 """What no name may contain."""
 
 _BLOCKS = word_set(
-    "content parts tool_calls function function_call custom summary toolUse toolResult functionCall "
-    "functionResponse reasoningContent reasoningText thinking_blocks reasoning_details citations "
-    "annotations source image_url input_audio file inlineData inline_data fileData audio"
+    "content parts tool_calls function function_call custom summary toolUse functionCall reasoningContent reasoningText thinking_blocks reasoning_details citations "
+    "annotations source image_url input_audio file inlineData inline_data fileData file_data audio"
 )
 """Fields that hold blocks or a part of a block."""
 _PROVIDER_FIELDS = word_set("providerOptions providerMetadata provider_specific_fields extra_content")
@@ -45,10 +48,23 @@ _PROVIDER_FIELDS = word_set("providerOptions providerMetadata provider_specific_
 _TEXTS = word_set("content text thinking reasoning_content reasoning refusal arguments input output code")
 _RESULT_FIELDS = word_set("output outputs result results errorText codeExecutionResult response")
 """What a tool said inside an entry of the model, such as a call that the provider ran itself."""
+_RESULTS = word_set(
+    "toolResult functionResponse function_response document searchResult guardContent resource tool_result"
+)
+"""Fields that hold a whole result, or something else that somebody else wrote, in dialects whose blocks have no type."""
 _RESULT_BLOCKS = word_set("content output value toolResult source image_url inlineData inline_data")
 """Fields of a result that hold blocks of text and pictures."""
-_OUTSIDE_TYPES = word_set("document search_result search-result file input_file function_response")
+_OUTSIDE_TYPES = word_set(
+    "document search_result search-result file input_file function_response resource retry-prompt"
+)
 """Blocks that hold what somebody else wrote, whoever attached them."""
+_RESULT_TYPE_ENDS = ("tool_result", "tool-result", "tool-return", "_output")
+_TEXT_TYPES = word_set("text input_text output_text user-prompt system-prompt")
+"""Blocks that hold the words of whoever wrote the message."""
+_UNTYPED_TEXT = frozenset({"text", "thought", "cache_control", "cachePoint"})
+"""Fields of a block of text in dialects whose blocks have no type. With any other field it is something else."""
+_SPOKEN = word_set("content text parts instructions reason")
+"""Fields that hold a person's words, in a message or a block of a person."""
 _SEALED_TYPES = word_set("compaction compaction_summary compaction_trigger encrypted_reasoning")
 """Blocks and items that only their provider can read."""
 _SEALED_DATA = frozenset(["redacted_thinking", "redacted-reasoning", "reasoning.encrypted"])
@@ -65,6 +81,11 @@ _MAX_LEVELS = 8
 """Blocks inside a result inside a message are four levels. Data nested much deeper is not a message."""
 _PEOPLE = word_set("user system developer human mcp_approval_response")
 _MODELS = word_set("assistant model ai reasoning mcp_approval_request tool_call")
+_PART_KINDS: dict[str, Origin] = {"request": "person", "response": "model"}
+"""Messages of pydantic-ai. Whose words a request holds is said by each of its parts."""
+_CLASSES: dict[str, Origin] = {"Human": "person", "System": "person", "AI": "model"}
+"""Messages of LangChain, by their class: `HumanMessage`, `AIMessageChunk`."""
+_CLASS = re.compile(r"([A-Za-z]+)Message(?:Chunk)?\Z")
 
 
 class MessageMasker(Masker, Protocol):
@@ -84,6 +105,8 @@ class _Walk:
     origin: Origin
     for_model: bool
     """The copy goes to the model: signed blocks stay whole, and so do the names of tools."""
+    is_beside: bool = False
+    """It is the host's own, sent beside the list of messages: what is not known to be a result is the host's too."""
     is_fixed: bool = False
     """The masker's origin is the same for the whole message."""
     in_result: bool = False
@@ -104,15 +127,17 @@ def origin_of(data: Mapping[str, Any]) -> Origin:
     What a host marks as injected, documents, and artifacts of a kind of their own come from outside, as results do.
     """
     kind, role = data.get("kind"), data.get("role")
+    if kind in ("request", "response") and isinstance(data.get("parts"), list | tuple):
+        return _PART_KINDS[kind]
     if isinstance(kind, str) and kind not in ("system", "task", "message"):
         return "model" if kind == "tool_call" else "tool"
     if not isinstance(role, str):
-        return _origin_of_type(kind or data.get("type"))
-    if role in _MODELS:
+        origin = _origin_of_type(kind or data.get("type"))
+    elif role in _MODELS:
         return "model"
-    if role in _PEOPLE or kind:
-        return "tool" if marks(data).get("injected") else "person"
-    return "tool"
+    else:
+        origin = "person" if role in _PEOPLE or kind else "tool"
+    return "tool" if origin == "person" and marks(data).get("injected") else origin
 
 
 def _origin_of_type(kind: Any) -> Origin:
@@ -121,6 +146,9 @@ def _origin_of_type(kind: Any) -> Origin:
         return "tool"
     if kind in _PEOPLE or kind in ("task", "message"):
         return "person"
+    named = _CLASS.match(kind)
+    if named:
+        return _CLASSES.get(named[1], "tool")
     return "model" if kind in _MODELS or kind in _SEALED_TYPES or kind.endswith("_call") else "tool"
 
 
@@ -131,19 +159,53 @@ def mask_message(item: Any, masker: MessageMasker, *, for_model: bool = False) -
     """
     if isinstance(item, str):
         return masker.mask_text(item, 0)[0]
+    is_fixed = masker.origin == "compact"
+    data = _fields(item)
+    if data is None:
+        return _mask_unknown(item, _Walk(masker, "tool", for_model, is_fixed=is_fixed))
+    name, origin = _find_message(data)
+    walk = _Walk(masker, origin, for_model, is_fixed=is_fixed, in_result=origin == "tool")
+    if name is None:
+        masked = _mask_entry(data, walk)
+    else:
+        inside = _mask_entry(data[name], walk)
+        masked = data if inside is data[name] else {**data, name: inside}
+    return item if masked is data else _rebuild(item, masked)
+
+
+def _find_message(data: Mapping[str, Any]) -> tuple[str | None, Origin]:
+    """The field of a stored message that holds the message, None if it is the message itself; and whose words it holds."""
+    kwargs, inside, path = data.get("kwargs"), data.get("data"), data.get("id")
+    if "lc" in data and isinstance(kwargs, Mapping):
+        named = path[-1] if isinstance(path, list | tuple) and path else None
+        return "kwargs", origin_of({**kwargs, "type": named})
+    if isinstance(inside, Mapping) and "content" in inside and not data.keys() & {"role", "kind", "content"}:
+        return "data", origin_of({**inside, "type": data.get("type")})
+    return None, origin_of(data)
+
+
+def _fields(item: Any) -> Mapping[str, Any] | None:
+    """A message or a block as a mapping; None if it is no such thing."""
     try:
-        data: Any = plain(item)
+        return plain(item)
     except ValueError:
-        return mask_value(item, masker)
-    origin = origin_of(data)
-    walk = _Walk(masker, origin, for_model, is_fixed=masker.origin == "compact", in_result=origin == "tool")
-    masked = _mask_entry(data, walk)
-    return item if masked is data else rebuild(item, masked)
+        if is_dataclass(item) and not isinstance(item, type):
+            return {part.name: getattr(item, part.name) for part in fields(item) if part.init}
+        return None
+
+
+def _rebuild(item: Any, data: dict[str, Any]) -> Any:
+    made = rebuild(item, data)
+    if made is not data or isinstance(item, Mapping) or not is_dataclass(item) or isinstance(item, type):
+        return made
+    known = {part.name for part in fields(item) if part.init}
+    changed = {name: value for name, value in data.items() if name in known}
+    return replace(item, **changed)
 
 
 def mask_blocks(value: Any, masker: MessageMasker) -> Any:
     """Mask what stands beside a list of messages for the model: a system prompt, or schemas."""
-    return _mask_blocks(value, _Walk(masker, "person", for_model=True))
+    return _mask_blocks(value, _Walk(masker, "person", for_model=True, is_beside=True))
 
 
 def _mask_entry(data: Mapping[str, Any], walk: _Walk) -> Any:
@@ -171,8 +233,11 @@ def _mask_field(data: Mapping[str, Any], name: Any, value: Any, walk: _Walk) -> 
         return _mask_structure(data, name, value, walk)
     if _is_sealed_field(data, name, value, walk) or _is_picture(data, name, value):
         return value
-    if name in _RESULT_FIELDS and not walk.in_result:
-        inside = replace(walk, origin="tool", in_result=True)
+    if name in _RESULTS and not walk.in_result and isinstance(value, Mapping) and not walk.is_beside:
+        return _mask_entry(value, _result_of(walk))
+    is_result = name in _RESULT_FIELDS and not walk.in_result
+    if is_result or (_is_strict(walk) and name not in _SPOKEN):
+        inside = replace(walk, origin="tool", in_result=is_result)
         (masked,) = _mask_entry({name: value}, inside).values()
         return masked
     if isinstance(value, str) and name in _TEXTS:
@@ -218,7 +283,7 @@ def _mask_blocks(value: Any, walk: _Walk) -> Any:
     if not isinstance(value, list | tuple):
         return mask_value(value, walk.masker)
     masker, masked = walk.masker, []
-    for old, block in zip(value, mask_across(value, masker), strict=True):
+    for old, block in zip(value, _mask_seams(value, walk), strict=True):
         # What has just been masked holds placeholders of ours.
         outside, masker.escapes = masker.escapes, masker.escapes and block is old
         masked.append(_mask_block(block, walk))
@@ -226,27 +291,86 @@ def _mask_blocks(value: Any, walk: _Walk) -> Any:
     return masked if any(new is not old for new, old in zip(masked, value, strict=True)) else value
 
 
+def _mask_seams(blocks: list[Any] | tuple[Any, ...], walk: _Walk) -> list[Any]:
+    """Mask the secrets that continue from one block in the next, where both are the same speaker's."""
+    masked: list[Any] = []
+    for voice, run in groupby(blocks, key=lambda block: _voice_of(block, walk)):
+        same = list(run)
+        if voice is None or len(same) < 2:
+            masked += same
+            continue
+        masked += mask_across(same, walk.masker)
+    return masked
+
+
+def _voice_of(block: Any, walk: _Walk) -> str | None:
+    """What kind of text of the message's own speaker a block is. None if it is not read together with its neighbours."""
+    if not isinstance(block, Mapping) or not isinstance(block.get("text"), str):
+        return None
+    if _walk_into(block, walk).origin != walk.origin:
+        return None
+    kind = _type_of(block)
+    return "text" if kind is None or kind in _TEXT_TYPES else kind
+
+
 def _mask_block(block: Any, walk: _Walk) -> Any:
     if isinstance(block, str):
         return walk.masker.mask_text(block, 0)[0]
+    data = _fields(block)
+    if data is None:
+        return _mask_unknown(block, replace(walk, origin="tool") if _is_strict(walk) else walk)
+    masked = _mask_entry(data, _walk_into(data, walk))
+    return block if masked is data else _rebuild(block, masked)
+
+
+def _mask_unknown(value: Any, walk: _Walk) -> Any:
+    """Mask what is neither a text nor has fields."""
+    before = walk.masker.origin
+    if not walk.is_fixed:
+        walk.masker.origin = walk.origin
     try:
-        data = plain(block)
-    except ValueError:
-        return mask_value(block, walk.masker)
-    inner = replace(walk, levels=walk.levels - 1)
+        return mask_value(value, walk.masker)
+    finally:
+        walk.masker.origin = before
+
+
+def _walk_into(data: Mapping[str, Any], walk: _Walk) -> _Walk:
+    """The walk inside a block: whose words it holds."""
     if not walk.in_result and _is_result(data):
-        inner = replace(
-            walk, origin="tool", in_result=True, by_provider=walk.origin == "model", levels=_MAX_LEVELS
-        )
-    masked = _mask_entry(data, inner)
-    return block if masked is data else rebuild(block, masked)
+        return _result_of(walk)
+    inner = replace(walk, levels=walk.levels - 1)
+    return replace(inner, origin="tool") if _is_strict(walk) and not _is_spoken(data) else inner
+
+
+def _is_spoken(data: Mapping[str, Any]) -> bool:
+    """Whether a block of a person's message is known to hold the person's words."""
+    kind = _type_of(data)
+    if kind is not None:
+        return kind in _TEXT_TYPES
+    return all(value is None or name in _UNTYPED_TEXT for name, value in data.items())
+
+
+def _result_of(walk: _Walk) -> _Walk:
+    by_provider = walk.origin == "model"
+    return replace(walk, origin="tool", in_result=True, by_provider=by_provider, levels=_MAX_LEVELS)
+
+
+def _is_strict(walk: _Walk) -> bool:
+    """Whether only what is known to be a person's words counts as that."""
+    return walk.origin == "person" and not walk.is_beside
+
+
+def _type_of(data: Mapping[str, Any]) -> str | None:
+    """The type of a block; None if blocks of its dialect have none, empty if it is no text."""
+    kind = next((data[name] for name in ("type", "part_kind", "kind") if data.get(name) is not None), None)
+    return kind if kind is None or isinstance(kind, str) else ""
 
 
 def _is_result(data: Mapping[str, Any]) -> bool:
     """Whether a block holds what a tool said. The block itself is the dialect's, what it holds is the tool's."""
-    kind = data.get("type")
+    kind = _type_of(data)
     if isinstance(kind, str):
-        return kind in _OUTSIDE_TYPES or kind.endswith(("tool_result", "tool-result", "_output"))
+        return kind in _OUTSIDE_TYPES or kind.endswith(_RESULT_TYPE_ENDS)
     return ("toolUseId" in data and "content" in data) or "response" in data
 
 
