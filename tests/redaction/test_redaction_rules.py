@@ -28,7 +28,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "jwt-encoded": (b64encode(JWT.encode()).decode(), f"ZXlK{letters('no', 80)}"),
     "azure-client-secret": (
         f"x={letters('a', 3)}8Q~{letters('az', 34)}",
-        f"{letters('a', 30)}8Q~{letters('az', 34)}{letters('a', 30)}",
+        f"x={letters('a', 3)}8Q~{letters('az', 20)}",
     ),
     "signed-url": (f"https://x/y?sig={letters('sas', 43)}%3D", "https://x/y?sig=signature-value-here"),
     "password-hash": (f"root:$6$salt1234${letters('hash', 86)}:19000", "price: $6$ each"),
