@@ -103,28 +103,33 @@ def _verdict(layer: Evidence) -> bool | None:
 
 def _only_repeats(layer: Evidence, sent: Any) -> bool:
     """Whether an error says by its code what it is, and has the word about a length from the request."""
-    own = any(map(wording.names_its_own_error, layer.codes))
-    by_name = any(map(wording.names_overflow, layer.names))
-    return own and not by_name and sent is not None and echoes.contains(sent, layer.texts)
+    if sent is None or not any(map(wording.names_its_own_error, layer.codes)):
+        return False
+    return not _unrepeated_names(layer, echoes.text_of(sent)) and echoes.contains(sent, layer.texts)
 
 
 def _overflow(layer: Evidence, sent: Any) -> Overflow:
     found = numbers.read(layer.text)
     limit, requested = layer.limit or found.limit, layer.requested or found.requested
-    names = [name for name in layer.names if wording.names_overflow(name)]
-    overflow = Overflow(limit, requested, found.output, _headline(layer), by_code=bool(names))
-    return overflow if sent is None else _without_repeated(overflow, names, echoes.text_of(sent))
+    said = "" if sent is None else echoes.text_of(sent)
+    by_code = bool(_unrepeated_names(layer, said))
+    overflow = Overflow(limit, requested, found.output, _headline(layer), by_code=by_code)
+    return _without_numbers(overflow, numbers.values_in(said))
 
 
-def _without_repeated(overflow: Overflow, names: list[str], sent: str) -> Overflow:
-    """The overflow without what the request's own text contains. Who wrote that may have written the error's numbers too."""
-    known = numbers.values_in(sent)
+def _unrepeated_names(layer: Evidence, sent: str) -> list[str]:
+    """The names of an overflow that the request's own text does not contain."""
+    spoken = sent.casefold()
+    return [name for name in layer.names if wording.names_overflow(name) and name.casefold() not in spoken]
+
+
+def _without_numbers(overflow: Overflow, known: set[int]) -> Overflow:
+    """The overflow without the numbers that the request contains. Who wrote them there may have written them here too."""
     if overflow.limit in known:
         overflow = replace(overflow, limit=None)
     if overflow.requested in known or overflow.output in known:
         overflow = replace(overflow, requested=None, output=None)
-    spoken = sent.casefold()
-    return replace(overflow, by_code=any(name.casefold() not in spoken for name in names))
+    return overflow
 
 
 def _headline(layer: Evidence) -> str:
