@@ -250,9 +250,9 @@ def stopping_limits(seed: Random, size: int) -> Iterator[Trial]:
         made, items = _manager(), _session(seed)
         tokens, limit = made.estimate(items).total, seed.randrange(256, 6_000)
         words, code = seed.choice(_WORDS), seed.choice((None, *_CODES))
-        for session in range(seed.randrange(2, 5)):
+        for told in range(seed.randrange(2, 5)):
             problem = _Refused(words.format(n=int(tokens * seed.uniform(0.9, 1.3)), limit=limit), code)
-            _call(made, str(session), items, _raising_once(problem))
+            _call(made, str(told), items, _raising_once(problem))
         what = f"{n}: {words[:40]!r}, code {code}, limit {limit:,}"
         yield Trial(f"{what}: another session is cut", _narrowest(made, "fresh") == 128_000)
         for session in ("0", "fresh"):
