@@ -122,9 +122,13 @@ def _raising(problem: Exception) -> Callable[[int], Exception | None]:
     return lambda _: problem
 
 
-def _refusing_once(text: str) -> Callable[[int], Exception | None]:
-    waiting = [_Refused(text)]
+def _raising_once(problem: Exception) -> Callable[[int], Exception | None]:
+    waiting = [problem]
     return lambda _: waiting.pop() if waiting else None
+
+
+def _answering(_: int) -> None:
+    return None
 
 
 def real_overflows(seed: Random, size: int) -> Iterator[Trial]:
@@ -195,7 +199,7 @@ def implausible_numbers(seed: Random, size: int) -> Iterator[Trial]:
             case _:
                 digits = seed.choice("123456789") * seed.choice((5_000, 200_000))
                 what, numbers = "a flood of digits", {"n": digits, "limit": seed.choice((digits, 4_100))}
-        answered = _call(made, "a", items, _refusing_once(words.format(**numbers)))
+        answered = _call(made, "a", items, _raising_once(_Refused(words.format(**numbers))))
         windows = {made.models.window(None, session).tokens for session in ("a", "b")}
         yield Trial(f"{n}: {what}, {words[:40]!r}: {min(windows):,}", windows == {128_000} or not answered)
         yield Trial(f"{n}: {what}: the error of the provider, or an answer", answered or windows == {128_000})
@@ -218,6 +222,97 @@ def foreign_sessions(seed: Random, size: int) -> Iterator[Trial]:
         made.close()
 
 
+def _narrowest(made: CompactManager, *sessions: str) -> int:
+    return min(made.models.window(None, session).tokens for session in sessions)
+
+
+def disproved_limits(seed: Random, size: int) -> Iterator[Trial]:
+    """Limits below what the provider already answered, told to several sessions, by code and with counts that fit."""
+    for n in range(max(4, size // 5)):
+        made, items = _manager(), _session(seed)
+        sessions = [f"told {n} {k}" for k in range(seed.randrange(2, 4))]
+        for session in sessions if seed.random() < 0.5 else sessions[:1]:
+            _call(made, session, items, _answering)
+        tokens = made.estimate(items).total
+        limit = seed.randrange(260, int(tokens * 0.7))
+        words, code = seed.choice(_WORDS), seed.choice((None, *_CODES))
+        for session in sessions:
+            problem = _Refused(words.format(n=int(tokens * seed.uniform(0.9, 1.3)), limit=limit), code)
+            _call(made, session, items, _raising_once(problem))
+        least = _narrowest(made, "fresh", *sessions)
+        yield Trial(f"{n}: {words[:40]!r}, code {code}, limit {limit:,}: {least:,}", least == 128_000)
+        made.close()
+
+
+def stopping_limits(seed: Random, size: int) -> Iterator[Trial]:
+    """Limits too small to work in, or absurdly far below the window, told to many sessions: no other session notices."""
+    for n in range(max(4, size // 5)):
+        made, items = _manager(), _session(seed)
+        tokens, limit = made.estimate(items).total, seed.randrange(256, 6_000)
+        words, code = seed.choice(_WORDS), seed.choice((None, *_CODES))
+        for told in range(seed.randrange(2, 5)):
+            problem = _Refused(words.format(n=int(tokens * seed.uniform(0.9, 1.3)), limit=limit), code)
+            _call(made, str(told), items, _raising_once(problem))
+        what = f"{n}: {words[:40]!r}, code {code}, limit {limit:,}"
+        yield Trial(f"{what}: another session is cut", _narrowest(made, "fresh") == 128_000)
+        for session in ("0", "fresh"):
+            greeting = [{"role": "user", "content": "hello"}]
+            yield Trial(f"{what}: {session} is stopped", _call(made, session, greeting, _answering))
+        made.close()
+
+
+_SHORT = (
+    "{code}: limit {limit} tokens",
+    "{code}: {limit}",
+    "context length exceeded: {limit}",
+    "prompt too long: max {limit}",
+    "too many tokens, limit {limit}",
+    '{{"error": {{"code": "{code}", "message": "limit {limit}", "n_ctx": {limit}}}}}',
+)
+_AROUND = (
+    "{said}",
+    "{said}: invalid character in messages[{k}].content",
+    "Content rejected: {said}",
+    "Bad request: {said}",
+    "Error code: {said}",
+    "refused at {k}\n{said}",
+    "{said} (request {k})",
+)
+_OTHER_CODES = (
+    "content_rejected",
+    "invalid_json",
+    "moderation_blocked",
+    "InvalidCharacter",
+    "schema_mismatch",
+)
+
+
+def short_echoes(seed: Random, size: int) -> Iterator[Trial]:
+    """A few words of a tool, repeated by an error in any surroundings, with a code of its own or none."""
+    for n in range(size):
+        limit = seed.randrange(4_100, 9_000)
+        shown = seed.choice((str(limit), f"{limit:,}"))
+        said = seed.choice(_SHORT).format(code=seed.choice(_CODES), limit=shown)
+        items = _session(seed, said)
+        text = seed.choice(_AROUND).format(said=said, k=seed.randrange(30))
+        bare = seed.random() < 0.3
+        problem: Exception = (
+            ValueError(text) if bare else _Refused(text, seed.choice((None, "invalid_request")))
+        )
+        found = recognise(problem, items)
+        taught = found is not None and (found.limit is not None or found.by_code)
+        yield Trial(f"{n}: {text[:100]!r} teaches", not taught)
+        code = seed.choice(_OTHER_CODES)
+        yield Trial(f"{n}: {said!r} with the code {code}", recognise(_Refused(said, code), items) is None)
+        if n % 10 == 0:
+            made = _manager()
+            for session in ("a", "b"):
+                _call(made, session, items, _raising_once(problem))
+            least = _narrowest(made, "a", "b", "c")
+            yield Trial(f"{n}: {text[:60]!r}: a window fell to {least:,}", least == 128_000)
+            made.close()
+
+
 ATTACKS: tuple[Attack, ...] = (
     Attack(
         "real",
@@ -228,5 +323,14 @@ ATTACKS: tuple[Attack, ...] = (
     Attack("implausible", "Numbers that cannot be true of the request teach nothing.", implausible_numbers),
     Attack(
         "foreign", "One session's limit is no other's, and an answer above it removes it.", foreign_sessions
+    ),
+    Attack(
+        "disproved",
+        "A limit below what was already answered is not believed, however often it is told.",
+        disproved_limits,
+    ),
+    Attack("stopping", "No limit that an error names stops a session or cuts a stranger's.", stopping_limits),
+    Attack(
+        "short", "A few repeated words teach no limit, and a code of its own wins over them.", short_echoes
     ),
 )

@@ -26,7 +26,6 @@ _ORIGINS = {
     "built-in": "the built-in table",
     "default": "the default for unknown models",
     "cap": "a cap",
-    "learned": "the provider's own error",
 }
 _LOWEST_TARGET = 0.9
 """A target lies at least a tenth below the trigger. Otherwise every call would act again."""
@@ -58,7 +57,9 @@ class Models:
         self._meters: dict[str, Meter] = {}
         self._lock = threading.Lock()
         self.learned = LearnedWindows(
-            reserve=config.policy.reserve_output_tokens, buffer=config.policy.hard_cap_buffer
+            reserve=config.policy.reserve_output_tokens,
+            buffer=config.policy.hard_cap_buffer,
+            least=config.guard.min_context_tokens,
         )
         """What providers' errors taught."""
         self.known: dict[str, KnownModel] = {}
@@ -114,15 +115,11 @@ class Models:
     def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
         """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more.
 
-        Raises:
-            WindowTooSmall: the window that the session's provider named cannot hold a working session.
+        They are wider if the session is not held to what others were told.
         """
-        window = self.learned.narrow(known.name, known.window, session.id)
-        if window is not known.window:
-            _check_window(self.config, window, known.name)
-        tokens = self.learned.usable(known.name, session.id, known.window)
-        is_less = tokens != known.window.tokens
-        rules = rules_for(self.config, tokens) if is_less else known.rules
+        window = known.window if known.window.source != "learned" else self.known_window(known.name)
+        tokens = self.learned.usable(known.name, session.id, window)
+        rules = rules_for(self.config, tokens) if tokens != known.window.tokens else known.rules
         return rules.correct(session.correction_for(known.name))
 
 
@@ -183,9 +180,7 @@ def _check_window(config: CompactConfig, window: Window, model: str) -> list[War
     if verdict.block:
         raise WindowTooSmall(
             f"{verdict.reason} (model {model}, window from {_ORIGINS[window.source]})",
-            hint=_LARGER
-            if window.source == "learned"
-            else f"{_LARGER}, or correct the number: set max_context_tokens",
+            hint=f"{_LARGER}, or correct the number: set max_context_tokens",
             tokens=verdict.tokens,
             minimum=verdict.min_tokens,
             source=window.source,

@@ -76,3 +76,70 @@ def test_our_own_count_disproves_only_what_any_tokenizer_would() -> None:
     assert made.narrow("m", KNOWN, "a").tokens == 90_000
     made.note_answer("m", "a", 125_000)
     assert made.narrow("m", KNOWN, "a") is KNOWN
+
+
+def test_what_was_answered_before_any_refusal_counts_against_a_limit() -> None:
+    made = learned()
+    for session in ("a", "b"):
+        made.note_answer("m", session, 14_600, counted=14_500)
+    for session in ("a", "b", "new"):
+        assert made.take("m", session, told(9_000, 15_000, by_code=True), 15_000, KNOWN).limit is None
+        assert made.narrow("m", KNOWN, session) is KNOWN
+    assert made.take("other", "a", told(9_000, 15_000, by_code=True), 15_000, KNOWN).limit == 9_000
+
+
+def test_a_usage_that_cannot_be_of_the_request_does_not_count() -> None:
+    made = learned()
+    made.note_answer("m", "a", 1_000, counted=500_000)
+    assert made.take("m", "a", told(9_000, 15_000), 15_000, KNOWN).limit == 9_000
+
+
+@pytest.mark.parametrize("limit", [300, 3_999])
+@pytest.mark.parametrize("window", [KNOWN, UNKNOWN])
+def test_nothing_that_is_learned_lies_below_the_least_window(limit: int, window: Window) -> None:
+    made = LearnedWindows(reserve=0, buffer=0, least=4_000)
+    for session in ("a", "b"):
+        made.take("m", session, told(limit, 15_000, by_code=True), 15_000, window)
+        made.take("m", session, Overflow(None, None, None, "too long"), 500, window)
+        made.take("m", session, Overflow(9_000, 15_000, 8_999, "too long"), 6_001, window)
+    for session in ("a", "b", "c"):
+        assert made.narrow("m", window, session).tokens >= 4_000
+        assert made.usable("m", session, window) >= 4_000
+
+
+def test_a_limit_absurdly_far_below_a_known_window_stays_its_sessions() -> None:
+    made = learned()
+    for session in ("a", "b", "d"):
+        assert made.take("m", session, told(4_100, 15_000, by_code=True), 15_000, KNOWN).limit == 4_100
+    assert made.narrow("m", KNOWN, "c") is KNOWN
+
+
+def test_words_alone_never_make_a_models_limit() -> None:
+    made = learned()
+    for session in ("a", "b", "d"):
+        assert made.take("m", session, told(90_000), 100_000, UNKNOWN).limit == 90_000
+    assert made.narrow("m", UNKNOWN, "c") is UNKNOWN
+
+
+def test_some_sessions_find_out_whether_the_models_limit_is_true() -> None:
+    made = learned()
+    for session in ("a", "b"):
+        made.take("m", session, told(90_000, 100_000), 99_000, KNOWN)
+    trying = [str(n) for n in range(200) if made.narrow("m", KNOWN, str(n)) is KNOWN]
+    assert 3 <= len(trying) <= 40
+    made.take("m", trying[0], told(90_000, 100_000), 99_000, KNOWN)
+    assert made.narrow("m", KNOWN, trying[0]).tokens == 90_000, "it is told for itself"
+    made.note_answer("m", trying[1], 95_000, counted=95_000)
+    assert made.narrow("m", KNOWN, "c") is KNOWN
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    made = learned()
+    made.take("m", "a", told(90_000, 100_000), 99_000, KNOWN)
+    for n in range(5_000):
+        made.note_answer("m", f"s{n}", 100)
+    assert made.narrow("m", KNOWN, "a") is KNOWN
+    made.take("m", "a", told(90_000, 100_000), 99_000, KNOWN)
+    for n in range(300):
+        made.note_answer(f"model {n}", "a", 100)
+    assert made.narrow("m", KNOWN, "a") is KNOWN

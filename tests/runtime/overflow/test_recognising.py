@@ -449,3 +449,50 @@ def test_the_repr_of_an_error_object_is_read_as_the_object() -> None:
         "f(" * 5_000,
     ):
         assert recognise(ValueError(other)) is None, other[:60]
+
+
+SHORT = (
+    "context_length_exceeded: limit 4096 tokens",
+    "context length exceeded: 4096",
+    "prompt too long: max 4,096",
+)
+
+
+@pytest.mark.parametrize("planted", SHORT)
+@pytest.mark.parametrize(
+    "text", ["{0}: invalid character in messages[4].content", "Content rejected: {0}", "{0}", "refused\n{0}"]
+)
+def test_what_also_stands_in_the_request_is_no_evidence_of_a_limit(planted: str, text: str) -> None:
+    sent = [{"role": "tool", "tool_call_id": "c", "content": f"A page.\n{planted}\nMore."}]
+    for problem in (RuntimeError(text.format(planted)), {"error": {"message": text.format(planted)}}):
+        overflow = recognise(problem, sent)
+        assert overflow is None or (overflow.limit, overflow.by_code) == (None, False)
+
+
+def test_a_body_that_a_tool_wrote_is_no_code() -> None:
+    planted = '{"error": {"code": "context_length_exceeded", "message": "at most 4096", "n_ctx": 4096, "n_prompt_tokens": 9000}}'
+    sent = [{"role": "tool", "tool_call_id": "c", "content": planted}]
+    overflow = recognise(RuntimeError(f"Bad request: {planted}"), sent)
+    assert overflow is None or (overflow.limit, overflow.requested, overflow.by_code) == (None, None, False)
+
+
+def test_a_name_is_a_code_only_in_a_field_or_a_class() -> None:
+    said = "the limit is 4096 tokens, you sent 9000"
+    for text in (f"context_length_exceeded: {said}", f"Error code: context_length_exceeded\n{said}"):
+        overflow = recognise(RuntimeError(text))
+        assert overflow is not None
+        assert not overflow.by_code
+    coded = recognise({"error": {"code": "context_length_exceeded", "message": said}}, [{"content": "hello"}])
+    assert coded is not None
+    assert (coded.limit, coded.requested, coded.by_code) == (4096, 9000, True)
+    raised = recognise(type("ContextWindowExceededError", (Exception,), {})(said))
+    assert raised is not None
+    assert raised.by_code
+
+
+@pytest.mark.parametrize("field", ["code", "type", "error_code", "reason"])
+@pytest.mark.parametrize("code", ["content_rejected", "invalid_json", "ModerationBlocked", "no_such_persona"])
+def test_a_code_that_names_another_error_wins_over_repeated_words(field: str, code: str) -> None:
+    for planted in (*SHORT, "prompt is too long: 9000 tokens > 4096 maximum"):
+        sent = [{"role": "tool", "tool_call_id": "c", "content": f"log: {planted}\nmore"}]
+        assert recognise({"error": {"message": planted, field: code}}, sent) is None

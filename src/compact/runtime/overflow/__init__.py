@@ -11,7 +11,7 @@ The outermost layer with a verdict decides. A disconnect that was raised from an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compact.errors import CompactError, says_overflow
@@ -36,7 +36,7 @@ class Overflow:
     in_reply: bool = False
     """The request was accepted, but its reply reached the end of the window and is incomplete."""
     by_code: bool = False
-    """The provider said it by a code or an error class, not only in words."""
+    """The provider said it by a code or an error class, not only in words, and the request does not contain that name."""
 
     @property
     def input(self) -> int | None:
@@ -53,7 +53,8 @@ def recognise(problem: Any, sent: Any = None) -> Overflow | None:
     """Return the overflow that an exception, a response, an error body or an error's text reports; None for other errors.
 
     Other errors are rate limits and quotas, an output limit that alone is too large, timeouts, refused parameters, and
-    every error that compact itself raises. What an error repeats of `sent`, the messages of the request, tells nothing.
+    every error that compact itself raises. What an error repeats of `sent`, the messages of the request, tells nothing, and
+    numbers and names that stand there too are no evidence of a limit.
     """
     if isinstance(problem, CompactError):
         return None
@@ -62,7 +63,7 @@ def recognise(problem: Any, sent: Any = None) -> Overflow | None:
             layer.texts = echoes.without_echoes(layer.texts, sent)
         verdict = _verdict(layer)
         if verdict is not None:
-            return _overflow(layer) if verdict else None
+            return _overflow(layer, sent) if verdict and not _only_repeats(layer, sent) else None
     return None
 
 
@@ -85,7 +86,11 @@ def _verdict(layer: Evidence) -> bool | None:
     text = layer.text
     if any(map(wording.names_another_error, layer.names)):
         return False
-    if _names_overflow(layer):
+    if any(map(wording.names_overflow, layer.names)):
+        return True
+    if any(map(wording.names_refused_content, layer.codes)):
+        return False
+    if any(wording.names_overflow(name) for said in layer.texts for name in wording.identifiers(said)):
         return True
     if layer.statuses & wording.OTHER_STATUSES or wording.says_another_error(text):
         return False
@@ -96,15 +101,35 @@ def _verdict(layer: Evidence) -> bool | None:
     return True if wording.TOO_LARGE_STATUS in layer.statuses else None
 
 
-def _names_overflow(layer: Evidence) -> bool:
-    heads = [name for said in layer.texts for name in wording.identifiers(said)]
-    return any(map(wording.names_overflow, (*layer.names, *heads)))
+def _only_repeats(layer: Evidence, sent: Any) -> bool:
+    """Whether an error says by its code what it is, and has the word about a length from the request."""
+    if sent is None or not any(map(wording.names_its_own_error, layer.codes)):
+        return False
+    return not _unrepeated_names(layer, echoes.text_of(sent)) and echoes.contains(sent, layer.texts)
 
 
-def _overflow(layer: Evidence) -> Overflow:
+def _overflow(layer: Evidence, sent: Any) -> Overflow:
     found = numbers.read(layer.text)
     limit, requested = layer.limit or found.limit, layer.requested or found.requested
-    return Overflow(limit, requested, found.output, _headline(layer), by_code=_names_overflow(layer))
+    said = "" if sent is None else echoes.text_of(sent)
+    by_code = bool(_unrepeated_names(layer, said))
+    overflow = Overflow(limit, requested, found.output, _headline(layer), by_code=by_code)
+    return _without_numbers(overflow, numbers.values_in(said))
+
+
+def _unrepeated_names(layer: Evidence, sent: str) -> list[str]:
+    """The names of an overflow that the request's own text does not contain."""
+    spoken = sent.casefold()
+    return [name for name in layer.names if wording.names_overflow(name) and name.casefold() not in spoken]
+
+
+def _without_numbers(overflow: Overflow, known: set[int]) -> Overflow:
+    """The overflow without the numbers that the request contains. Who wrote them there may have written them here too."""
+    if overflow.limit in known:
+        overflow = replace(overflow, limit=None)
+    if overflow.requested in known or overflow.output in known:
+        overflow = replace(overflow, requested=None, output=None)
+    return overflow
 
 
 def _headline(layer: Evidence) -> str:

@@ -22,7 +22,7 @@ def without_echoes(texts: Sequence[str], sent: Any) -> list[str]:
     wanted = {run for text in texts for run in _runs(_words(text))}
     if not wanted:
         return list(texts)
-    known = wanted.intersection(_runs(_words(_text_of(sent))))
+    known = wanted.intersection(_runs(_words(text_of(sent))))
     return [_strip(text, known) for text in texts] if known else list(texts)
 
 
@@ -39,6 +39,12 @@ def _strip(text: str, known: set[tuple[str, ...]]) -> str:
     return " ".join([*pieces, text[start:]])
 
 
+def contains(sent: Any, texts: Sequence[str]) -> bool:
+    """Whether one of the texts, however short, stands in `sent` as a whole."""
+    within = f" {' '.join(_words(text_of(sent)))} "
+    return any(f" {' '.join(words)} " in within for text in texts if (words := _words(text)))
+
+
 def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
 
@@ -47,6 +53,6 @@ def _runs(words: Sequence[str]) -> zip[tuple[str, ...]]:
     return zip(*(words[n:] for n in range(_RUN)), strict=False)
 
 
-def _text_of(sent: Any) -> str:
+def text_of(sent: Any) -> str:
     """The text of a request, in which an escaped line break separates words."""
     return re.sub(r"\\[nrt]", " ", to_json(sent)).replace("\\", "")

@@ -21,6 +21,8 @@ _NAME_KEYS = frozenset(
         "code", "type", "status", "reason", "error_type", "errortype", "error_code", "errorcode", "name", "__type",
     )
 )  # fmt: skip
+_CODE_KEYS = _NAME_KEYS - {"name", "status"}
+"""`name` is often the provider's, `status` how far it came."""
 _STATUS_KEYS = frozenset(("code", "status", "status_code", "statuscode", "http_status", "httpstatuscode"))
 _TELLING_KEYS = frozenset(
     # Where errors say what happened. The request itself is excluded, because a conversation may quote an old overflow.
@@ -40,6 +42,7 @@ _ABOUT_INPUT = re.compile(
     r"got|received|unexpected|expected|near|valid(?:ate|ation)?|unterminated|malformed|unsupported)\b",
     re.IGNORECASE,
 )
+_SPACE = re.compile(r"\s")
 _WORDS = re.compile(r"\w+\W+\w+")
 _MOST_DIGITS = 12
 _OBJECT = re.compile(r"\s*\w+\(\w+=")
@@ -54,6 +57,8 @@ class Evidence:
     texts: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     """Codes, types and class names."""
+    codes: set[str] = field(default_factory=set)
+    """Those of them that are fields of the error, with which it says itself what it is."""
     statuses: set[int] = field(default_factory=set)
     limit: int | None = None
     requested: int | None = None
@@ -229,6 +234,8 @@ def _gather_entry(key: str, value: Any, found: Evidence, depth: int) -> None:
         return
     if key in _NAME_KEYS and isinstance(value, str) and len(value) < 100:
         found.names.add(value)
+        if key in _CODE_KEYS and not _SPACE.search(value):
+            found.codes.add(value)
     if key in _TELLING_KEYS:
         _gather(value, found, depth + 1)
 

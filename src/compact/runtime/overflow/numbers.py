@@ -65,6 +65,7 @@ _CUES: tuple[tuple[Role, re.Pattern[str]], ...] = (
 _SUM = re.compile(
     r"(?<!\d)(?P<input>\d{1,12}) ?\+ ?(?P<output>\d{1,12}) ?(?:>|=\s*\d{1,12} ?>) ?(?P<limit>\d{1,12})(?!\d)"
 )
+_DIGITS = re.compile(r"(?<![^\W_])\d{2,12}(?![^\W_])")
 _STATUSES = range(400, 600)
 _SENTENCE_START = re.compile(r"(?:^|[.;!?>])\W*$")
 _LEAST_TOKENS = 64
@@ -105,6 +106,11 @@ def read(text: str) -> Numbers:
             continue  # the number of the error, in brackets
         found[role].append(value)
     return _settle(found)
+
+
+def values_in(text: str) -> set[int]:
+    """Return every number that stands in a text, whatever it means there."""
+    return {_value(match) for match in _NUMBER.finditer(text)} | {int(each) for each in _DIGITS.findall(text)}
 
 
 def _settle(found: dict[Role, list[int]]) -> Numbers:

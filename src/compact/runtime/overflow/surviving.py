@@ -93,7 +93,7 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
 
     Raises:
         ContextOverflow: the provider refused even the smallest possible request.
-        WindowTooSmall: the window that the provider named cannot hold a working session.
+        WindowTooSmall: the model's window cannot hold a working session.
     """
     request = yield Prepare()
     ladder = _Ladder(settings, redact, first=request)

@@ -45,6 +45,21 @@ _OTHER_NAMES = re.compile(
     r"^(?:Name|Attribute|Import|Key|Type|Syntax)Error$",
     re.IGNORECASE,
 )
+_REFUSED_CONTENT = re.compile(
+    r"reject|moderat|safety|unsafe|harm|blocked|flagged|encoding|character|unicode|json|schema|parse|parsing|malform|syntax|"
+    r"signature|duplicate|unsupported|mismatch|violat|denied|invalid.?(?:value|content|message|format|type)",
+    re.IGNORECASE,
+)
+"""What is wrong with a request besides its length."""
+_OF_ANY_ERROR = frozenset(
+    (
+        "error", "errors", "exception", "invalid", "bad", "request", "argument", "arguments", "args", "parameter",
+        "parameters", "param", "validation", "client", "server", "internal", "api", "http", "status", "fail", "failed",
+        "failure", "response", "call", "provider", "upstream", "model", "llm", "unprocessable", "entity", "badrequest",
+        "service", "runtime", "value", "unknown", "fatal",
+    )
+)  # fmt: skip
+_OF_LENGTH = frozenset(("length", "limit", "max", "maximum", "size", "window"))
 
 
 def names_overflow(name: str) -> bool:
@@ -60,6 +75,22 @@ def names_overflow(name: str) -> bool:
 def names_another_error(name: str) -> bool:
     """Whether a code, type or class name means an error that has nothing to do with length."""
     return bool(_OTHER_NAMES.search(name))
+
+
+def names_refused_content(name: str) -> bool:
+    """Whether a code means that something in the request is refused for what it is, not for its length."""
+    return bool(_REFUSED_CONTENT.search(name)) and not _speaks_of_length(name)
+
+
+def names_its_own_error(name: str) -> bool:
+    """Whether a code says something of its own: neither an overflow nor what any error could be called."""
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return bool(words - _OF_ANY_ERROR) and not _speaks_of_length(name)
+
+
+def _speaks_of_length(name: str) -> bool:
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return bool(words & (_SENT - {"request", "entity", "message", "messages"} | _OVER | _OF_LENGTH))
 
 
 def identifiers(text: str) -> list[str]:
