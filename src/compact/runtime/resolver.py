@@ -34,7 +34,7 @@ from itertools import chain, count
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import ConfigError
-from compact.runtime.conversations import Conversation, Seen, choose_given, choose_unnamed
+from compact.runtime.conversations import Conversation, Seen, Trail, choose_given, choose_unnamed
 from compact.runtime.running import Right, RunningCall
 from compact.runtime.session_cache import check_session_id
 
@@ -194,8 +194,14 @@ class SessionResolver:
         """Remember what was sent for a list. Nothing is remembered of a session whose name is fixed."""
         with self._lock:
             found = self._known.get(name)
+            newest = None if found is None else found.forms[-1].trail
+        if newest is None:
+            return
+        trail = Trail(list(sent), newest)  # this takes time, so the lock is not held
+        with self._lock:
+            found = self._known.get(name)
             if found is not None:
-                found.note_sent(items, sent)
+                found.note_sent(items, trail)
 
     def forget(self, name: str) -> None:
         """Forget what is known of a conversation."""
@@ -394,7 +400,7 @@ class SessionResolver:
             names.pop(name, None)
         self._drop(name)
         for each in self._scopes.get(scope, ()):
-            each.replaced = [before for before in each.replaced if not seen.starts_with(before)]
+            each.replaced = [before for before in each.replaced if not seen.trail.starts_with(before)]
         return self._keep(Conversation.begin(name, scope, seen))
 
     def _keep(self, conversation: Conversation) -> Conversation:
