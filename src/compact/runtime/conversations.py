@@ -61,7 +61,9 @@ class Trail:
 
     def __init__(self, items: Sequence[Any], known: Trail | None = None) -> None:
         """`known` has hashed some of these very objects already."""
-        hashed: dict[int, bytes] = {} if known is None else dict(zip(map(id, known.items), known._digests, strict=True))
+        hashed: dict[int, bytes] = (
+            {} if known is None else dict(zip(map(id, known.items), known._digests, strict=True))
+        )
         self.items = items
         self.objects = Objects(items)
         self._digests = [hashed.get(id(item)) or _hash(item) for item in items]
@@ -83,8 +85,8 @@ class Trail:
         return bisect_left(counts, True, key=lambda count: not self._has_first(known, count))
 
     def has_words(self, known: Trail) -> bool:
-        """Whether the list says what `known` said, word for word but for its prompts."""
-        return self._beginnings[-1] == known._beginnings[-1]
+        """Whether the list begins with what `known` said, word for word but for its prompts."""
+        return len(known) <= len(self) and self._beginnings[len(known)] == known._beginnings[-1]
 
     def _has_first(self, known: Trail, count: int) -> bool:
         # A message that the host has changed in place is still the same one.
@@ -145,6 +147,8 @@ class Conversation:
     """Lists that an edit replaced."""
     taken: int = 0
     """How many lists it has had. The right to read what left it ends with its next list."""
+    tried: frozenset[str] = frozenset()
+    """Conversations of the same task or main thread that had only sent the beginning of its first list before."""
     owed: set[str] = field(default_factory=set)
     """What its next list has to show: the ids of calls that the model made since, and the paths of results stored since."""
 
@@ -174,6 +178,21 @@ class Conversation:
     def has_prompt(self, seen: Seen) -> bool:
         """Whether a list comes with the same prompt, word for word."""
         return any(form.prompt == seen.prompt for form in self.forms)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has only sent its first list, and neither the model nor compact has done anything for it."""
+        return not (self.taken or self.owed or self.own)
+
+    def is_tried_by(self, seen: Seen) -> bool:
+        """Whether a list begins with the only list of this one: the same objects and words, under the same prompt."""
+        first = self.forms[-1]
+        return (
+            self.is_bare
+            and first.prompt == seen.prompt
+            and seen.trail.has_words(first.trail)
+            and seen.objects.are_told_by(first.objects)
+        )
 
     def take(self, seen: Seen) -> None:
         """Remember the newest list."""

@@ -20,7 +20,8 @@ conversation, even if it holds the very same message objects: many people may be
 sent again only by what was said after the conversation's first list.
 
 A tool reads what left a conversation by a right that its call got, and that right ends with the conversation's next list.
-So people whose lists are still equal word for word never read each other, whoever goes on first.
+So people whose lists are still equal word for word never read each other, whoever goes on first. A first list that one task
+sends again begins a new conversation too, but the tools of that task know which one is theirs.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class SessionResolver:
         scope = _scope(given)
         if not seen.items:
             return scope or self.nobody
-        here = self.certain
+        here = self._valid(self._running.certain)
         with self._lock:
             known = self._go_on(scope, seen, here)
         if known is not None:
@@ -228,8 +229,19 @@ class SessionResolver:
 
     @property
     def certain(self) -> str | None:
-        """The session of the running call, if no other session had a call in this task or main thread."""
-        return self._valid(self._running.certain)
+        """The session of the running call, if no other session had a call in this task or main thread.
+
+        A first request that was tried before counts as one session, as long as no earlier try is known to have asked for
+        tools, stored a result or gone on.
+        """
+        right, others = self._running.here
+        name = self._valid(right)
+        if name is None or not others:
+            return name
+        with self._lock:
+            known = self._known.get(name)
+            is_only = known is not None and others <= known.tried and all(map(self._is_bare, others))
+        return name if is_only else None
 
     # --- tool calls and their results
 
@@ -343,6 +355,11 @@ class SessionResolver:
         with self._lock:
             return right.name if self._holds(right) else None
 
+    def _is_bare(self, name: str) -> bool:
+        """Whether nothing came of a conversation's only list, as far as its replies are seen."""
+        known = self._known.get(name)
+        return known is not None and known.is_bare and name not in self._unseen and name not in self._calling
+
     # --- choosing
 
     def _choose(self, scope: str | None, seen: Seen, here: str | None = None) -> Conversation | None:
@@ -401,7 +418,12 @@ class SessionResolver:
         self._drop(name)
         for each in self._scopes.get(scope, ()):
             each.replaced = [before for before in each.replaced if not seen.trail.starts_with(before)]
-        return self._keep(Conversation.begin(name, scope, seen))
+        begun = self._keep(Conversation.begin(name, scope, seen))
+        if scope is None:
+            before = (self._known.get(each) for each in self._running.names)
+            tries = (each.name for each in before if each and each.scope is None and each.is_tried_by(seen))
+            begun.tried = frozenset(tries)
+        return begun
 
     def _keep(self, conversation: Conversation) -> Conversation:
         self._known[conversation.name] = conversation
