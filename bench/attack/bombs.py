@@ -22,6 +22,7 @@ from bench import REPO, Figure
 from bench.attack import Attack, Trial
 from compact import CompactConfig, CompactError, CompactManager
 from compact.checks import violations
+from compact.runtime.resolver import SessionResolver
 
 Item = dict[str, Any]
 
@@ -317,6 +318,58 @@ def _resident_mb() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1_048_576
 
 
+# --- conversations
+
+
+class _Counted(dict[str, Any]):
+    """A message that counts how often somebody reads or compares one."""
+
+    looks = 0
+
+    def items(self) -> Any:
+        _Counted.looks += 1
+        return super().items()
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.looks += 1
+        return super().__eq__(other)
+
+    __hash__ = None
+
+
+def crowd_in(draw: Random, size: int) -> Iterator[Trial | Figure]:
+    """Strangers send one manager lists that begin alike. Each waits for its own list only, not for those before it."""
+    for _ in range(max(1, size // 10)):
+        resolver, shared = SessionResolver(), draw.randint(20, 60)
+        given = draw.choice((None, "thread"))
+        head = [(draw.choice(("user", "assistant", "tool")), draw.choice("ab")) for _ in range(shared)]
+        most = 0
+        for n in range(draw.randint(20, 40)):
+            end = draw.choice(("same", f"own {n}"))
+            items = [_Counted(role=role, content=text) for role, text in [*head, ("user", end)]]
+            more = draw.choice(([], [_Counted(role="assistant", content="yes")]))
+            before = _Counted.looks
+            resolver.resolve([*items, *more], given=given)
+            most = max(most, _Counted.looks - before)
+        yield Trial(f"{most} looks at lists of {shared + 2} messages", most <= 2 * (shared + 2))
+    if size >= FULL_RUN:
+        for shared in (100, 1_000):
+            yield Figure(
+                f"a call among 512 conversations that share {shared:,} messages", _wait(shared), "s", 0.5
+            )
+
+
+def _wait(shared: int) -> float:
+    """Seconds that the newest of many equal lists takes."""
+    resolver, seconds = SessionResolver(), 0.0
+    for n in range(513):
+        items: list[Item] = [{"role": ("user", "assistant")[m % 2], "content": "a"} for m in range(shared)]
+        started = time.process_time()
+        resolver.resolve([*items, {"role": "user", "content": str(n)}])
+        seconds = time.process_time() - started
+    return seconds
+
+
 ATTACKS: tuple[Attack, ...] = (
     Attack(
         "texts", "a text of any size and kind ends in a legal request that fits, or in a clear error", explode
@@ -329,6 +382,11 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "sessions", "a manager keeps no more sessions in memory than it may, whatever they taught", queue_up
+    ),
+    Attack(
+        "conversations",
+        "a list without an id costs as much as it is long, however many conversations begin like it",
+        crowd_in,
     ),
 )
 

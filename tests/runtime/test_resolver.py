@@ -519,3 +519,58 @@ def test_no_two_conversations_share_a_session_at_the_same_time(data: st.DataObje
             assert items[: len(before[1])] == before[1]
         owner[name] = (index, list(items))
         items += [says(data.draw(words)), user(data.draw(words))]
+
+
+# --- a first request that is tried again
+
+
+def try_twice(names: SessionResolver) -> tuple[list[Item], str, str]:
+    items = [user("Hi")]
+    first = names.resolve(items)
+    names.enter(first)
+    second = names.resolve(items)
+    names.enter(second)
+    return items, first, second
+
+
+def test_a_first_request_that_is_tried_again_does_not_blind_the_tools() -> None:
+    names = resolver()
+    items, _, second = try_twice(names)
+    assert names.certain == second
+    for n in range(3):
+        items += [says("Hello"), user(f"go on {n}")]
+        name = names.resolve(items)
+        names.enter(name)
+        assert names.certain == name
+
+
+@pytest.mark.parametrize("came", ["calls", "a result", "calls that nobody sees", "a summary"])
+def test_a_try_of_which_something_came_may_be_another_person(came: str) -> None:
+    """Even if it comes later, such as the calls of a stream that is read at the end."""
+    names = resolver()
+    items, first, _ = try_twice(names)
+    if came == "calls":
+        names.note_calls(first, ["call_1"])
+    elif came == "a result":
+        names.note_stored(first, "/results/1")
+    elif came == "a summary":
+        names.note_sent(first, items, [says("summary")])
+    else:
+        names.note_unseen(first)
+    assert names.certain is None
+
+
+@pytest.mark.parametrize("other", [[user("Hi")], [system("For Bob"), user("Hi")]], ids=["words", "a prompt"])
+def test_the_same_words_alone_are_no_second_try(other: list[Item]) -> None:
+    names = resolver()
+    for items in ([user("Hi")], other):
+        names.enter(names.resolve(items))
+    assert names.certain is None
+
+
+def test_an_object_that_is_used_for_everybody_is_no_second_try() -> None:
+    names, message = resolver(), user("I am Ann")
+    names.enter(names.resolve([message]))
+    message["content"] = "I am Bob"
+    names.enter(names.resolve([message]))
+    assert names.certain is None

@@ -107,6 +107,32 @@ def _essence(item: Any) -> Any:
     return found
 
 
+def digest(value: Any) -> bytes | None:
+    """Hash a message by its essence, or any other value: the same for equal ones. None: it is too deep or too odd for that."""
+    try:
+        essence = _essence(value)
+        text = _dump(essence)
+        if ".0" in text or "e+" in text:  # 1.0 equals 1, and some hosts store the one as the other
+            text = _dump(_with_whole_numbers(essence))
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, default=lambda odd: {str(type(odd)): repr(odd)}
+    )
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_whole_numbers(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_whole_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _is_only_text(block: Any) -> bool:
     return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any
 
-from compact.engine.state import continues, is_same_message
+from compact.engine.state import digest
 from compact.messages.dialects.wire import plain
 
 _TELLING = 8
@@ -15,35 +18,99 @@ _TELLING = 8
 _FORMS = 3
 _REPLACED = 4
 """Edited lists of a conversation that are remembered, in case they are continued after all."""
+_ID_BYTES = array("Q").itemsize
+_PROMPTS = {"system": 1, "developer": 2}
+"""What stands for a prompt among the ids of objects. No object has such an id."""
+_PROMPT_IDS = frozenset(_PROMPTS.values())
+_NUMBERS = count()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A host's list, as it is compared."""
+class Objects:
+    """The message objects of a list. A prompt counts as any other prompt: many lists share one, or make a new one for each call."""
 
+    __slots__ = ("_held", "_ids")
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._held = items
+        """While an object is held, no other one gets its id."""
+        self._ids = array("Q", map(_identify, items)).tobytes()
+
+    def begin_with(self, known: Objects, count: int) -> bool:
+        """Whether these begin with the first ones of `known`."""
+        return self._ids.startswith(known._ids[: count * _ID_BYTES])
+
+    def are_told_by(self, known: Objects) -> bool:
+        """Whether both begin with the very same messages, as far as both go, and not with prompts alone."""
+        size = min(len(self._ids), len(known._ids))
+        ids = known._ids[:size]
+        return self._ids.startswith(ids) and any(
+            each not in _PROMPT_IDS for each in memoryview(ids).cast("Q")
+        )
+
+
+class Trail:
+    """A list of messages as it is compared: by the hash of each of its beginnings, and by its objects.
+
+    Each message is hashed once, when its list arrives. Two lists are then compared in one step, however long they are, so
+    that nobody who sends long lists makes others wait.
+    """
+
+    __slots__ = ("_beginnings", "_digests", "items", "objects")
     items: Sequence[Any]
-    objects: Sequence[Any]
-    """The host's own objects, whose identity tells more than their contents."""
-    system: Any
+    _digests: Sequence[bytes]
 
-    def starts_with(self, known: Sequence[Any]) -> bool:
-        """Whether the list continues `known`. Nothing continues an empty list."""
-        try:
-            return bool(known) and continues(self.items, known)
-        except RecursionError:
-            return False
+    def __init__(self, items: Sequence[Any], known: Trail | None = None) -> None:
+        """`known` has hashed some of these very objects already."""
+        hashed: dict[int, bytes] = (
+            {} if known is None else dict(zip(map(id, known.items), known._digests, strict=True))
+        )
+        self.items = items
+        self.objects = Objects(items)
+        self._digests = [hashed.get(id(item)) or _hash(item) for item in items]
+        self._beginnings = [b""]
+        for each in self._digests:
+            self._beginnings.append(hashlib.sha256(self._beginnings[-1] + each).digest())
 
-    def shares(self, known: Sequence[Any]) -> int:
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def starts_with(self, known: Trail, count: int | None = None) -> bool:
+        """Whether the list continues `known`, or only its first messages. Nothing continues an empty list."""
+        count = len(known) if count is None else count
+        return 0 < count <= len(self) and self._has_first(known, count)
+
+    def shares(self, known: Trail) -> int:
         """How many messages at the beginning are those of `known`."""
-        found = 0
-        try:
-            for one, other in zip(self.items, known, strict=False):
-                if not is_same_message(one, other):
-                    break
-                found += 1
-        except RecursionError:
-            pass
-        return found
+        counts = range(1, min(len(self), len(known)) + 1)
+        return bisect_left(counts, True, key=lambda count: not self._has_first(known, count))
+
+    def has_words(self, known: Trail) -> bool:
+        """Whether the list begins with what `known` said, word for word but for its prompts."""
+        return len(known) <= len(self) and self._beginnings[len(known)] == known._beginnings[-1]
+
+    def _has_first(self, known: Trail, count: int) -> bool:
+        # A message that the host has changed in place is still the same one.
+        return self._beginnings[count] == known._beginnings[count] or self.objects.begin_with(
+            known.objects, count
+        )
+
+
+class Seen:
+    """A host's list, with what else tells it apart. Making one takes time, so no lock is held meanwhile."""
+
+    __slots__ = ("objects", "prompt", "trail")
+
+    def __init__(self, items: Sequence[Any], objects: Sequence[Any], system: Any) -> None:
+        """`objects` are the host's own, whose identity tells more than their contents."""
+        self.trail = Trail(items)
+        self.objects = Objects(objects)
+        self.prompt = _hash_prompt(system, items)
+        """What tells agents with the same task apart, and people with prompts of their own."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The messages as they are passed to the manager."""
+        return self.trail.items
 
     def names_all(self, marks: Collection[str], start: int) -> bool:
         """Whether every one of these ids and paths stands in the list, from a place on."""
@@ -54,16 +121,6 @@ class Seen:
         except RecursionError:
             return False
         return not left
-
-    def has_objects(self, known: Sequence[Any]) -> bool:
-        """Whether the list begins with the very same messages. Prompts are shared by many and tell nothing."""
-        told = [pair for pair in zip(self.objects, known, strict=False) if not _is_prompt(pair[1])]
-        return bool(told) and all(one is other for one, other in told)
-
-    @property
-    def prompt(self) -> Any:
-        """What tells agents with the same task apart, and people with prompts of their own."""
-        return _bare([self.system, *map(_as_said, takewhile(_is_prompt, self.items))])
 
     @property
     def opening(self) -> int:
@@ -80,73 +137,88 @@ class Conversation:
     """The id that the host gave; None for an unnamed conversation. Only conversations of one scope are compared."""
     forms: list[Seen]
     """The newest list in each form that the host has of it: in full, and as compact shortened it before. Newest last."""
-    sent: Sequence[Any]
+    sent: Trail
     """What was sent for the newest list."""
     own: int = 0
     """How many messages `sent` has up to the last one that compact wrote, and with it."""
     begun: int = 0
     """How many messages its first list had. Others may begin with the same ones, even with the same objects."""
-    replaced: list[Sequence[Any]] = field(default_factory=list)
+    replaced: list[Trail] = field(default_factory=list)
     """Lists that an edit replaced."""
     taken: int = 0
     """How many lists it has had. The right to read what left it ends with its next list."""
+    tried: frozenset[str] = frozenset()
+    """Conversations of the same task or main thread that had only sent the beginning of its first list before."""
     owed: set[str] = field(default_factory=set)
     """What its next list has to show: the ids of calls that the model made since, and the paths of results stored since."""
 
     @classmethod
     def begin(cls, name: str, scope: str | None, seen: Seen) -> Conversation:
         """Begin with a conversation's first list."""
-        return cls(name, scope, [seen], seen.items, begun=len(seen.items))
+        return cls(name, scope, [seen], seen.trail, begun=len(seen.items))
 
     def continued_by(self, seen: Seen) -> int:
         """The length of what the list continues: a list of the host's, or what was sent for one. 0: neither."""
-        known = (*(form.items for form in self.forms), self.sent)
-        return max((len(items) for items in known if seen.starts_with(items)), default=0)
+        known = (*(form.trail for form in self.forms), self.sent)
+        return max((len(trail) for trail in known if seen.trail.starts_with(trail)), default=0)
 
     def shared_by(self, seen: Seen) -> int:
         """How many messages a list has in common with this conversation, from the beginning."""
-        return max(seen.shares(form.items) for form in self.forms)
+        return max(seen.trail.shares(form.trail) for form in self.forms)
 
     def descends_to(self, seen: Seen) -> bool:
         """Whether a list begins with what compact wrote for this conversation."""
-        return bool(self.own) and seen.starts_with(self.sent[: self.own])
+        return seen.trail.starts_with(self.sent, self.own)
 
     def is_known_by_objects(self, seen: Seen) -> bool:
         """Whether a list begins with the host's own message objects."""
-        return seen.has_objects(self.sent) or any(seen.has_objects(form.objects) for form in self.forms)
+        known = (self.sent.objects, *(form.objects for form in self.forms))
+        return any(map(seen.objects.are_told_by, known))
 
     def has_prompt(self, seen: Seen) -> bool:
         """Whether a list comes with the same prompt, word for word."""
-        try:
-            return any(form.prompt == seen.prompt for form in self.forms)
-        except RecursionError:
-            return False
+        return any(form.prompt == seen.prompt for form in self.forms)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has only sent its first list, and neither the model nor compact has done anything for it."""
+        return not (self.taken or self.owed or self.own)
+
+    def is_tried_by(self, seen: Seen) -> bool:
+        """Whether a list begins with the only list of this one: the same objects and words, under the same prompt."""
+        first = self.forms[-1]
+        return (
+            self.is_bare
+            and first.prompt == seen.prompt
+            and seen.trail.has_words(first.trail)
+            and seen.objects.are_told_by(first.objects)
+        )
 
     def take(self, seen: Seen) -> None:
         """Remember the newest list."""
         self._count()
-        others = [form for form in self.forms if not seen.starts_with(form.items)]
+        others = [form for form in self.forms if not seen.trail.starts_with(form.trail)]
         self.forms = [*others[-_FORMS + 1 :], seen]
-        if seen.starts_with(self.sent):
-            self.sent = seen.items
+        if seen.trail.starts_with(self.sent):
+            self.sent = seen.trail
 
     def edit(self, seen: Seen) -> None:
         """The host has changed what it had said before."""
         self._count()
-        before = [form.items for form in self.forms]
+        before = [form.trail for form in self.forms]
         self.replaced = [*self.replaced, *before][-_REPLACED:]
-        self.forms, self.sent, self.own = [seen], seen.items, 0
+        self.forms, self.sent, self.own = [seen], seen.trail, 0
 
     def _count(self) -> None:
         self.taken += 1
         self.owed.clear()
 
-    def note_sent(self, items: Sequence[Any], sent: Sequence[Any]) -> None:
+    def note_sent(self, items: Sequence[Any], sent: Trail) -> None:
         """Remember what was sent for a list, and how far it is compact's own."""
         theirs = set(map(id, items))
-        written = max((n for n, item in enumerate(sent, 1) if id(item) not in theirs), default=0)
-        stands = self.own if Seen(sent, sent, None).starts_with(self.sent[: self.own]) else 0
-        self.sent, self.own = list(sent), max(written, stands)
+        written = max((n for n, item in enumerate(sent.items, 1) if id(item) not in theirs), default=0)
+        stands = self.own if sent.starts_with(self.sent, self.own) else 0
+        self.sent, self.own = sent, max(written, stands)
 
 
 def choose_given(known: Sequence[Conversation], seen: Seen) -> Conversation | None:
@@ -161,7 +233,7 @@ def choose_given(known: Sequence[Conversation], seen: Seen) -> Conversation | No
         if each.descends_to(seen):
             return each
     for each in known:
-        if any(len(before) < len(seen.items) and seen.starts_with(before) for before in each.replaced):
+        if any(len(before) < len(seen.items) and seen.trail.starts_with(before) for before in each.replaced):
             # It was no edit: both are continued. The longer one keeps the name, a short one may have been an aside.
             return each if len(seen.items) > max(len(form.items) for form in each.forms) else None
     edited = max(known, key=lambda each: each.shared_by(seen), default=None)
@@ -246,6 +318,26 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(each)
     elif hasattr(value, "__dict__"):
         yield from texts_of(vars(value))
+
+
+def _identify(item: Any) -> int:
+    return _PROMPTS[_role(item)] if _is_prompt(item) else id(item)
+
+
+def _hash(value: Any) -> bytes:
+    return digest(value) or _unequal()
+
+
+def _unequal() -> bytes:
+    """Stands for what cannot be hashed. It equals nothing."""
+    return next(_NUMBERS).to_bytes(_ID_BYTES, "big")
+
+
+def _hash_prompt(system: Any, items: Sequence[Any]) -> bytes:
+    try:
+        return _hash({"prompt": _bare([system, *map(_as_said, takewhile(_is_prompt, items))])})
+    except RecursionError:
+        return _unequal()
 
 
 def _as_said(item: Any) -> Any:

@@ -20,7 +20,8 @@ conversation, even if it holds the very same message objects: many people may be
 sent again only by what was said after the conversation's first list.
 
 A tool reads what left a conversation by a right that its call got, and that right ends with the conversation's next list.
-So people whose lists are still equal word for word never read each other, whoever goes on first.
+So people whose lists are still equal word for word never read each other, whoever goes on first. A first list that one task
+sends again begins a new conversation too, but the tools of that task know which one is theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from itertools import chain, count
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import ConfigError
-from compact.runtime.conversations import Conversation, Seen, choose_given, choose_unnamed
+from compact.runtime.conversations import Conversation, Seen, Trail, choose_given, choose_unnamed
 from compact.runtime.running import Right, RunningCall
 from compact.runtime.session_cache import check_session_id
 
@@ -130,7 +131,7 @@ class SessionResolver:
         scope = _scope(given)
         if not seen.items:
             return scope or self.nobody
-        here = self.certain
+        here = self._valid(self._running.certain)
         with self._lock:
             known = self._go_on(scope, seen, here)
         if known is not None:
@@ -194,8 +195,14 @@ class SessionResolver:
         """Remember what was sent for a list. Nothing is remembered of a session whose name is fixed."""
         with self._lock:
             found = self._known.get(name)
+            newest = None if found is None else found.forms[-1].trail
+        if newest is None:
+            return
+        trail = Trail(list(sent), newest)  # this takes time, so the lock is not held
+        with self._lock:
+            found = self._known.get(name)
             if found is not None:
-                found.note_sent(items, sent)
+                found.note_sent(items, trail)
 
     def forget(self, name: str) -> None:
         """Forget what is known of a conversation."""
@@ -222,8 +229,19 @@ class SessionResolver:
 
     @property
     def certain(self) -> str | None:
-        """The session of the running call, if no other session had a call in this task or main thread."""
-        return self._valid(self._running.certain)
+        """The session of the running call, if no other session had a call in this task or main thread.
+
+        A first request that was tried before counts as one session, as long as no earlier try is known to have asked for
+        tools, stored a result or gone on.
+        """
+        right, others = self._running.here
+        name = self._valid(right)
+        if name is None or not others:
+            return name
+        with self._lock:
+            known = self._known.get(name)
+            is_only = known is not None and others <= known.tried and all(map(self._is_bare, others))
+        return name if is_only else None
 
     # --- tool calls and their results
 
@@ -337,6 +355,11 @@ class SessionResolver:
         with self._lock:
             return right.name if self._holds(right) else None
 
+    def _is_bare(self, name: str) -> bool:
+        """Whether nothing came of a conversation's only list, as far as its replies are seen."""
+        known = self._known.get(name)
+        return known is not None and known.is_bare and name not in self._unseen and name not in self._calling
+
     # --- choosing
 
     def _choose(self, scope: str | None, seen: Seen, here: str | None = None) -> Conversation | None:
@@ -394,8 +417,13 @@ class SessionResolver:
             names.pop(name, None)
         self._drop(name)
         for each in self._scopes.get(scope, ()):
-            each.replaced = [before for before in each.replaced if not seen.starts_with(before)]
-        return self._keep(Conversation.begin(name, scope, seen))
+            each.replaced = [before for before in each.replaced if not seen.trail.starts_with(before)]
+        begun = self._keep(Conversation.begin(name, scope, seen))
+        if scope is None:
+            before = (self._known.get(each) for each in self._running.names)
+            tries = (each.name for each in before if each and each.scope is None and each.is_tried_by(seen))
+            begun.tried = frozenset(tries)
+        return begun
 
     def _keep(self, conversation: Conversation) -> Conversation:
         self._known[conversation.name] = conversation

@@ -19,6 +19,8 @@ from typing import Any
 _ENTERED: ContextVar[Mapping[object, _Entered]] = ContextVar("compact_running_session")
 _MOST_CALLS = 64
 """Managers, and tenants of managers, whose running call one context remembers."""
+_MOST_OTHERS = 8
+"""Sessions of one place that are remembered. A request is hardly tried more often."""
 _THREADS_INHERIT = bool(getattr(sys.flags, "thread_inherit_context", 0))
 """Whether every new thread begins with a copy of the context, so that a copy says nothing about its work."""
 
@@ -37,8 +39,8 @@ class _Entered:
     """None: the newest call had no session by which it could be told apart."""
     place: Callable[[], Any]
     """The task or thread that made the call."""
-    is_only: bool
-    """Whether it is the only session that had a call there."""
+    others: frozenset[str] | None
+    """The other sessions that had calls there; None: too many, or one that could not be told apart."""
 
 
 class RunningCall:
@@ -53,11 +55,7 @@ class RunningCall:
         before, place = known.pop(self._key, None), _place()
         if place is not None:
             here = before if before is not None and before.place() is place else None
-            name = right and right.name
-            is_only = right is not None and (
-                here is None or (here.is_only and here.right is not None and here.right.name == name)
-            )
-            known[self._key] = _Entered(right, weakref.ref(place), is_only)
+            known[self._key] = _Entered(right, weakref.ref(place), _others(right, here))
         _ENTERED.set(known)
 
     @property
@@ -69,12 +67,24 @@ class RunningCall:
     @property
     def certain(self) -> Right | None:
         """The only session that had calls in this task or main thread, or in that which waits for this thread."""
+        right, others = self.here
+        return None if others else right
+
+    @property
+    def here(self) -> tuple[Right | None, frozenset[str]]:
+        """The session of the newest call in such a place, and the others that had calls there. None: it is not certain."""
         found = self._found
-        if found is None or not found.is_only:
-            return None
+        if found is None or found.others is None:
+            return None, frozenset()
         place = _place()
         is_here = found.place() is place if place is not None else not _THREADS_INHERIT
-        return found.right if is_here else None
+        return (found.right, found.others) if is_here else (None, frozenset())
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All sessions that had calls in such a place, if these are known."""
+        right, others = self.here
+        return others if right is None else others | {right.name}
 
     @property
     def is_known_here(self) -> bool:
@@ -85,6 +95,15 @@ class RunningCall:
     @property
     def _found(self) -> _Entered | None:
         return _ENTERED.get({}).get(self._key)
+
+
+def _others(right: Right | None, before: _Entered | None) -> frozenset[str] | None:
+    if right is None or (before is not None and (before.right is None or before.others is None)):
+        return None
+    if before is None or before.right is None or before.others is None:
+        return frozenset()
+    others = (before.others | {before.right.name}) - {right.name}
+    return others if len(others) <= _MOST_OTHERS else None
 
 
 def is_program() -> bool:
