@@ -92,6 +92,13 @@ _NEGATION = re.compile(r"!+[A-Za-z_.]+\Z")
 _PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
+_FILE = re.compile(r"(?:[\w .@=+~:-]{0,100}/){0,20}[\w .@=+~-]{1,200}\.[a-z][a-z0-9]{1,4}\Z")
+_VERSION = re.compile(
+    r"v?\d{1,8}(?:\.\d{1,8}){1,3}(?:[-.+]?(?:alpha|beta|rc|dev|pre|preview|post|final|snapshot|build|next|canary|nightly)"
+    r"(?:[-.]?\d{1,8})?){0,3}\Z",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"(?:19|20)\d\d-[01]\d-[0-3]\d(?:[T ][\d:.]{4,16}(?:Z|[+-]\d\d:?\d\d)?)?\Z")
 _ALPHABETIC = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -241,6 +248,16 @@ def is_code(value: str) -> bool:
         or "=>" in value
         or "::" in value
     )
+
+
+def is_path(value: str) -> bool:
+    """Whether it is the path or the name of a file: `uploads/2024/8d6f8a31.png`."""
+    return _FILE.match(value) is not None
+
+
+def is_version(value: str) -> bool:
+    """Whether it is a version or a date: `v1.2.3-beta.4`, `2026-01-02T10:00:00Z`."""
+    return _VERSION.match(value) is not None or _DATE.match(value) is not None
 
 
 def is_identifier(value: str) -> bool:

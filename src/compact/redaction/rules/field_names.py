@@ -37,7 +37,7 @@ _ROWS = (
     (
         "passphrase",
         r"(?:pass_?phrase|pass_?code|(?:^|_)pwd|[a-z0-9]_pass|^pass|(?:^|_)pw|(?:card|atm|sim|account|security)_?pin|"
-        rf"(?:db|database|key|user|root|admin|my|mysql|pg|ssh|smtp|mail|ftp|redis)pass){_TAIL}",
+        rf"(?:db|database|key|user|root|admin|my|mysql|pg|ssh|smtp|mail|ftp|redis|store|trust)pass){_TAIL}",
         "pass pwd pw pin",
         "mixed",
     ),

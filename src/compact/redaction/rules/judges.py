@@ -17,6 +17,7 @@ from compact.redaction.shapes import (
     is_filler,
     is_generated,
     is_name_of_variable,
+    is_path,
     is_placeholder,
     is_reference,
     looks_random,
@@ -67,6 +68,7 @@ _STATEMENT = re.compile(r":\Z|\A[A-Za-z_][\w.-]*[=:]")
 _ASSIGNED = re.compile(r"[ \t]*=(?!=)")
 _CLOSING_TAG = re.compile(r"</[A-Za-z]")
 _PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
+_STORED_VALUE = re.compile(r"\s[\w.-]+=((?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"])+)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
@@ -255,6 +257,19 @@ def command_password(found: Candidate) -> Bounds:
     return None if spared else found.bounds
 
 
+def generated_password(found: Candidate) -> Bounds:
+    """Like `command_password`, where a word of a sentence or a usual setting may stand too: it must be generated."""
+    value = found.value.strip("\"'")
+    return command_password(found) if is_generated(value) and not is_path(value) else None
+
+
+def stored_values(found: Candidate) -> Bounds:
+    """Mask the generated values of `name=value name=value`, with whatever stands between them."""
+    values = [part for part in _STORED_VALUE.finditer(found.value) if is_generated(part[1].strip("\"'"))]
+    values = [part for part in values if not part[1].startswith("@") and not is_reference(part[1])]
+    return (found.start + values[0].start(1), found.start + values[-1].end(1)) if values else None
+
+
 def phone(found: Candidate) -> Bounds:
     """Mask a phone number, recognized by a plus sign, by its grouping, or by a word about phones near it."""
     value = found.value
@@ -307,6 +322,8 @@ _OF_SECRETS = (
     header_value,
     cookies,
     command_password,
+    generated_password,
+    stored_values,
 )
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {
