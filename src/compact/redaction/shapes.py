@@ -76,6 +76,17 @@ _REFERENCE = re.compile(
     """,
     re.VERBOSE,
 )
+_PLAIN_REFERENCE = re.compile(
+    r"""(?: \$\{[A-Za-z_][\w.]*:?[-=+?]\}
+      | \{\{[-~]?[ ]*[A-Za-z_][\w.]*[ ]*[-~]?\}\} | op://[\w.-]+(?:/[\w.-]+){1,3}
+      | os\.environ/[A-Za-z_]\w* | (?:var|vars|local|module|secrets|inputs)(?:\.[A-Za-z_]\w*){1,6}
+      )[,;)]{0,3}\Z""",
+    re.VERBOSE,
+)
+_IDENTIFIERS = re.compile(r"\w+")
+_GENERIC_TYPE = re.compile(
+    r"(?:[A-Z][a-z]+){1,6}<(?:(?:[A-Z][a-z]+){1,6}|str|string|u8|any|bytes|char|number|&'?\w{1,20})[\w:<>,&']{0,60}\Z"
+)
 _NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
 _PHRASE = re.compile(r"[A-Za-z]{3,10}([-._])(?:[A-Za-z]{3,10}\1){2,6}\d{2,4}\Z")
@@ -236,6 +247,21 @@ def is_reference(value: str) -> bool:
             and _NAME_INSIDE.search(inner) is not None
         )
     return True
+
+
+def is_plain_reference(value: str) -> bool:
+    """Whether it is a reference from its first character to its last, and hides no value: `${DB_PASSWORD:-}`, `op://a/b`, `var.x`.
+
+    A default is a value: `${DB_PASSWORD:-hunter2}` is no plain reference.
+    """
+    return _PLAIN_REFERENCE.match(value) is not None and not any(
+        looks_random(part, 6) for part in _IDENTIFIERS.findall(value) if has_digit(part)
+    )
+
+
+def is_generic_type(value: str) -> bool:
+    """Whether it is a type with a type as its argument: `Option<String>`."""
+    return _GENERIC_TYPE.match(value) is not None
 
 
 def is_code(value: str) -> bool:
