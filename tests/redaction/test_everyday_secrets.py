@@ -142,3 +142,47 @@ def test_references_types_and_texts_stay(text: str) -> None:
 
 def test_a_default_in_a_reference_is_a_value() -> None:
     assert "hunter2" not in REDACTOR.redact("DB_PASSWORD=${DB_PASSWORD:-hunter2}")
+
+
+@pytest.mark.parametrize("alphabet", ["letters and digits", "symbols"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Login with user admin and password {}",
+        "I set the password to {} today",
+        "Use the admin login (password '{}')",
+        "password\t{}",
+        "PASSWORD {}",
+        "Password -> {}",
+        "Password — {}",
+        "Password\n  {}",
+        "Password (root): {}",
+        "[sudo] password for bob: {}",
+        'the password for root is "{}"',
+        "The new password is {} and it works",
+        "aws_secret_access_key\t{}",
+    ],
+)
+def test_generated_values_are_masked_in_sentences(sentence: str, alphabet: str) -> None:
+    values = [_drawn(f"{sentence}{number}", alphabet, 20) for number in range(10)]
+    values = [value for value in values if not set(value) & set("\"'`<\\") and value[-1].isalnum()]
+    left = [value for value in values if value in REDACTOR.redact(sentence.format(value))]
+    assert len(left) <= len(values) // 5, left
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The password policy requires 12 characters.",
+        "I set the password to something new.",
+        "Password\n  is required",
+        "Password - required",
+        "the password for root is unknown",
+        "set the password to utf8mb4 mode",
+        "The password in PostgreSQL14 is hashed with SHA256",
+        "I sent the password to bob.k7x9q@example.com",
+        "reset the password at https://x.example/r/8f3kq92xvb",
+    ],
+)
+def test_sentences_about_passwords_stay(sentence: str) -> None:
+    assert REDACTOR.redact(sentence) == sentence

@@ -30,6 +30,8 @@ from compact.redaction.shapes import (
     is_generic_type,
     is_identifier,
     is_made_up,
+    is_path,
+    is_version,
     looks_random,
 )
 from compact.redaction.source_code import (
@@ -62,6 +64,22 @@ _FORM_FIELD = (
     r"[\"'`]"
 )
 """What may come between the name of a form's field and the text that a program types into it."""
+_SAID = (
+    r"(?:[ \t]*\([^()\n]{1,40}\)|[ \t]+(?:for|of|on)(?:[ \t]+[^\s:\"']{1,40}){1,4}?)(?:[ \t]*[:=]|[ \t]+(?:is|was)[ \t]*:?)"
+    r"|[ \t]+(?:is|was|of)[ \t]*:?|[ \t]*[-=~]{1,2}>"
+)
+"""What says in a sentence that a value follows: `is`, `for root is`, `(root):`, `->`."""
+_BESIDE = (
+    r"[\"'`*]{0,2}(?:[ \t]+(?:(?:to|as|be|-{1,2})[ \t]+)?|[ \t]*[^\s!-~][ \t]*|[ \t]*\r?\n[ \t]*)[\"'`(*]{0,2}"
+    r"\S{0,60}?(?:[0-9!@#$%^&*+~?]|(?-i:[a-z][A-Z]|[a-z]{12}))"
+)
+"""What may stand beside a name without a word between them. The value shows at once that it may be no word."""
+_LINK = re.compile(
+    r"[\"'`*]{0,2}[ \t]*(?:(?:to|as|be|--?|[—–→⇒·•])(?=[ \t]))?[ \t]*(?:\r?\n[ \t]*)?[(*]{0,2}"
+)
+_ENDS_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+_ADDRESS = re.compile(r"://|[\w.+-]@[\w-]+\.[\w.]+\Z|\Aarn:")
+_SHORTEST_BESIDE = 8
 _TYPING = re.compile(r"[.\s](?:fill|type|setValue|set_value|input_text|fill_form)\([ \t]*[\"'`][^\n]{0,60}\Z")
 _WRAPPED = re.compile(r"\A" + _WRAPPING)
 _LONGEST_NAME_HEAD = 64
@@ -125,7 +143,8 @@ class Assignments:
             forms = (
                 Form(rf"{name}(?:{_CLOSERS}(?:{operators})|{_BELOW})", stems, self._find_assignment),
                 Form(rf"{name}{_FORM_FIELD}", _TYPING_CALLS, self._find_typed),
-                Form(rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", stems, self._find_in_prose),
+                Form(rf"{name}(?:{_SAID})[ \t]+", stems, self._find_in_prose),
+                Form(rf"{name}{_BESIDE}", stems, self._find_beside),
                 Form(rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", stems, self._find_flag),
                 *(Form(pattern, words or stems, None, find_cells) for pattern, words in table_headers(stem)),
             )
@@ -218,12 +237,30 @@ class Assignments:
         """`the password is value`. In prose the value must not look like a word."""
         found = self._widen_key(match)
         rule = self._rule_before(found)
-        value = read_value(found.text, found.key_start, found.match_end)
-        if rule is None or value is None or len(value.text) < 6:
+        value = _read_word(found, found.match_end)
+        if rule is None or value is None or len(value.text) < 6 or _is_address(value.text):
             return None
         mixed = has_digit(value.text) and any(char.isalpha() for char in value.text[:80])
-        generated = mixed or looks_random(value.text)
+        generated = (
+            mixed or looks_random(value.text) or (not value.text.isalpha() and is_generated(value.text))
+        )
         return _mask(rule, value) if generated and is_secret(rule, value, in_code=True) else None
+
+    def _find_beside(self, match: Candidate) -> Finding | None:
+        """`password value`, `password to value`, `password — value`. Only a value that looks random is no word there."""
+        found = self._widen_key(match)
+        rule = self._rule_before(found)
+        if rule is None or rule.validator not in ("literal", "mixed", "random"):
+            return None
+        link = _LINK.match(found.text, found.key_end)
+        value = _read_word(found, link.end()) if link else None
+        if link is None or value is None or len(value.text) < _SHORTEST_BESIDE or _is_address(value.text):
+            return None
+        if "\n" in link.group() and not _ENDS_LINE.match(found.text, value.end):
+            return None
+        return (
+            _mask(rule, value) if looks_random(value.text) and is_secret(rule, value, in_code=True) else None
+        )
 
     def _widen_key(self, match: Candidate) -> Candidate:
         """Extend the key to the whole name. The pattern matched only the telling part and what follows it."""
@@ -268,6 +305,22 @@ def _find_leading_word(pattern: str) -> tuple[str, ...]:
     word = _LEADING_WORD.match(pattern)
     choices = re.sub(r"\([^()]*\)", "", pattern)
     return (word[1],) if word and "|" not in choices else ()
+
+
+def _read_word(found: Candidate, position: int) -> Value | None:
+    """Read a word of a sentence, without the marks that end the sentence or close what it stands in."""
+    value = read_value(found.text, found.key_start, position, word=True)
+    if value is None or value.quoted:
+        return value
+    word = value.text.rstrip(".,;:)]}*`")
+    return value._replace(end=value.start + len(word), text=word)
+
+
+def _is_address(word: str) -> bool:
+    """Whether a word of a sentence is a path, a URL, an e-mail address or a version."""
+    return (
+        word.startswith(("/", "~", "./")) or is_path(word) or is_version(word) or bool(_ADDRESS.search(word))
+    )
 
 
 def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -> Value | None:
