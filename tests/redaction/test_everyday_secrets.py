@@ -167,7 +167,7 @@ def test_generated_values_are_masked_in_sentences(sentence: str, alphabet: str) 
     values = [_drawn(f"{sentence}{number}", alphabet, 20) for number in range(10)]
     values = [value for value in values if not set(value) & set("\"'`<\\") and value[-1].isalnum()]
     left = [value for value in values if value in REDACTOR.redact(sentence.format(value))]
-    assert len(left) <= len(values) // 5, left
+    assert len(left) <= 1, left  # some draws are regular expressions or templates to a reader
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,8 @@ class Assignments:
         value = _read_word(found, link.end()) if link else None
         if link is None or value is None or len(value.text) < _SHORTEST_BESIDE or _is_address(value.text):
             return None
+        if not value.text[0].isascii():
+            return None  # it stands behind a disguise or a word of another script, not beside the name
         if "\n" in link.group() and not _ENDS_LINE.match(found.text, value.end):
             return None
         return (
