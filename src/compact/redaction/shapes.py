@@ -76,6 +76,17 @@ _REFERENCE = re.compile(
     """,
     re.VERBOSE,
 )
+_PLAIN_REFERENCE = re.compile(
+    r"""(?: \$\{[A-Za-z_][\w.]*:?[-=+?]\}
+      | \{\{[-~]?[ ]*[A-Za-z_][\w.]*[ ]*[-~]?\}\} | op://[\w.-]+(?:/[\w.-]+){1,3}
+      | os\.environ/[A-Za-z_]\w* | (?:var|vars|local|module|secrets|inputs)(?:\.[A-Za-z_]\w*){1,6}
+      )[,;)]{0,3}\Z""",
+    re.VERBOSE,
+)
+_IDENTIFIERS = re.compile(r"\w+")
+_GENERIC_TYPE = re.compile(
+    r"(?:[A-Z][a-z]+){1,6}<(?:(?:[A-Z][a-z]+){1,6}|str|string|u8|any|bytes|char|number|&'?\w{1,20})[\w:<>,&']{0,60}\Z"
+)
 _NAME_INSIDE = re.compile(r"\A[\s\w.:/'\"|()-]+\Z")
 _DIGIT = re.compile(r"[0-9]")
 _PHRASE = re.compile(r"[A-Za-z]{3,10}([-._])(?:[A-Za-z]{3,10}\1){2,6}\d{2,4}\Z")
@@ -92,6 +103,13 @@ _NEGATION = re.compile(r"!+[A-Za-z_.]+\Z")
 _PATH = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+;?")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _FILLER = re.compile(r"([xX*#.•·01_-])\1{5,}|\.\.\.")
+_FILE = re.compile(r"(?:[\w .@=+~:-]{0,100}/){0,20}[\w .@=+~-]{1,200}\.[a-z][a-z0-9]{1,4}\Z")
+_VERSION = re.compile(
+    r"v?\d{1,8}(?:\.\d{1,8}){1,3}(?:[-.+]?(?:alpha|beta|rc|dev|pre|preview|post|final|snapshot|build|next|canary|nightly)"
+    r"(?:[-.]?\d{1,8})?){0,3}\Z",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"(?:19|20)\d\d-[01]\d-[0-3]\d(?:[T ][\d:.]{4,16}(?:Z|[+-]\d\d:?\d\d)?)?\Z")
 _ALPHABETIC = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -231,6 +249,21 @@ def is_reference(value: str) -> bool:
     return True
 
 
+def is_plain_reference(value: str) -> bool:
+    """Whether it is a reference from its first character to its last, and hides no value: `${DB_PASSWORD:-}`, `op://a/b`, `var.x`.
+
+    A default is a value: `${DB_PASSWORD:-hunter2}` is no plain reference.
+    """
+    return _PLAIN_REFERENCE.match(value) is not None and not any(
+        looks_random(part, 6) for part in _IDENTIFIERS.findall(value) if has_digit(part)
+    )
+
+
+def is_generic_type(value: str) -> bool:
+    """Whether it is a type with a type as its argument: `Option<String>`."""
+    return _GENERIC_TYPE.match(value) is not None
+
+
 def is_code(value: str) -> bool:
     """Whether it is an expression: a call, a subscript, a path of names, an operator."""
     return (
@@ -241,6 +274,16 @@ def is_code(value: str) -> bool:
         or "=>" in value
         or "::" in value
     )
+
+
+def is_path(value: str) -> bool:
+    """Whether it is the path or the name of a file: `uploads/2024/8d6f8a31.png`."""
+    return _FILE.match(value) is not None
+
+
+def is_version(value: str) -> bool:
+    """Whether it is a version or a date: `v1.2.3-beta.4`, `2026-01-02T10:00:00Z`."""
+    return _VERSION.match(value) is not None or _DATE.match(value) is not None
 
 
 def is_identifier(value: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from unicodedata import category
 
-from compact.redaction.shapes import has_digit, is_filler, looks_random, word_set
+from compact.redaction.shapes import has_digit, is_filler, looks_random, split_words, word_set
 
 _WORDS_READ = 40
 _FUNCTION_WORDS = word_set(
@@ -27,6 +27,11 @@ _WORDS_FOR_PASSWORD = word_set(
 """What forms in other languages say for "password", without the words that have letters beyond ASCII."""
 _ENGLISH = word_set("password passwords passphrase passcode pin token secret")
 """In small letters these are what people type when they are asked for a password."""
+_NAMES_OF_TEXTS = word_set(
+    "label hint placeholder title message msg error errors help tooltip caption heading button btn link forgot forgotten lost show "
+    "hide toggle strength rules requirements mismatch invalid incorrect weak strong enter please repeat again translation "
+    "translations locale lang description desc"
+)
 _FORMAT = re.compile(r"%(?:\(\w+\))?[sdriq@](?:\W|\Z)|\{\d?\}")
 _HOLE = re.compile(r"%(?:\(\w+\))?[sdriq@]|\{\w*\}|</?\w+>")
 _MARKS = re.compile(r"[-.,:;!?'’()/\s]")
@@ -34,6 +39,14 @@ _JOINED = ("Mn", "Mc", "Cf")
 """Unicode categories of the marks that belong to the letters of many scripts."""
 _PASSPHRASE_WORD = re.compile(r"[a-z]{3,10}\Z")
 _SENTENCE_END = tuple(".?!:…。？！：)")
+
+
+def is_name_of_text(name: str) -> bool:
+    """Whether a field of this name holds a text for people: `password_hint`, `LABEL_NEW_PASSWORD`, `forgotPassword`.
+
+    Under such a name only what a generator made is masked.
+    """
+    return not _NAMES_OF_TEXTS.isdisjoint(split_words(name)) or "i18n" in name.lower()
 
 
 def is_text(value: str) -> bool:

@@ -24,7 +24,16 @@ from compact.redaction.rules.detectors import Detector
 from compact.redaction.rules.matches import Candidate, Find, FindAll, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
-from compact.redaction.shapes import has_digit, is_generated, is_identifier, is_made_up, looks_random
+from compact.redaction.shapes import (
+    has_digit,
+    is_generated,
+    is_generic_type,
+    is_identifier,
+    is_made_up,
+    is_path,
+    is_version,
+    looks_random,
+)
 from compact.redaction.source_code import (
     closes_string,
     is_call,
@@ -55,11 +64,26 @@ _FORM_FIELD = (
     r"[\"'`]"
 )
 """What may come between the name of a form's field and the text that a program types into it."""
+_SAID = (
+    r"(?:[ \t]*\([^()\n]{1,40}\)|[ \t]+(?:for|of|on)(?:[ \t]+[^\s:\"']{1,40}){1,4}?)(?:[ \t]*[:=]|[ \t]+(?:is|was)[ \t]*:?)"
+    r"|[ \t]+(?:is|was|of)[ \t]*:?|[ \t]*[-=~]{1,2}>"
+)
+"""What says in a sentence that a value follows: `is`, `for root is`, `(root):`, `->`."""
+_BESIDE = (
+    r"[\"'`*]{0,2}(?:[ \t]+(?:(?:to|as|be|-{1,2})[ \t]+)?|[ \t]*[^\s!-~][ \t]*|[ \t]*\r?\n[ \t]*)[\"'`(*]{0,2}"
+    r"\S{0,60}?(?:[0-9!@#$%^&*+~?]|(?-i:[a-z][A-Z]|[a-z]{12}))"
+)
+"""What may stand beside a name without a word between them. The value shows at once that it may be no word."""
+_LINK = re.compile(
+    r"[\"'`*]{0,2}[ \t]*(?:(?:to|as|be|--?|[—–→⇒·•])(?=[ \t]))?[ \t]*(?:\r?\n[ \t]*)?[(*]{0,2}"
+)
+_ENDS_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+_ADDRESS = re.compile(r"://|[\w.+-]@[\w-]+\.[\w.]+\Z|\Aarn:")
+_SHORTEST_BESIDE = 8
 _TYPING = re.compile(r"[.\s](?:fill|type|setValue|set_value|input_text|fill_form)\([ \t]*[\"'`][^\n]{0,60}\Z")
 _WRAPPED = re.compile(r"\A" + _WRAPPING)
 _LONGEST_NAME_HEAD = 64
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
-_NAME_TAIL = re.compile(r"[\w.\-]+")
 _LEADING_WORD = re.compile(r"\^?([a-z]{3,})(?![a-z]*[?*{])")
 _FIRST_HALF = re.compile(r"([A-Za-z]{2,20})[ \t]\Z")
 _ASKS = re.compile(
@@ -70,6 +94,10 @@ _NO_FIELD = re.compile(r"(?<!\$env)(?<!\$ENV)(?<!\$Env)(?<=[\w*:]):\Z|://\Z")
 """What precedes a word that is not a field's name: `arn:aws:...:secret:name`, `AWS::IAM::AccessKey`, `https://token:`."""
 
 
+_IS_TYPE = re.compile(r"\btype=\\?[\"']?\Z")
+"""What precedes a kind of input: `input[type=password]:focus`, `<input type="password" :value="x">`."""
+_NAMED_ELEMENT = re.compile(r"<[\w:.-]{1,40} (?:[^<>\n]{0,40} )?(?:name|key|id)=[\"']\Z")
+"""What precedes the name of an element's content: `<string name="api_key">...</string>`."""
 _TYPING_CALLS = (
     "fill(",
     "type(",
@@ -97,6 +125,10 @@ class Assignments:
 
     def __init__(self, names: FieldNames) -> None:
         self._names = names
+        words = {word for rule in names.rules for word in rule.keywords if " " in word or not word.isascii()}
+        stems = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+        self._name_tail = re.compile(rf"(?i:{stems or '(?!)'})[a-z0-9_.\-]*|[\w.\-]+", re.IGNORECASE)
+        """A name from its telling word on. Some have blanks in them, or marks that are no letters to Python."""
 
     def detectors(self) -> list[Detector]:
         """One detector for each way to write a field."""
@@ -107,10 +139,12 @@ class Assignments:
             stem = f"(?:{'|'.join(map(re.escape, stems))})" if stems else r"[\w.\-]"
             name = stem + r"[\w.\-]*"
             flag = r"(?:(?:^|[\s\"'`])--?|\b(?:ENV|ARG|setx|set(?:[ \t]+-{1,2}\w+)*)[ \t]+)"
+            operators = _OPERATORS if stem.isascii() else f"{_OPERATORS}|[：＝是为為は]"
             forms = (
-                Form(rf"{name}(?:{_CLOSERS}(?:{_OPERATORS})|{_BELOW})", stems, self._find_assignment),
+                Form(rf"{name}(?:{_CLOSERS}(?:{operators})|{_BELOW})", stems, self._find_assignment),
                 Form(rf"{name}{_FORM_FIELD}", _TYPING_CALLS, self._find_typed),
-                Form(rf"{name}[ \t]+(?:is|was|of)[ \t]*:?[ \t]+", stems, self._find_in_prose),
+                Form(rf"{name}(?:{_SAID})[ \t]+", stems, self._find_in_prose),
+                Form(rf"{name}{_BESIDE}", stems, self._find_beside),
                 Form(rf"{flag}(?P<key>[\w.\-]*{name})[ \t]+", stems, self._find_flag),
                 *(Form(pattern, words or stems, None, find_cells) for pattern, words in table_headers(stem)),
             )
@@ -142,7 +176,7 @@ class Assignments:
 
     def _find_assignment(self, match: Candidate) -> Finding | None:
         """`name = value`, with any operator."""
-        found = _widen_key(match)
+        found = self._widen_key(match)
         if _NO_FIELD.search(found.text, max(0, found.key_start - 5), found.key_start):
             return None
         rule = self._rule_before(found)
@@ -156,6 +190,8 @@ class Assignments:
         if operator.startswith("==") and gap.startswith("="):
             operator, position = _split_equals(found, operator, position)
         value = _read_assigned(found, position, operator, rule)
+        if operator[:1] == ":" and _IS_TYPE.search(found.text, max(0, found.key_start - 8), found.key_start):
+            return None
         if value is None or not value.text or not _fits_operator(found, gap, operator, rule, value):
             return None
         is_leaf = (
@@ -187,7 +223,7 @@ class Assignments:
 
     def _find_typed(self, match: Candidate) -> Finding | None:
         """`page.fill("#password", "value")`, `locator("#password").fill("value")`."""
-        found = _widen_key(match)
+        found = self._widen_key(match)
         rule = self._names.rule_for(found.key)
         value = read_value(found.text, found.key_start, found.match_end - 1)
         if rule is None or value is None or not value.quoted:
@@ -199,14 +235,42 @@ class Assignments:
 
     def _find_in_prose(self, match: Candidate) -> Finding | None:
         """`the password is value`. In prose the value must not look like a word."""
-        found = _widen_key(match)
+        found = self._widen_key(match)
         rule = self._rule_before(found)
-        value = read_value(found.text, found.key_start, found.match_end)
-        if rule is None or value is None or len(value.text) < 6:
+        value = _read_word(found, found.match_end)
+        if rule is None or value is None or len(value.text) < 6 or _is_address(value.text):
             return None
         mixed = has_digit(value.text) and any(char.isalpha() for char in value.text[:80])
-        generated = mixed or looks_random(value.text)
+        generated = (
+            mixed or looks_random(value.text) or (not value.text.isalpha() and is_generated(value.text))
+        )
         return _mask(rule, value) if generated and is_secret(rule, value, in_code=True) else None
+
+    def _find_beside(self, match: Candidate) -> Finding | None:
+        """`password value`, `password to value`, `password — value`. Only a value that looks random is no word there."""
+        found = self._widen_key(match)
+        rule = self._rule_before(found)
+        if rule is None or rule.validator not in ("literal", "mixed", "random"):
+            return None
+        link = _LINK.match(found.text, found.key_end)
+        value = _read_word(found, link.end()) if link else None
+        if link is None or value is None or len(value.text) < _SHORTEST_BESIDE or _is_address(value.text):
+            return None
+        if not value.text[0].isascii():
+            return None  # it stands behind a disguise or a word of another script, not beside the name
+        if "\n" in link.group() and not _ENDS_LINE.match(found.text, value.end):
+            return None
+        return (
+            _mask(rule, value) if looks_random(value.text) and is_secret(rule, value, in_code=True) else None
+        )
+
+    def _widen_key(self, match: Candidate) -> Candidate:
+        """Extend the key to the whole name. The pattern matched only the telling part and what follows it."""
+        text, start = match.text, match.start
+        head = text[max(0, start - _LONGEST_NAME_HEAD) : start]
+        key_start = start - len(head) + len(head.rstrip(_NAME_CHARACTERS))
+        tail = self._name_tail.match(text, start, match.match_end)
+        return Candidate(text, start, match.end, match.match_end, key_start, tail.end() if tail else start)
 
     def _rule_before(self, found: Candidate) -> Rule | None:
         # In "API key: ..." the telling half of the name comes before a blank.
@@ -245,13 +309,20 @@ def _find_leading_word(pattern: str) -> tuple[str, ...]:
     return (word[1],) if word and "|" not in choices else ()
 
 
-def _widen_key(match: Candidate) -> Candidate:
-    """Extend the key to the whole name. The pattern matched only the telling part and what follows it."""
-    text, start = match.text, match.start
-    head = text[max(0, start - _LONGEST_NAME_HEAD) : start]
-    key_start = start - len(head) + len(head.rstrip(_NAME_CHARACTERS))
-    tail = _NAME_TAIL.match(text, start, match.match_end)
-    return Candidate(text, start, match.end, match.match_end, key_start, tail.end() if tail else start)
+def _read_word(found: Candidate, position: int) -> Value | None:
+    """Read a word of a sentence, without the marks that end the sentence or close what it stands in."""
+    value = read_value(found.text, found.key_start, position, word=True)
+    if value is None or value.quoted:
+        return value
+    word = value.text.rstrip(".,;:)]}*`")
+    return value._replace(end=value.start + len(word), text=word)
+
+
+def _is_address(word: str) -> bool:
+    """Whether a word of a sentence is a path, a URL, an e-mail address or a version."""
+    return (
+        word.startswith(("/", "~", "./")) or is_path(word) or is_version(word) or bool(_ADDRESS.search(word))
+    )
 
 
 def _read_assigned(found: Candidate, position: int, operator: str, rule: Rule) -> Value | None:
@@ -297,13 +368,16 @@ def _fits_operator(found: Candidate, gap: str, operator: str, rule: Rule, value:
     if operator == "":
         return value.quoted and is_made_up(value.text)
     if operator == ">":
-        return not value.quoted and text[start - 1 : start] == "<" and text.startswith("</", value.end)
+        if value.quoted or not text.startswith("</", value.end):
+            return False
+        is_named = _NAMED_ELEMENT.search(text, max(0, start - 100), start) is not None
+        return text[start - 1 : start] == "<" or (is_named and is_generated(value.text))
     if operator.startswith("</"):
         return text[start - 1 : start] == ">"
     if operator == "|":
         return is_made_up(value.text) and text[max(0, start - 40) : start].rstrip(" \t`*")[-1:] == "|"
     if operator.lower().startswith("value"):
-        return value.quoted and gap[:1] in ("'", '"')
+        return value.quoted and (gap[:1] in ("'", '"') or text[start - 1 : start] == "<")
     return True
 
 
@@ -324,6 +398,10 @@ def _is_code(found: Candidate, operator: str, value: Value) -> bool:
     before = text[value.start - 1 : value.start]
     is_shell = _is_variable_of_shell(found, operator, value)
     if not value.quoted and not is_shell and not value.framed and is_call(word):
+        return True
+    if value.follower == "<" and is_generic_type(
+        text[value.start : value.end + 60].partition("\n")[0].rstrip(" ,;)")
+    ):
         return True
     if repeats_name(found.key, word, "" if value.quoted else value.follower):
         return True

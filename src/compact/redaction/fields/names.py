@@ -14,6 +14,7 @@ from typing import Any
 from compact.redaction.disguises import without_disguise
 from compact.redaction.rules.rule import Rule
 from compact.redaction.rules.validators import KINDS
+from compact.redaction.ui_texts import is_name_of_text
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[^0-9A-Za-z\u0080-\U0010ffff]+")
@@ -28,14 +29,15 @@ _INNOCENT = re.compile(
     r"(?:passw(?:or[dt]|d)|secret|key|token)s?_(?:name|names|url|uri|path|file|dir|type|types|length|len|count|regex|"
     r"pattern|prefix|suffix|format|version|policy|ttl|expir\w*|ref|arn|env|var|header|field|label|hint|error|usage|limit|size|index|"
     r"pos|position|budget|estimate|cost|price|rate|window)s?$|"
+    r"(?:passw(?:or[dt]|d)|secret|key|token)s?_(?:\w+_)?(?:at|date|time|timestamp|days|age)$|(?:key|token)s?_ids?$|"
     r"(?:^|_)(?:no|bypass|first|second|two|multi|single)_pass$|public_?key"
 )
-_OF_TEXTS = re.compile(
-    r"(?:^|_)(?:label|hint|placeholder|title|message|msg|errors?|help|tooltip|caption|heading|button|btn|link|forgot|forgotten|"
-    r"lost|show|hide|toggle|strength|rules|requirements|mismatch|invalid|incorrect|weak|strong|enter|please|repeat|again|"
-    r"i18n|translations?|locale|lang|description|desc)(?:_|$)"
+_TYPE_NAME = re.compile(r"[A-Z]\w*(?:::[A-Z]\w*)+\Z")
+"""The type of a resource, which is no field: `AWS::ApiGateway::ApiKey`."""
+_DESCRIPTION_WORDS = frozenset(
+    {"type", "description", "title", "context", "placeholders", "format", "sourceText"}
 )
-"""Names of texts for people. Under these only what a generator made is masked: `password_hint`, `LABEL_NEW_PASSWORD`."""
+"""What an object has that describes a field and has no value in it."""
 _LABELS = (
     "name", "Name", "key", "Key", "keyName", "id", "field", "variable", "selector", "element", "locator", "label", "placeholder",
 )  # fmt: skip
@@ -61,13 +63,13 @@ class FieldNames:
 
     def _find_rule(self, name: str) -> Rule | None:
         normal = normalize_name(name)
-        if not normal:
+        if not normal or _TYPE_NAME.match(name):
             return None
         # Innocent names are spared only by rules that ask for a kind of value. Other rules mask every name they match.
         spared = KINDS if is_innocent(normal) else ()
         matching = (rule for rule in self.rules if rule.regex.occurs_in(normal))
         found = next((rule for rule in matching if rule.validator not in spared), None)
-        if found is not None and found.validator in ("literal", "mixed") and _OF_TEXTS.search(normal):
+        if found is not None and found.validator in ("literal", "mixed") and is_name_of_text(normal):
             return replace(found, validator="random")
         return found
 
@@ -126,4 +128,6 @@ def is_schema(data: Mapping[Any, Any]) -> bool:
     kind = data.get("type")
     if "value" in data and "sensitive" in data:
         return False  # an output of Terraform
+    if "description" in data and _DESCRIPTION_WORDS.issuperset(data):
+        return True
     return (isinstance(kind, str) and kind in _SCHEMA_TYPES) or any(word in data for word in _SCHEMA_WORDS)

@@ -12,11 +12,14 @@ from compact.redaction.shapes import (
     is_code,
     is_common_word,
     is_generated,
+    is_generic_type,
     is_identifier,
     is_name_of_variable,
     is_placeholder,
+    is_plain_reference,
     is_prose,
     is_reference,
+    is_version,
     looks_random,
     split_words,
     surprise,
@@ -43,7 +46,8 @@ _TELLING_WORDS = word_set("password passwords passwd pass pwd token key auth cre
 def is_secret_leaf(rule: Rule, leaf: str | float) -> bool:
     """Whether a string or a number in data is masked, because its name falls under `rule`."""
     if isinstance(leaf, int | float):
-        return rule.validator in (None, "literal", "mixed") or abs(leaf) >= 10**9
+        is_code = rule.validator == "code_number" and KINDS["code_number"](str(leaf))
+        return rule.validator in (None, "literal", "mixed") or is_code or abs(leaf) >= 10**9
     return is_secret(rule, Value(0, len(leaf), leaf, quoted=True), in_code=False, is_leaf=True)
 
 
@@ -59,6 +63,10 @@ def is_secret(rule: Rule, value: Value, *, in_code: bool, is_leaf: bool = False)
     kind = rule.validator
     text = value.text[:_SAMPLE_CHARS] if kind in KINDS else value.text
     if not text or text == rule.replacement:
+        return False
+    if kind in KINDS and (is_plain_reference(text) or (kind != "literal" and is_version(text))):
+        return False
+    if not value.quoted and is_generic_type(text):
         return False
     if kind == "literal" and _is_whole_word(text, value):
         return not is_word_for_password(text) and not (is_leaf and text.rstrip("?") in _TYPES)

@@ -16,8 +16,11 @@ from compact.redaction.shapes import (
     is_code,
     is_filler,
     is_generated,
+    is_generic_type,
     is_name_of_variable,
+    is_path,
     is_placeholder,
+    is_plain_reference,
     is_reference,
     looks_random,
     surprise,
@@ -33,7 +36,7 @@ from compact.redaction.source_code import (
     is_source,
     repeats_name,
 )
-from compact.redaction.ui_texts import is_format, is_ui_text, is_word_for_password
+from compact.redaction.ui_texts import is_format, is_name_of_text, is_ui_text, is_word_for_password
 
 _HEAD = re.compile(r"(?:[A-Za-z0-9]{1,12}[-_.$~:=]){0,2}")
 _PLAIN_HEAD = re.compile(r"[A-Za-z0-9]{13}")
@@ -65,8 +68,13 @@ _OPENS_A_STRUCTURE = re.compile(r"[({\[]+|[|>][-+]?\d?")
 _SESSION = re.compile(r"(?i)sess|sid\Z|token|auth|jwt")
 _STATEMENT = re.compile(r":\Z|\A[A-Za-z_][\w.-]*[=:]")
 _ASSIGNED = re.compile(r"[ \t]*=(?!=)")
+_HEX = re.compile(r"[0-9a-f]{8,64}\Z")
+_PARAMETER = re.compile(r"\$\d{1,2}[,;)]{0,3}\Z")
+_SQL = re.compile(r"(?i)\b(?:select|update|insert|set|where|and|values)\b")
+_CASE = re.compile(r"(?:\A|\n)[ \t]*case[ \t]+[\w.:]{0,60}\Z")
 _CLOSING_TAG = re.compile(r"</[A-Za-z]")
 _PORT = re.compile(r"\d{1,5}(?:[/?#]|\Z)")
+_STORED_VALUE = re.compile(r"\s[\w.-]+=((?:'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"])+)")
 _NO_PASSWORDS = ("", "x-oauth-basic", "x-token-auth")
 _PHONE_WORDS = re.compile(
     r"(?i)phone|\btel\b|telephone|mobile|\bcell|\bfax|call|\bdial|desk|office|number|reach|answering|"
@@ -128,9 +136,11 @@ def any_value(found: Candidate) -> Bounds:
     else:
         ends_here = close + 1 >= end or text[close + 1] in _BEHIND_A_VALUE
         value_end = close if ends_here else max(close, end)
-    name_start, _ = _name_before(found)
+    name_start, operator = _name_before(found)
     value = text[start + 1 : value_end]
     name = text[name_start : found.start].rstrip(_OPERATOR_CHARACTERS)
+    if _is_text_or_reference(name, value) or _is_hash_of_type(text, name_start, operator, value):
+        return None
     if is_ui_text(value) or closes_string(text, name_start, quote) or is_name_of_variable(value):
         return None
     if repeats_name(name, value, quote):
@@ -148,6 +158,13 @@ def _is_no_value(found: Candidate, start: int, value: str) -> bool:
         or repeats_name(text[name_start : found.start - len(operator)], value, text[end : end + 1])
     ):
         return True
+    name = text[name_start : found.start - len(operator)]
+    if _is_text_or_reference(name, value) or is_generic_type(value):
+        return True
+    if _is_hash_of_type(text, name_start, operator, value) or _is_case(text, name_start, operator, value):
+        return True
+    if _PARAMETER.match(value) and _SQL.search(text, max(0, name_start - _LONGEST_NAME), name_start):
+        return True
     if ":" in operator and value.isalpha() and _ASSIGNED.match(text, end):
         return True  # the type of a variable: `password: str = ...`
     if is_word_for_password(value) or is_format(value) or _CLOSING_TAG.match(value):
@@ -163,6 +180,25 @@ def _is_no_value(found: Candidate, start: int, value: str) -> bool:
         is_expression(value, operator.strip(" \t")) or is_sentence(text, start, end)
     )
     return expression and is_source(text, name_start, end)
+
+
+def _is_text_or_reference(name: str, value: str) -> bool:
+    """Whether a value is a word under the name of a text (`showPassword: Afficher`), or says where the value comes from."""
+    return is_plain_reference(value) or (
+        value.isalpha() and is_name_of_text(name) and not is_generated(value)
+    )
+
+
+def _is_hash_of_type(text: str, name_start: int, operator: str, value: str) -> bool:
+    """Whether a name is that of a type and the value a hash: `AWS::ApiGateway::ApiKey: b899a0d240b53d9d`."""
+    is_type = ":" in operator and text[max(0, name_start - 2) : name_start] == "::"
+    return is_type and _HEX.match(value) is not None
+
+
+def _is_case(text: str, name_start: int, operator: str, value: str) -> bool:
+    """Whether a name is a branch of a switch: `case PASSWORD: do();`."""
+    is_branch = operator[:1] == ":" and _CASE.search(text, max(0, name_start - _LONGEST_NAME), name_start)
+    return bool(is_branch) and not looks_random(value)
 
 
 def _name_before(found: Candidate) -> tuple[int, str]:
@@ -255,6 +291,19 @@ def command_password(found: Candidate) -> Bounds:
     return None if spared else found.bounds
 
 
+def generated_password(found: Candidate) -> Bounds:
+    """Like `command_password`, where a word of a sentence or a usual setting may stand too: it must be generated."""
+    value = found.value.strip("\"'")
+    return command_password(found) if is_generated(value) and not is_path(value) else None
+
+
+def stored_values(found: Candidate) -> Bounds:
+    """Mask the generated values of `name=value name=value`, with whatever stands between them."""
+    values = [part for part in _STORED_VALUE.finditer(found.value) if is_generated(part[1].strip("\"'"))]
+    values = [part for part in values if not part[1].startswith("@") and not is_reference(part[1])]
+    return (found.start + values[0].start(1), found.start + values[-1].end(1)) if values else None
+
+
 def phone(found: Candidate) -> Bounds:
     """Mask a phone number, recognized by a plus sign, by its grouping, or by a word about phones near it."""
     value = found.value
@@ -307,6 +356,8 @@ _OF_SECRETS = (
     header_value,
     cookies,
     command_password,
+    generated_password,
+    stored_values,
 )
 _OF_NUMBERS = (phone, payment_card)
 JUDGES: Mapping[str, Judge] = {

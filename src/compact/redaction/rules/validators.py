@@ -11,6 +11,7 @@ from typing import Any
 from compact.redaction.shapes import (
     has_digit,
     is_made_up,
+    is_path,
     is_placeholder,
     is_reference,
     looks_random,
@@ -189,7 +190,11 @@ def _long_random(value: str) -> bool:
 
 def _opaque(value: str) -> bool:
     # Hexadecimal digits are an id or a hash more often than a key.
-    return _long_random(value) and _HEX_ID.search(value) is None
+    return _long_random(value) and _HEX_ID.search(value) is None and not is_path(value)
+
+
+def _code_number(value: str) -> bool:
+    return (value.isdigit() and 4 <= len(value) <= 10) or (not value.isdigit() and is_made_up(value))
 
 
 KINDS: Mapping[str, Check] = {
@@ -198,6 +203,7 @@ KINDS: Mapping[str, Check] = {
     "random": _short_random,
     "long_random": _long_random,
     "opaque": _opaque,
+    "code_number": _code_number,
 }
 """What a value must look like, for a rule of scope `key`: under `password` any literal is masked, under `key` only what a
 generator made."""
