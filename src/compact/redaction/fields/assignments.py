@@ -21,7 +21,7 @@ from compact.redaction.fields.value_reader import (
     read_value,
 )
 from compact.redaction.rules.detectors import Detector
-from compact.redaction.rules.matches import Candidate, Find, FindAll, Finding
+from compact.redaction.rules.matches import MASK, Candidate, Find, FindAll, Finding
 from compact.redaction.rules.patterns import RulePattern
 from compact.redaction.rules.rule import Rule
 from compact.redaction.shapes import (
@@ -176,6 +176,8 @@ class Assignments:
 
     def _find_assignment(self, match: Candidate) -> Finding | None:
         """`name = value`, with any operator."""
+        if _is_masked(match.text, match.match_end):
+            return None
         found = self._widen_key(match)
         if _NO_FIELD.search(found.text, max(0, found.key_start - 5), found.key_start):
             return None
@@ -390,6 +392,11 @@ def _is_variable_of_shell(found: Candidate, operator: str, value: Value) -> bool
 def _is_pair_of_strings(found: Candidate, operator: str, value: Value) -> bool:
     """Whether name and value are both quoted, as in JSON: `"name": "value"`."""
     return value.quoted and operator in (":", "=>") and found.text[found.key_end] in "\"'\\&"
+
+
+def _is_masked(text: str, at: int) -> bool:
+    """Whether a value is a mask and nothing else. A text with many secrets is mostly this when it is read again."""
+    return text.startswith(MASK, at) and not text[at + len(MASK) : at + len(MASK) + 1].isalnum()
 
 
 def _is_code(found: Candidate, operator: str, value: Value) -> bool:
