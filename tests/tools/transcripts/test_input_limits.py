@@ -90,7 +90,7 @@ def test_many_small_values_are_refused_before_they_are_in_memory(
     file.write_bytes(gzip.compress(data) if is_packed else data)
     tracemalloc.start()
     try:
-        with pytest.raises(TranscriptError, match="more than [0-9,]+ JSON values") as caught:
+        with pytest.raises(TranscriptError, match=r"more than [0-9,]+ JSON values") as caught:
             list(read_sessions(file))
         _, peak = tracemalloc.get_traced_memory()
     finally:
