@@ -104,7 +104,7 @@ def load_yaml(text: str) -> Any:
         line = text.count("\n", 0, error.position) + 1
         raise SettingsProblem(f"line {line}: {error.reason}") from None
     except Exception as error:  # whatever PyYAML stumbles over, the text is to blame
-        raise SettingsProblem(f"a value cannot be read: {error or type(error).__name__}") from error
+        raise SettingsProblem(f"a value cannot be read: {str(error) or type(error).__name__}") from error
 
 
 def _strange(event: Any) -> str:
