@@ -49,8 +49,9 @@ keys, prompts, paths, exporters, and everything in `redaction`. Name the file to
 
 Commands say on stderr which file they found; in Python, `CompactConfig.source` has it, and a log line of level INFO.
 
-A settings file is UTF-8, at most 256,000 bytes, nested at most 40 deep, and gives every key once. YAML aliases (`*name`) are
-refused, because a few of them can stand for gigabytes.
+A settings file is UTF-8, at most 64,000 bytes, nested at most 40 deep, and gives every setting once. YAML aliases (`*name`) are
+refused, because a few of them can stand for gigabytes. So are tags (`!!int`), merges (`<<`), and keys that are lists or
+mappings.
 
 ## Environment variables
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compact.config import CompactConfig
 from compact.errors import ConfigError
+from compact.messages.settings_text import SettingsProblem, load_json, load_yaml
 
 PRD_EXAMPLE = """\
 compact:
@@ -86,7 +90,7 @@ def test_a_file_that_says_nothing_new(tmp_path: Path, text: str) -> None:
         ("c.yaml", "[" * 1200, "is not YAML"),
         ("c.json", '{"policy": {"trigger_pct": 0.9,}}', "is not JSON: line 1, column 32: "),
         ("c.json", "", "is not JSON: line 1, column 1: "),
-        ("c.json", "[" * 100_000, "is not JSON"),
+        ("c.json", "[" * 60_000, "is not JSON"),
         ("c.yaml", "windows: &w {a: *w}", "is not YAML: line 1, column 17: aliases (*w) are not supported"),
         ("c.yaml", "a: &a [x]\nb: [*a, *a]", "is not YAML: line 2, column 5: aliases (*a) are not supported"),
         ("c.yaml", "policy: {<<: &p {max_turns: 1}}\nx: {<<: *p}", "is not YAML: line 2, column 9: aliases"),
@@ -96,11 +100,24 @@ def test_a_file_that_says_nothing_new(tmp_path: Path, text: str) -> None:
         ("c.yaml", "a: " + "[" * 50, "is not YAML: line 1, column 43: nested deeper than 40"),
         (
             "c.yaml",
-            "seed: " + "1:" * 60_000 + "1",
-            "is not YAML: line 1, column 7: a number of 120,001 characters",
+            "seed: " + "1:" * 30_000 + "1",
+            "is not YAML: line 1, column 7: a number of 60,001 characters",
         ),
-        ("c.yaml", "#" * 256_001, "is larger than 256,000 bytes"),
-        ("c.json", " " * 256_001, "is larger than 256,000 bytes"),
+        ("c.yaml", "#" * 64_001, "is larger than 64,000 bytes"),
+        ("c.json", " " * 64_001, "is larger than 64,000 bytes"),
+        ("c.json", '{"a": ' * 40 + "1" + "}" * 40, "is not JSON: nested deeper than 40"),
+        ("c.json", '{"seed": ' + "1" * 5_000 + "}", "is not JSON: a value cannot be read: "),
+        (
+            "c.yaml",
+            f"policy: {{trigger_pct: {'1:' * 400}1.0}}",
+            "is not YAML: line 1, column 23: a number of 803 characters",
+        ),
+        ("c.yaml", "a: 2024-05-40", "is not YAML: line 1, column 4: '2024-05-40' cannot be read: "),
+        ("c.yaml", "? [a]\n: 1", "is not YAML: line 1, column 3: a key must be a plain value"),
+        ("c.yaml", "a: {? {b: 1} : 1}", "is not YAML: line 1, column 7: a key must be a plain value"),
+        ("c.yaml", "<<: {model: a}", "is not YAML: line 1, column 1: merges (<<) are not supported"),
+        ("c.yaml", "policy: {<<: [{max_turns: 1}]}", "is not YAML: line 1, column 10: merges (<<) are"),
+        ("c.yaml", "windows: {1: 5, '1': 6}", "is not YAML: line 1, column 17: the key '1' is given twice"),
         ("c.yaml", b"model: \xff\xfe", "is not UTF-8 text: byte 7 is 0xff"),
         ("c.yaml", bytes(range(256)), "is not UTF-8 text: byte 128 is 0x80"),
     ],
@@ -110,6 +127,59 @@ def test_a_file_that_cannot_be_read_says_where(
 ) -> None:
     file = written(tmp_path, text, name)
     assert refused(file).startswith(f"config file {file} {message}")
+
+
+TAGS = (
+    *(
+        "int",
+        "float",
+        "bool",
+        "null",
+        "timestamp",
+        "binary",
+        "str",
+        "seq",
+        "map",
+        "set",
+        "omap",
+        "pairs",
+        "merge",
+    ),
+    *("value", "python/tuple", "python/name:os.system", "python/object/apply:os.getcwd", "unheard.of"),
+)
+
+
+@pytest.mark.parametrize("tag", ["!", "!own", "!<tag:yaml.org,2002:int>", *(f"!!{tag}" for tag in TAGS)])
+def test_tags_are_refused(tag: str) -> None:
+    for value in ("''", "x", "[a]", "{a: 1}", "1:1"):
+        for frame in ("%s", "a: %s", "? %s\n: 1", "windows: [%s]"):
+            with pytest.raises(SettingsProblem, match=r"line 1, column \d+: tags \(.+\) are not supported"):
+                load_yaml(frame % f"{tag} {value}")
+
+
+@given(st.text(alphabet="!<>&*?:-,.'\"[]{}|%=~#@ \n\t019eEx_abnptuy", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for load in (load_yaml, load_json):
+        with contextlib.suppress(SettingsProblem):
+            load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "policy: {trigger_pct: 0.5}\npolicy.trigger_pct: 0.9",
+        "policy.trigger_pct: 0.9\npolicy: {trigger_pct: 0.9}",
+        "agents: {a: {policy: {trigger_pct: 0.5}, policy.trigger_pct: 0.9}}",
+    ],
+)
+def test_a_setting_is_given_once(tmp_path: Path, text: str) -> None:
+    assert "policy.trigger_pct is given twice (file " in refused(written(tmp_path, text))
+
+
+def test_of_many_problems_the_first_are_shown(tmp_path: Path) -> None:
+    lines = refused(written(tmp_path, "\n".join(f"wrong{n}: 1" for n in range(25)))).splitlines()
+    assert lines[0] == "25 settings are wrong:"
+    assert (len(lines), lines[-1]) == (22, "  and 5 more")
 
 
 def test_a_missing_file_and_a_directory(tmp_path: Path) -> None:

@@ -68,12 +68,40 @@ def test_some_packages_can_be_installed_alone() -> None:
         pin_hashes.chosen(HASHES, ["build", "nonsense"])
 
 
-def test_the_bill_of_materials_lists_every_package_and_file(tmp_path: Path) -> None:
+def test_what_is_needed_in_turn_is_found() -> None:
+    needs = {
+        "a": [
+            "B.b[x]>=1; python_version < '3.12'",
+            "never; sys_platform == 'win32'",
+            "test-tool; extra == 'test'",
+        ],
+        "b-b": ["c; extra == 'x'", "d; extra == 'y'", "a"],
+        "c": ["old; python_version < '3.11'"],
+    }
+    assert sbom.closure(["a>=2"], lambda name: needs.get(name, ())) == {"a", "b-b", "c"}
+
+
+def test_the_bill_of_materials_lists_what_is_installed_and_every_file(tmp_path: Path) -> None:
     wheel = tmp_path / "compact_context-1.2.3-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
     made = sbom.document(HASHES, [wheel], "1.2.3")
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
-    assert {each["name"]: each["version"] for each in made["components"]} == pin_hashes.pinned(HASHES)
+    listed = {each["name"]: each["version"] for each in made["components"]}
+    assert listed.items() <= pin_hashes.pinned(HASHES).items()
+    assert {
+        "tiktoken",
+        "regex",
+        "openai",
+        "httpx",
+        "starlette",
+        "rich",
+        "obstore",
+        "distributed",
+    } <= listed.keys()
+    assert (
+        not {"pytest", "hypothesis", "moto", "mypy", "ruff", "playwright", "build", "hatchling"}
+        & listed.keys()
+    )
     assert all(each["hashes"] and each["purl"] == each["bom-ref"] for each in made["components"])
     main = made["metadata"]["component"]
     assert (main["name"], main["version"]) == ("compact-context", "1.2.3")
@@ -121,6 +149,26 @@ def test_a_release_is_built_from_hashes_and_published_with_its_bill() -> None:
     assert "scripts.sbom" in scripts
     release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
     assert "sbom" in release
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda file: file.stem)
+def test_what_is_kept_of_a_job_no_unpinned_package_could_touch(workflow: Path) -> None:
+    for job in yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values():
+        steps = job.get("steps", ())
+        if any(str(step.get("uses")).startswith("actions/upload-artifact@") for step in steps):
+            lines = "\n".join(str(step.get("run", "")) for step in steps).splitlines()
+            installing = [line for line in lines if re.search(r"\b(pip|uv|pipx|make)\b", line)]
+            assert [line for line in installing if "--require-hashes" not in line] == []
+
+
+def test_the_package_is_installed_after_it_was_kept() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["install"]["needs"] == jobs["sbom"]["needs"] == "package"
+    for name in ("install", "sbom"):
+        assert any(
+            str(step.get("uses")).startswith("actions/download-artifact@") for step in jobs[name]["steps"]
+        )
+    assert "pip install dist/*.whl" in str(jobs["install"]["steps"])
 
 
 def test_dependencies_are_audited_on_a_schedule() -> None:

@@ -17,6 +17,8 @@ from compact.messages import to_json
 
 _SHOWN_CHARS = 60
 """A rejected value is echoed up to this length."""
+MOST_SHOWN = 20
+"""An error lists so many wrong settings and counts the others."""
 
 _OTHER_NAMES = dict.fromkeys(
     (
@@ -93,11 +95,14 @@ def _describe(schema: Mapping[str, Any]) -> str:
 
 
 def config_error(problems: Sequence[WrongSetting]) -> ConfigError:
-    """Return one error for all problems: a single sentence, or a list of them."""
+    """Return one error for all problems: a single sentence, or a list of the first `MOST_SHOWN`."""
     if len(problems) == 1:
         message = problems[0].text
     else:
-        message = f"{len(problems)} settings are wrong:" + "".join(f"\n  {each.text}" for each in problems)
+        lines = [each.text for each in problems[:MOST_SHOWN]]
+        if len(problems) > MOST_SHOWN:
+            lines.append(f"and {len(problems) - MOST_SHOWN:,} more")
+        message = f"{len(problems)} settings are wrong:" + "".join(f"\n  {line}" for line in lines)
     return ConfigError(message, path=problems[0].path, problems=tuple(problems))
 
 

@@ -82,18 +82,30 @@ def from_settings(settings: Mapping[Any, Any], origin: str) -> dict[str, Given]:
     """Flatten a nested mapping. A section is a mapping or a section object; a key may be a dotted path.
 
     An empty section (`policy:` with only comments below it) sets nothing.
+
+    Raises:
+        ConfigError: a setting is given twice: in its section, and by its path.
     """
     block: dict[str, Given] = {}
     own: dict[str, Given] = {}
+
+    def add(path: str, entry: Any) -> None:
+        if path in own:
+            raise ConfigError(
+                f"{path} is given twice ({origin})", hint="In its section or by its path, not both", path=path
+            )
+        own[path] = Given(entry, origin)
+
     for key, value in settings.items():
         name = str(key)
         section = value.model_dump(exclude_unset=True) if isinstance(value, ConfigSection) else value
         if name == BLOCK and isinstance(section, Mapping | None):
             block = _from_block(section or {}, origin)
         elif name in SECTIONS and isinstance(section, Mapping | None):
-            own |= {f"{name}.{field}": Given(entry, origin) for field, entry in (section or {}).items()}
+            for field, entry in (section or {}).items():
+                add(f"{name}.{field}", entry)
         else:
-            own[name] = Given(value, origin)
+            add(name, value)
     return block | own
 
 
@@ -196,7 +208,7 @@ def read_file(path: str | os.PathLike[str]) -> Mapping[Any, Any]:
 
     Raises:
         ConfigError: the file is missing, unreadable, too large, not UTF-8, not YAML or JSON, or not a mapping; it has
-            YAML aliases, or a key twice. Names the line.
+            aliases, tags, merges or a key twice, or is nested too deeply. Names the line.
     """
     file = Path(path)
 
@@ -218,8 +230,6 @@ def read_file(path: str | os.PathLike[str]) -> Mapping[Any, Any]:
         content = load(text)
     except SettingsProblem as problem:
         raise refuse(f"is not {name}: {problem}") from None
-    except (ValueError, RecursionError) as error:
-        raise refuse(f"is not {name} that can be read: {error}") from None
     if not isinstance(content, Mapping | None):
         raise refuse(f"must hold a mapping of settings, got a {type(content).__name__}")
     return content or {}

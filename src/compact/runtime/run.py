@@ -128,7 +128,7 @@ class Run:
         except TimeoutError:
             if answer.done():
                 raise  # its own
-            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+            raise TimeoutError(f"no answer within {timeout_s:g} s (summary.timeout_s)") from None
         finally:
             self._answer = None
             answer.cancel()

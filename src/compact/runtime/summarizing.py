@@ -107,7 +107,11 @@ class Writers:
         endpoint = self._endpoint(meter)
 
         async def ask(asked: SummaryRequest) -> Reply:
-            return await llm.summarize(asked, endpoint, meter.count_text)
+            try:
+                return await llm.summarize(asked, endpoint, meter.count_text)
+            except TimeoutError:
+                what = f"no answer within {endpoint.timeout_s:g} s (summary.timeout_s)"
+                raise TimeoutError(what) from None
 
         return _Chosen(ask, None, is_heavy=True)
 

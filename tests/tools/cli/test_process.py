@@ -63,6 +63,13 @@ def test_standard_input_can_be_read() -> None:
     assert len(json.loads(done.stdout)["sessions"]) == 11
 
 
+@pytest.mark.parametrize(("given", "why"), [(b"", ": it is empty"), (b'{"a', ", line 1: ")])
+def test_errors_call_standard_input_by_its_name(given: bytes, why: str) -> None:
+    done = subprocess.run([*COMPACT, "count", "-"], input=given, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"compact: cannot read standard input{why}")
+
+
 def test_output_survives_an_ascii_terminal() -> None:
     done = ran(
         "count",

@@ -60,6 +60,18 @@ def test_several_sessions_under_two_policies(called: Called, talks: Path) -> Non
     assert default["illegal"] == default["over_budget"] == default["control"] == default["failed"] == 0
 
 
+def test_a_folder_is_walked_without_the_archive_in_it(
+    called: Called, talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(talks.parent)
+    assert called("apply", talks, "--window", "8k", "--session", "s0", "-o", ".out.json")[0] == 0
+    assert list(Path(".compact").rglob("events.jsonl"))
+    for folder in (".", talks.parent):
+        code, out, err = called("replay", folder, "--window", "8k", "--json")
+        assert (code, err) == (0, "")
+        assert [one["session"] for one in json.loads(out)["sessions"]] == ["s0", "s1", "s2"]
+
+
 def test_the_table_shows_with_and_without(called: Called, talks: Path) -> None:
     code, out, _ = called("replay", talks, "--window", "8k", "--compare", "progressive", "--workers", "1")
     assert code == 0

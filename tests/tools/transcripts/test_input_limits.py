@@ -28,6 +28,7 @@ LIMIT = 200_000
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_limits, "SMALL_BYTES", LIMIT)
     monkeypatch.setattr(input_limits, "MOST_BYTES", 20 * LIMIT)
+    monkeypatch.setattr(input_limits, "MOST_VALUES", LIMIT // 10)
 
 
 def bomb(start: bytes, repeated: bytes, times: int, end: bytes) -> bytes:
@@ -37,6 +38,16 @@ def bomb(start: bytes, repeated: bytes, times: int, end: bytes) -> bytes:
     pieces += [packer.compress(repeated * 1000) for _ in range(times // 1000)]
     return b"".join([*pieces, packer.compress(end), packer.flush()])
 
+
+SMALL_VALUES = {
+    "lists": (MESSAGE[:-1] + b', "x": [', b"[],", b"[]]}"),
+    "objects": (MESSAGE[:-1] + b', "x": [', b'{"a":1},', b"{}]}"),
+    "numbers": (MESSAGE[:-1] + b', "x": [', b"1,", b"1]}"),
+    "keys": (MESSAGE[:-1] + b', "x": {', b'"k":0,', b'"k":0}}'),
+    "strings": (b"[" + MESSAGE, b',""', b"]"),
+    "one per line": (b"[\n", b"{},\n", b"{}\n]"),
+}
+"""Values that are short in a file and large in memory: how the file begins, goes on and ends."""
 
 BOMBS = {
     "one line": bomb(b'{"messages": [{"role": "user", "content": "', b"a", 6_000_000, b'"}]}'),
@@ -67,6 +78,35 @@ def test_a_gzip_bomb_is_refused_before_it_is_in_memory(tmp_path: Path, name: str
     assert peak < 60 * LIMIT, "a parsed message takes more room than its text"
 
 
+@pytest.mark.parametrize("name", SMALL_VALUES)
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_many_small_values_are_refused_before_they_are_in_memory(
+    tmp_path: Path, name: str, is_packed: bool
+) -> None:
+    start, repeated, end = SMALL_VALUES[name]
+    data = start + repeated * 24_000 + end
+    assert len(data) < 2 * LIMIT
+    file = tmp_path / "values.json"
+    file.write_bytes(gzip.compress(data) if is_packed else data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TranscriptError, match=r"more than [0-9,]+ JSON values") as caught:
+            list(read_sessions(file))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "compact --max-input" in caught.value.hint
+    assert peak < 3_500_000, "the text is there, what it would be parsed to is not"
+
+
+def test_long_files_may_have_as_many_values_as_real_ones_have(tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    line = json.dumps({"role": "user", "content": "Well, what a long story, told in full. " * 4}).encode()
+    file.write_bytes((line + b"\n") * 12_000)
+    (session,) = read_sessions(file)
+    assert len(session.messages) == 12_000
+
+
 @pytest.mark.parametrize("command", ["count", "check", "apply", "replay", "harness"])
 def test_every_command_refuses_it(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -89,6 +129,31 @@ def test_who_trusts_a_file_may_allow_more(
     assert run(["check", "large.jsonl.gz"]) == 2, "the choice is not left behind"
     assert run(["--max-input", "all", "check", "large.jsonl.gz"]) == 2
     assert "--max-input must be a number of bytes like 500m or 8g" in capsys.readouterr().err
+
+
+def test_who_trusts_a_file_may_allow_more_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("values.json").write_bytes(MESSAGE[:-1] + b', "x": [' + b"[]," * 12_000 + b"[]]}")
+    assert run(["count", "values.json"]) == 2
+    assert "it has more than 20,000 JSON values" in capsys.readouterr().err
+    assert run(["--max-input", "500k", "count", "values.json"]) == 0
+
+
+def test_too_little_memory_is_no_bug(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(MESSAGE)
+    monkeypatch.setattr(input_limits.BoundedStream, "readline", fail)
+    assert run(["count", str(file)]) == 2
+    shown = capsys.readouterr().err
+    assert "the input is too large for the memory of this machine" in shown
+    assert "bug" not in shown
 
 
 def test_an_endless_pipe_ends(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from support.waiting import until
 from compact import CompactConfig, CompactManager
 from compact.errors import CompactError, ConfigError, MissingExtra
 from compact.events import Finished, Started
+from compact.tools.cli.app import run
 from compact.tools.viewer import hurrying
 from compact.tools.viewer.addresses import check_address
 from compact.tools.viewer.hurrying import HurriedProtocol
@@ -177,6 +178,11 @@ def test_an_address_that_others_can_reach_needs_a_good_token(tmp_path: Path) -> 
     check_address("::1", None)
 
 
+def test_only_loopback_is_served_without_a_token(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["view", "--no-token", "--host", "0.0.0.0"]) == 2
+    assert "--no-token is only for loopback addresses, and 0.0.0.0 can be reached" in capsys.readouterr().err
+
+
 def test_with_a_token_nobody_else_gets_anything() -> None:
     with serving(None, host="0.0.0.0", token=TOKEN) as server:
         port = server.url.rpartition(":")[2]
@@ -185,6 +191,10 @@ def test_with_a_token_nobody_else_gets_anything() -> None:
         strangers: list[dict[str, Any]] = [
             {},
             {"authorization": "Bearer wrong"},
+            {"authorization": TOKEN},
+            {"authorization": f" {TOKEN}"},
+            {"authorization": f"Basic {TOKEN}"},
+            {"authorization": f"Bearer{TOKEN}"},
             {"cookie": wrong},
             {"cookie": "\x01=;"},
         ]
@@ -193,6 +203,7 @@ def test_with_a_token_nobody_else_gets_anything() -> None:
                 assert ask(served, path, **given).status == 401
             assert ask(served, "/ingest", span(1), **given).status == 401
         assert ask(served, "/ingest", span(1), authorization=f"Bearer {TOKEN}").status == 200
+        assert ask(served, "/api/sessions", authorization=f"bearer {TOKEN}").status == 200
         entered = ask(served, f"/?token={TOKEN}")
         assert (entered.status, entered.headers["location"]) == (303, "/")
         cookie = entered.headers["set-cookie"]

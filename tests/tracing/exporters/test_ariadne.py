@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from support.ariadne import Ariadne, refusal
 from support.engine import events, turns
 from support.exporters import busy_session, event_maker
+from support.viewer import serving
 from support.waiting import WAIT_S, until
 
 from compact import CompactConfig, CompactManager
@@ -165,6 +167,14 @@ def test_a_redirect_is_not_followed(ariadne: Ariadne) -> None:
     with pytest.raises(Unavailable, match="status 302"):
         AriadneExporter(ariadne.url).export(told(1))
     assert ariadne.paths == ["/ingest"]
+
+
+def test_a_missing_token_is_told() -> None:
+    with serving(None, token="the-viewers-own-token") as viewer:
+        with pytest.raises(Unavailable, match=r"status 401: set tracing\.ariadne_token"):
+            AriadneExporter(viewer.url).export(told(1))
+        with pytest.raises(Unavailable, match=r"status 401: it refuses tracing\.ariadne_token"):
+            AriadneExporter(viewer.url, token=SecretStr("another")).export(told(1))
 
 
 def test_no_proxy_is_used(ariadne: Ariadne, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def _options(
         str | None,
         typer.Option(
             metavar="BYTES",
-            help="Read at most so much of a file, such as 500m or 8g. Default: 2g; of gzip, also 50 times its size.",
+            help="Read at most so much of a file, such as 500m or 8g. Default: 2g; of gzip, also 50 times its size; and 3 million JSON values.",
         ),
     ] = None,
 ) -> None:
@@ -106,6 +106,8 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except RecursionError:
         return _complain("the input is nested too deeply to be worked on")
+    except MemoryError:
+        return _complain("the input is too large for the memory of this machine")
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         what = (

@@ -15,7 +15,7 @@ from compact.errors import MessageError, TranscriptError
 from compact.tools.cli.printing import console, count_of, first_lines, flat, printable, say
 from compact.tools.transcripts import RecordedSession, Skipped, fail, read_sessions
 from compact.tools.transcripts.recorded_session import masked
-from compact.tools.transcripts.transcript_file import read_whole
+from compact.tools.transcripts.transcript_file import STANDARD_INPUT, read_whole
 
 PROGRESS_FROM_BYTES = 4_000_000
 SKIPPED_SHOWN = 5
@@ -26,6 +26,8 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 def transcripts_in(paths: Iterable[Path]) -> list[Path]:
     """List the files to read. A folder stands for every transcript below it, in the order of their names.
 
+    What begins with a dot in it is left out: `.compact` is an archive, and its events are no transcripts.
+
     Raises:
         TranscriptError: a folder has none.
     """
@@ -34,7 +36,7 @@ def transcripts_in(paths: Iterable[Path]) -> list[Path]:
         if not path.is_dir():
             found.append(_real(path))
             continue
-        inside = sorted(each for each in path.rglob("*") if each.is_file() and _is_transcript(each))
+        inside = sorted(each for each in path.rglob("*") if each.is_file() and _is_transcript(each, path))
         if not inside:
             ending = ", ".join(_ENDINGS)
             raise TranscriptError(
@@ -122,8 +124,9 @@ def _is_large(path: Path) -> bool:
 
 
 def _real(path: Path) -> Path:
-    return Path("/dev/stdin") if str(path) == "-" else path
+    return STANDARD_INPUT if str(path) == "-" else path
 
 
-def _is_transcript(file: Path) -> bool:
-    return not file.name.startswith(".") and file.name.lower().removesuffix(".gz").endswith(_ENDINGS)
+def _is_transcript(file: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return not is_hidden and file.name.lower().removesuffix(".gz").endswith(_ENDINGS)

@@ -17,6 +17,7 @@ from compact.tools.cli.archives import open_at
 from compact.tools.cli.demo import demo_session, relive
 from compact.tools.cli.options import ConfigOption, TenantOption
 from compact.tools.cli.printing import say_plainly
+from compact.tools.viewer.addresses import is_loopback
 from compact.tools.viewer.serving import ViewerServer
 
 EXAMPLE = "Example: compact view"
@@ -64,6 +65,11 @@ def command(
     """
     if no_token and token is not None:
         raise ConfigError("--no-token and a token exclude each other", hint="Leave one of them out")
+    if no_token and not is_loopback(host):
+        raise ConfigError(
+            f"--no-token is only for loopback addresses, and {host} can be reached from other machines",
+            hint="Leave --host out to listen on 127.0.0.1, or set a token in COMPACT_VIEW_TOKEN",
+        )
     root = Path(tempfile.mkdtemp(prefix="compact-demo-")) if demo else archive
     with open_at(root, config, tenant=tenant, of_all=demo, may_be_new=True) as found:
         server = ViewerServer(found, host=host, port=port, token=token, is_open=no_token)

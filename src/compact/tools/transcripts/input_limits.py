@@ -15,13 +15,20 @@ MOST_RATIO = 50
 """How many times its size a gzip file may grow to. Real transcripts grow to 4 to 15 times."""
 SMALL_BYTES = 32_000_000
 """Up to here a gzip file may grow, whatever its size."""
+MOST_VALUES = 3_000_000
+"""JSON values of a file. A parsed value takes about 100 bytes of memory, however short it is in the file."""
+BYTES_OF_A_VALUE = 10
+"""A larger file may have one more value for so many bytes. Real transcripts have fewer."""
 
 _PIECE_BYTES = 1 << 20
 _chosen: ContextVar[int | None] = ContextVar("max_input", default=None)
 
 
 def choose_limit(most_bytes: int | None) -> None:
-    """Set the most bytes that are read of a file, for this context. A chosen limit replaces the ratio too."""
+    """Set the most bytes that are read of a file, for this context.
+
+    A chosen limit replaces the ratio too, and allows as many JSON values as a file of that size may have.
+    """
     _chosen.set(most_bytes)
 
 
@@ -50,6 +57,7 @@ class BoundedStream:
         self._stream: Stream = gzip.GzipFile(fileobj=self._packed) if self._packed else file  # type: ignore[call-overload]
         self._refuse = refuse
         self._read = 0
+        self._values = 0
 
     def read(self, size: int = -1) -> bytes:
         """Read `size` bytes, or all."""
@@ -67,18 +75,23 @@ class BoundedStream:
         """Take piece by piece, so that a limit is noticed before its excess is in memory."""
         left = sys.maxsize if size < 0 else size
         while left and (piece := take(min(left, _PIECE_BYTES))):
-            self._count(len(piece))
+            self._count(piece)
             yield piece
             left -= len(piece)
             if end is not None and piece.endswith(end):
                 return
 
-    def _count(self, taken: int) -> None:
-        self._read += taken
+    def _count(self, piece: bytes) -> None:
+        self._read += len(piece)
+        # Every value but the first of a list or object follows a comma. Those inside of strings count too: that is cheap.
+        self._values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
         chosen = _chosen.get()
         most = MOST_BYTES if chosen is None else chosen
         if self._read > most:
             self._refuse(f"it has more than {most:,} bytes", _HINT)
+        most_values = max(MOST_VALUES, (self._read if chosen is None else chosen) // BYTES_OF_A_VALUE)
+        if self._values > most_values:
+            self._refuse(f"it has more than {most_values:,} JSON values, by its commas and brackets", _HINT)
         if chosen is None and self._packed is not None and self._read > SMALL_BYTES:
             size = self._packed.read_bytes
             if self._read > MOST_RATIO * size:

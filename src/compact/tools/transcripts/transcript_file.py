@@ -38,6 +38,7 @@ FORMATS_HINT = "Supported formats: " + "; ".join(FORMATS) + ". Each may be gzipp
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the bytes read so far and the size of the file."""
 
+STANDARD_INPUT = Path("/dev/stdin")
 PROGRESS_STEP_BYTES = 1 << 18
 _SNIFFED_BYTES = 8192
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -224,7 +225,8 @@ class TranscriptFile:
 
 def fail(path: Path, what: str, *, line: int | None = None, hint: str = "") -> NoReturn:
     """Raise the error about a file, or about one of its lines."""
-    where = f"{path}, line {line}" if line is not None else str(path)
+    name = "standard input" if path == STANDARD_INPUT else str(path)
+    where = f"{name}, line {line}" if line is not None else name
     raise TranscriptError(f"cannot read {where}: {what}", hint=hint, path=str(path), line=line)
 
 

@@ -76,8 +76,9 @@ class Guard:
 
     def _ask_for_token(self, request: Request) -> Response | None:
         """Exchange the token in the printed address for a cookie that scripts cannot read."""
-        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if self._is_token(bearer) or self._is_token(request.cookies.get(COOKIE, "")):
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        is_bearer = scheme.lower() == "bearer" and self._is_token(bearer)
+        if is_bearer or self._is_token(request.cookies.get(COOKIE, "")):
             return None
         given = request.query_params.get("token", "")
         if request.method == "GET" and request.url.path == "/" and self._is_token(given):

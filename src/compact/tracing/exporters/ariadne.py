@@ -29,6 +29,8 @@ _TEXT_CHARS = 50_000
 _REFUSALS = (400, 413, 422)
 """Bad request, too large, unprocessable: sending the same events again would not help."""
 
+_UNAUTHORIZED = 401
+
 
 class AriadneExporter(Exporter):
     """Sends events to Ariadne, with a bearer `token` if one is given. Follows no redirects and uses no proxy.
@@ -102,7 +104,7 @@ class AriadneExporter(Exporter):
             cause: Exception | None = None
             try:
                 status = self._post(b'{"batch":[' + b",".join(part) + b"]}")
-                problem = f"status {status}"
+                problem = self._in_words(status)
             except (OSError, http.client.HTTPException) as error:
                 status, cause, problem = 0, error, f"{type(error).__name__}: {error}"
             if 200 <= status < 300:
@@ -135,6 +137,12 @@ class AriadneExporter(Exporter):
             return connection.getresponse().status
         finally:
             connection.close()
+
+    def _in_words(self, status: int) -> str:
+        if status != _UNAUTHORIZED:
+            return f"status {status}"
+        todo = "set tracing.ariadne_token" if self._token is None else "it refuses tracing.ariadne_token"
+        return f"status {status}: {todo}"
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json"}
