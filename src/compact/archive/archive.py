@@ -73,7 +73,9 @@ class Archive(Reader):
     ) -> None:
         shared = as_redactor(redactor)
         # A session's folder must not depend on what its redactor has learnt, so the shared redactor judges ids.
-        super().__init__(store, shared.redact_id, open_seals(mac_key))
+        super().__init__(
+            store, shared.redact_id, lambda name: shared.redact(name, "compact"), open_seals(mac_key)
+        )
         self._redactor = shared
         self._session_redactor = session_redactor or (lambda _: shared.session())
         self._recorder = recorder
@@ -117,8 +119,9 @@ class Archive(Reader):
                 hint="Open the tenant on the archive of all",
                 path="tenant",
             )
+        root = f"{keys.TENANTS}/{self._places.tenant_folder(tenant)}/"
         found = Archive(
-            tenant_store(self.store, keys.tenant_root(tenant, self._label(tenant))),
+            tenant_store(self.store, root),
             self._redactor,
             self._recorder,
             session_redactor=self._session_redactor,
@@ -126,7 +129,7 @@ class Archive(Reader):
             attempt_ids=self._attempts.attempt_ids,
             attempt_ttl_s=self._attempts.attempt_ttl_s,
         )
-        found.tenant, found.seals = tenant, self.seals
+        found.tenant, found.root, found.seals = tenant, root, self.seals
         found._entered = self._entered  # known by id and tenant, so one bound holds for all
         return found
 
@@ -253,7 +256,12 @@ class Archive(Reader):
 
         A session that cannot be read is reported, and the others are checked.
         """
-        folders = self._folders_of(session_id)
+        try:
+            folders = self._folders_of(session_id)
+        except ArchiveError as problem:
+            if session_id is None or problem.reason != "io":
+                raise
+            return [Defect(self._label(session_id), str(problem.key), "unreadable", problem.message)]
         found = [] if session_id is not None else self._root_strangers()
         return [*found, *(defect for folder in folders for defect in verify(self.store, self, folder))]
 
@@ -356,8 +364,8 @@ class Archive(Reader):
         if outcome == "taken" and session.folder == session_id:
             # Two ids that differ in case, on a filesystem that ignores case. (A hashed folder belongs to its hash.)
             found = session_id_in(self.store.read(key))
-            if found == session_id:
-                outcome = "same"  # an earlier version wrote it, or it has another key
+            if found is not None and keys.is_label_of(found, session.folder):
+                outcome = "same"  # an earlier version or other rules wrote it, or it has another key
         if outcome == "taken" and session.folder == session_id:
             owner = "its session.json cannot be read" if found is None else repr(found)[:80]
             raise ArchiveError(
@@ -368,6 +376,7 @@ class Archive(Reader):
             )
         if outcome == "spooled":
             self._log.warn_spooled(session)
+        self._places.keep(session_id, folder)
         if outcome in ("taken", "same"):
             # The session was here before. What was masked in its records is masked in those that follow.
             scribe.adopt(self._notes(f"{session.folder}/{keys.LEARNED}"))
@@ -387,9 +396,9 @@ class Archive(Reader):
             return
         label = self._label(self.tenant)
         outcome = self.store.create(keys.TENANT, session.scribe.tenant(label))
-        folder = keys.folder_for(self.tenant, label)
-        if outcome == "taken" and folder == self.tenant:
-            found = tenant_in(self.store.read(keys.TENANT))
+        folder = self.root.split("/")[1]
+        found = tenant_in(self.store.read(keys.TENANT)) if outcome == "taken" else label
+        if found is None or not keys.is_label_of(found, folder):
             raise ArchiveError(
                 f"the folder {keys.TENANTS}/{folder} belongs to another tenant: {found!r:.80}",
                 hint="Names that differ only in case cannot share this archive: rename one of the tenants",

@@ -105,19 +105,21 @@ def check_type(value: object, kind: type, what: str, **details: str) -> None:
 def folder_for(session_id: str, cleaned_id: str) -> str:
     """Return the folder of a session: its id, or a hash of it if the id is not a safe file name or holds a secret.
 
-    `cleaned_id` is the id after redaction. An id that looks like a hashed name is hashed too, so that the two never clash.
+    `cleaned_id` is the id with its secrets masked. Personal data in it changes nothing. An id that looks like a hashed name
+    is hashed too, so that the two never clash. A session that is in the other folder already stays there; see `Places`.
     """
-    plain = (
+    return session_id if is_plain(session_id) and cleaned_id == session_id else hashed(session_id)
+
+
+def is_plain(session_id: str) -> bool:
+    """Return whether an id is a safe file name."""
+    return bool(
         _PLAIN_ID.fullmatch(session_id)
-        and cleaned_id == session_id
         and not session_id.endswith(".")
         and not _HASHED.fullmatch(session_id)
         and not _RESERVED.fullmatch(session_id)
         and not _OURS.fullmatch(session_id)
     )
-    if plain:
-        return session_id
-    return hashed(session_id)
 
 
 def label_for(session_id: str, cleaned_id: str) -> str:
@@ -127,6 +129,15 @@ def label_for(session_id: str, cleaned_id: str) -> str:
     return f"{cleaned_id[:_LABEL_START]}… ({len(session_id):,} characters, {hashed(session_id)})"
 
 
+def is_label_of(label: str, folder: str) -> bool:
+    """Return whether records of the session in a folder may show this id, whatever rules masked it.
+
+    A masked id ends with digits of the id's hash, and a very long one with all of them.
+    """
+    name = folder if _HASHED.fullmatch(folder) else hashed(folder)
+    return label == folder or hashed(label) == name or label.endswith((f"-{name[2:10]}", f" {name})"))
+
+
 def hashed(session_id: str) -> str:
     """Return the folder of a session whose id is not a safe file name."""
     return f"h-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()}"
@@ -134,12 +145,7 @@ def hashed(session_id: str) -> str:
 
 def is_folder(name: str) -> bool:
     """Return whether a session's folder can have this name."""
-    return bool(_HASHED.fullmatch(name)) or folder_for(name, name) == name
-
-
-def tenant_root(tenant: str, cleaned: str) -> str:
-    """Return where the keys of a tenant begin. Its folder is named by the rule for sessions."""
-    return f"{TENANTS}/{folder_for(tenant, cleaned)}/"
+    return bool(_HASHED.fullmatch(name)) or is_plain(name)
 
 
 def split_key(key: str) -> tuple[str, str]:

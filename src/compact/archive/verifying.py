@@ -141,7 +141,7 @@ class _Check:
                 yield self.defect(keys.SESSION, "damaged", str(problem))
         if self.folder.startswith("h-"):
             self.facts["session_id"] = session_id
-        elif session_id != self.folder:
+        elif not keys.is_label_of(session_id, self.folder):
             yield self.defect(keys.SESSION, "misplaced", f"it is the record of session {session_id!r:.80}")
 
     def step_numbers(self) -> Iterator[Defect]:
@@ -174,7 +174,7 @@ class _Check:
                 self.unreadable_steps.append(
                     self.defect(name, "damaged", "it is not in the form that was written")
                 )
-            if step.session_id != self.session_id:
+            if step.session_id != self.session_id and not keys.is_label_of(step.session_id, self.folder):
                 message = f"it is a record of session {step.session_id!r:.80}"
                 self.unreadable_steps.append(self.defect(name, "misplaced", message))
             yield number, step
