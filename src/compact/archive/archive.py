@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Any
 
 from compact.archive import keys
 from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
+from compact.archive.masks import add_note, lost_notes, read_notes, save_learned
+from compact.archive.notes import reset_note, tenant_note
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import (
@@ -26,7 +27,7 @@ from compact.archive.steps import Attempt, Attempts
 from compact.archive.stores.port import Chained, Operation, Store
 from compact.archive.stores.tenants import tenant_store
 from compact.archive.upkeep import Pruned, Pruner
-from compact.archive.verifying import Defect, verify
+from compact.archive.verifying import Defect, verify, verify_tenant
 from compact.errors import ArchiveError, ConfigError
 from compact.events import Event, Recorder, Trace
 from compact.events.session_key import SessionKey
@@ -176,8 +177,11 @@ class Archive(Reader):
             session = self._enter(session_id)
             newest = max(self.steps_in(session.folder), default=0)
             if newest:
-                note = session.scribe.sealed({"forgets_step": str(newest)})
-                self.store.create(f"{session.folder}/{keys.reset_name(newest)}", note)
+                note = session.scribe.sealed(reset_note(newest))
+                key = f"{session.folder}/{keys.reset_name(newest)}"
+                if self.store.create(key, note) == "taken":
+                    self.store.replace(key, note)  # what is there is no reset that counts, or says the same
+                self._list_output(session, keys.reset_name(newest), note)
             return newest
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
@@ -262,7 +266,7 @@ class Archive(Reader):
             if session_id is None or problem.reason != "io":
                 raise
             return [Defect(self._label(session_id), str(problem.key), "unreadable", problem.message)]
-        found = [] if session_id is not None else self._root_strangers()
+        found = [] if session_id is not None else [*self._root_strangers(), *verify_tenant(self)]
         return [*found, *(defect for folder in folders for defect in verify(self.store, self, folder))]
 
     def repair(self, session_id: str | None = None) -> list[Defect]:
@@ -326,7 +330,7 @@ class Archive(Reader):
     def placeholders(self, session_id: str) -> list[dict[str, str]]:
         """Return the notes about placeholders of live masking, oldest first. Unreadable lines are left out."""
         with Operation("quick").enter():
-            return self._notes(f"{self.folder(session_id)}/{keys.PLACEHOLDERS}")
+            return read_notes(self, f"{self.folder(session_id)}/{keys.PLACEHOLDERS}")
 
     def add_placeholders(self, session_id: str, note: Mapping[str, str]) -> None:
         """Add a note about placeholders, durable on return. It must hold hashes of values, never the values.
@@ -335,7 +339,7 @@ class Archive(Reader):
             ArchiveError: it cannot be written.
         """
         with Operation("quick").enter():
-            self._add_note(self._enter(session_id), keys.PLACEHOLDERS, note)
+            add_note(self, self._enter(session_id), keys.PLACEHOLDERS, note)
 
     def release(self, session_id: str) -> None:
         """Keep nothing of a session in memory. Its next write opens it again."""
@@ -358,7 +362,7 @@ class Archive(Reader):
         label = keys.label_for(session_id, self._label(session_id))
         scribe = Scribe(self._session_redactor(name), label, self.place_of(folder), self.seals)
         session = OpenSession(name, folder, scribe)
-        self._enter_tenant(session)
+        self._enter_tenant()
         key = f"{session.folder}/{keys.SESSION}"
         outcome = self.store.create(key, scribe.session())
         if outcome == "taken" and session.folder == session_id:
@@ -379,7 +383,8 @@ class Archive(Reader):
         self._places.keep(session_id, folder)
         if outcome in ("taken", "same"):
             # The session was here before. What was masked in its records is masked in those that follow.
-            scribe.adopt(self._notes(f"{session.folder}/{keys.LEARNED}"))
+            scribe.adopt(read_notes(self, f"{session.folder}/{keys.LEARNED}"))
+            self._warn_of_lost_notes(session)
         if not scribe.redacts:
             self._log.warn(
                 session,
@@ -390,44 +395,38 @@ class Archive(Reader):
         self._entered[session.key] = session
         return session
 
-    def _enter_tenant(self, session: OpenSession) -> None:
+    def _warn_of_lost_notes(self, session: OpenSession) -> None:
+        lost = "; ".join(lost_notes(self, session.folder))
+        if lost:
+            message = f"values that were masked before may appear: the notes about them are not as they were written: {lost}"
+            self._log.warn(session, "state_reset", "high", message)
+
+    def _enter_tenant(self) -> None:
         """Write down whose root this is, and check that it is no other tenant's."""
         if self.tenant is None or self._is_ours:
             return
         label = self._label(self.tenant)
-        outcome = self.store.create(keys.TENANT, session.scribe.tenant(label))
-        folder = self.root.split("/")[1]
-        found = tenant_in(self.store.read(keys.TENANT)) if outcome == "taken" else label
-        if found is None or not keys.is_label_of(found, folder):
+        note = Scribe(self._redactor, label, self.root, self.seals).sealed(tenant_note(label))
+        taken = self.store.create(keys.TENANT, note) == "taken"
+        found = tenant_in(self.store.read(keys.TENANT)) if taken else label
+        if found is None or not keys.is_label_of(found, self.root.split("/")[1]):
+            is_case = found is not None and found.casefold() == self.tenant.casefold()
             raise ArchiveError(
-                f"the folder {keys.TENANTS}/{folder} belongs to another tenant: {found!r:.80}",
-                hint="Names that differ only in case cannot share this archive: rename one of the tenants",
+                f"the folder {self.root[:-1]} belongs to another tenant: {found!r:.80}",
+                hint="Names that differ only in case cannot share this archive: rename one of the tenants"
+                if is_case
+                else "The record was damaged or exchanged: restore it from a backup; `verify` lists what else is",
                 key=keys.TENANT,
-                reason="taken",
+                reason="taken" if is_case else "damaged",
             )
         self._is_ours = True
 
     def _keep_learned(self, session: OpenSession) -> None:
-        """Note what the session's redactor has learned. A store that does not take it now gets it with the next note."""
         learned = session.scribe.seal()
         if learned:
             session.unsaved.append(learned)
-        with suppress(ArchiveError):
-            while session.unsaved:
-                self._add_note(session, keys.LEARNED, session.unsaved[0])
-                del session.unsaved[0]
-
-    def _add_note(self, session: OpenSession, name: str, note: Mapping[str, str]) -> None:
-        log = f"{session.folder}/{name}"
-        self.store.append(log, session.scribe.note(note))
-        self.store.sync(log)
-
-    def _notes(self, log: str) -> list[dict[str, str]]:
-        notes = []
-        for line in self.store.read_log(log).split(b"\n"):
-            with suppress(ValueError):
-                notes.append(json.loads(line))
-        return [note for note in notes if isinstance(note, dict)]
+        if session.unsaved:
+            save_learned(self, session)
 
     def _folders_of(self, session_id: str | None) -> list[str]:
         if session_id is not None:

@@ -39,6 +39,8 @@ TENANT = ".tenant/tenant.json"
 """A tenant's own record, in a folder that no session can have."""
 LEARNED = ".masks/learned.jsonl"
 """The log of what a session's redactor has learned, as keyed hashes."""
+LOGS = (EVENTS, LISTED, LEARNED, PLACEHOLDERS)
+"""The logs of a session. Each is chained."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
 PROBES = ".probe"
@@ -54,6 +56,7 @@ _OURS = re.compile(r"_(?:tenants|models)", re.IGNORECASE)
 """Folders of the archive itself. Some filesystems ignore case."""
 _KEY = re.compile(rf"(?P<folder>(?:{TENANTS}/[^/]+/)?[^/]+)/(?P<name>.+)", re.DOTALL)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
+_RESET = re.compile(r"reset-(?P<step>\d{3,})\.json", re.ASCII)
 _HISTORY_PAGE = re.compile(rf"{HISTORY}/(?:[^/]+_)?step-(?P<step>\d{{3,}})(?:_[0-9a-f]{{12}})?\.md", re.ASCII)
 """A page under its contract name, or under the one that it has in a filesystem which several sessions share."""
 _BY_CONTENT = re.compile(
@@ -168,6 +171,12 @@ def state_name(step: int) -> str:
 def reset_name(step: int) -> str:
     """Return the name of the file that says that the state after a step is forgotten."""
     return f"reset-{step:03d}.json"
+
+
+def reset_step(name: str) -> int | None:
+    """Return the step that a file says is forgotten; None for other names."""
+    match = _RESET.fullmatch(name)
+    return int(match["step"]) if match else None
 
 
 def file_names(step: int) -> dict[str, str]:

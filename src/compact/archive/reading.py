@@ -15,8 +15,16 @@ from typing import Any, cast
 
 from compact.archive import keys
 from compact.archive.copies import Copies, Listed
+from compact.archive.notes import problem_in, reset_note
 from compact.archive.recent import Recent
-from compact.archive.records import Misplaced, Step, digest, read_state, session_id_in, tenant_in
+from compact.archive.records import (
+    Misplaced,
+    Step,
+    digest,
+    read_state,
+    session_id_in,
+    tenant_in,
+)
 from compact.archive.seals import Seals
 from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Spooling, Store, is_foreign
 from compact.engine.state import Sides, rebuild_sides
@@ -80,6 +88,7 @@ class Places:
         known = self._found.get(root + name)
         if known is not None:
             return known
+        wanted = keys.folder_for(name, self._mask(name))
         with Operation("quick").enter():
             try:
                 owner = owner_in(self._read(f"{root}{name}/{record}"))
@@ -88,20 +97,17 @@ class Places:
                 elif self._read(f"{root}{keys.hashed(name)}/{record}") is not None:
                     found = keys.hashed(name)
                 else:
-                    return self._wanted(name)
+                    return wanted
             except ArchiveError:
                 if not isinstance(self._store, Spooling):
                     raise
-                return self._wanted(name)  # the object store is away, and what can wait is not refused
+                return wanted  # the object store is away, and what can wait is not refused
         self._found[root + name] = found
         return found
 
     def keep(self, session_id: str, folder: str) -> None:
         """Remember where a session was written."""
         self._found[session_id] = folder
-
-    def _wanted(self, name: str) -> str:
-        return keys.folder_for(name, self._mask(name))
 
     def _read(self, key: str) -> bytes | None:
         try:
@@ -210,8 +216,17 @@ class Reader:
             return self.step_in(folder, steps[-1]) if steps else None
 
     def is_forgotten(self, session_id: str, step: int) -> bool:
-        """Whether the state after a step was forgotten. Its records are still there."""
-        return self.store.read(f"{self.folder(session_id)}/{keys.reset_name(step)}") is not None
+        """Whether the state after a step was forgotten. Its records are still there. A forged reset forgets nothing."""
+        folder = self.folder(session_id)
+        try:
+            data = self.store.read(f"{folder}/{keys.reset_name(step)}")
+        except ArchiveError as problem:
+            if is_foreign(problem):
+                return False
+            raise
+        return (
+            data is not None and problem_in(data, reset_note(step), self.place_of(folder), self.seals) is None
+        )
 
     def step(self, session_id: str, step: int) -> Step:
         """Return one step.
