@@ -10,7 +10,7 @@ from typing import Any
 
 from compact.archive import keys
 from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
-from compact.archive.masks import add_note, lost_notes, read_notes, save_learned
+from compact.archive.masks import add_note, read_notes, save_learned, warn_of_lost_notes
 from compact.archive.notes import reset_note, tenant_note
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
@@ -103,7 +103,8 @@ class Archive(Reader):
         """
         found = self._tenants.get(tenant) if type(tenant) is str else None
         if found is None:
-            found = self._open_tenant(keys.check_tenant(tenant))
+            name = keys.check_tenant(tenant)
+            found = self._open_tenant(name, self._places.tenant_folder(name))
             self._tenants[tenant] = found
         return found
 
@@ -113,14 +114,25 @@ class Archive(Reader):
         records = (self.store.read(f"{keys.TENANTS}/{folder}/{keys.TENANT}") for folder in folders)
         return sorted(name for record in records if (name := tenant_in(record)) is not None)
 
-    def _open_tenant(self, tenant: str) -> Archive:
+    def tenant_parts(self) -> list[Archive]:
+        """Return the archive of every tenant's folder, whatever its record says, to read and to verify it."""
+        found = []
+        for folder in filter(keys.is_folder, self.store.folders(f"{keys.TENANTS}/")):
+            label = None
+            with suppress(ArchiveError):  # `verify` reports it
+                label = tenant_in(self.store.read(f"{keys.TENANTS}/{folder}/{keys.TENANT}"))
+            is_its = keys.is_label_of(label or "", folder)
+            found.append(self._open_tenant(label if label and is_its else folder, folder))
+        return found
+
+    def _open_tenant(self, tenant: str, folder: str) -> Archive:
         if self.tenant is not None:
             raise ConfigError(
                 f"the archive of tenant {self._label(self.tenant)!r:.80} has no tenants of its own",
                 hint="Open the tenant on the archive of all",
                 path="tenant",
             )
-        root = f"{keys.TENANTS}/{self._places.tenant_folder(tenant)}/"
+        root = f"{keys.TENANTS}/{folder}/"
         found = Archive(
             tenant_store(self.store, root),
             self._redactor,
@@ -269,6 +281,10 @@ class Archive(Reader):
         found = [] if session_id is not None else [*self._root_strangers(), *verify_tenant(self)]
         return [*found, *(defect for folder in folders for defect in verify(self.store, self, folder))]
 
+    def call(self, folder: str, name: str) -> None:
+        """Let a name stand for the session in a folder, in this object. Of a masked id, the folder is all that is known."""
+        self._places.keep(name, folder)
+
     def repair(self, session_id: str | None = None) -> list[Defect]:
         """Write damaged and missing copies anew that the transcripts hold. Returns one defect for each file.
 
@@ -384,7 +400,7 @@ class Archive(Reader):
         if outcome in ("taken", "same"):
             # The session was here before. What was masked in its records is masked in those that follow.
             scribe.adopt(read_notes(self, f"{session.folder}/{keys.LEARNED}"))
-            self._warn_of_lost_notes(session)
+            warn_of_lost_notes(self, self._log, session)
         if not scribe.redacts:
             self._log.warn(
                 session,
@@ -394,12 +410,6 @@ class Archive(Reader):
             )
         self._entered[session.key] = session
         return session
-
-    def _warn_of_lost_notes(self, session: OpenSession) -> None:
-        lost = "; ".join(lost_notes(self, session.folder))
-        if lost:
-            message = f"values that were masked before may appear: the notes about them are not as they were written: {lost}"
-            self._log.warn(session, "state_reset", "high", message)
 
     def _enter_tenant(self) -> None:
         """Write down whose root this is, and check that it is no other tenant's."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from compact.archive import keys
 from compact.archive.copies import Copies
-from compact.archive.log import OpenSession
+from compact.archive.log import EventLog, OpenSession
 from compact.archive.reading import Reader
 from compact.archive.stores.chain import LogHead
 from compact.archive.stores.port import Chained
@@ -59,7 +59,7 @@ def listed_head(copies: Copies, folder: str, name: str) -> LogHead | None:
     return None if entry is None else LogHead(entry.bytes, entry.sha256)
 
 
-def lost_notes(reader: Reader, folder: str) -> Iterator[str]:
+def _lost_notes(reader: Reader, folder: str) -> Iterator[str]:
     """Find out which notes of a session are gone or not as they were written, and say why."""
     if not isinstance(reader.store, Chained):
         return
@@ -72,3 +72,11 @@ def lost_notes(reader: Reader, folder: str) -> Iterator[str]:
             yield f"{name}: {found.problems[0]}"
         elif head is not None and found.lacks(head):
             yield f"{name} is gone or was made anew"
+
+
+def warn_of_lost_notes(reader: Reader, log: EventLog, session: OpenSession) -> None:
+    """Warn if values that were masked in a session may appear, because the notes about them are lost."""
+    lost = "; ".join(_lost_notes(reader, session.folder))
+    if lost:
+        message = f"values that were masked before may appear: the notes about them are not as they were written: {lost}"
+        log.warn(session, "state_reset", "high", message)

@@ -83,11 +83,11 @@ class Places:
     def _place(
         self, name: str, root: str, record: str, owner_in: Callable[[bytes | None], str | None]
     ) -> str:
-        if not keys.is_plain(name):
-            return keys.hashed(name)
         known = self._found.get(root + name)
         if known is not None:
             return known
+        if not keys.is_plain(name):
+            return keys.hashed(name)
         wanted = keys.folder_for(name, self._mask(name))
         with Operation("quick").enter():
             try:
@@ -106,7 +106,7 @@ class Places:
         return found
 
     def keep(self, session_id: str, folder: str) -> None:
-        """Remember where a session was written."""
+        """Remember where a session is."""
         self._found[session_id] = folder
 
     def _read(self, key: str) -> bytes | None:
