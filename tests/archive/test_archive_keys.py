@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.archive import SECRET, archive_on, fs_archive
+from support.archive import SECRET, NoRedactor, add_step, archive_on, fs_archive
 
 from compact.archive import MemoryStore, keys
 from compact.errors import ArchiveError
+from compact.redaction import Redactor
 
 SAFE_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}(/[A-Za-z0-9_.-][A-Za-z0-9._-]{0,254}){1,2}")
 
@@ -143,3 +144,77 @@ def test_step_numbers_grow_beyond_three_digits() -> None:
     assert keys.step_of("transcript-pre-compact-007.jsonl") == ("transcript-pre-compact", 7)
     assert keys.step_of("state-07.json") is None
     assert keys.step_of("state-007.json.tmp") is None
+
+
+# --- rules change, and folders do not
+
+
+PERSONAL = ("415-555-2671", "123-45-6789", "2024-01-15-10-30-00", "call-415-555-2671", "192.168.1.17")
+
+
+class MaskingRedactor(NoRedactor):
+    """Masks one word: rules of another day."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def redact(self, text: str) -> str:
+        return text.replace(self.word, "<REDACTED>")
+
+
+@pytest.mark.parametrize("session_id", PERSONAL)
+def test_an_id_that_looks_like_personal_data_keeps_its_name(tmp_path: Path, session_id: str) -> None:
+    add_step(fs_archive(tmp_path, redactor=NoRedactor()), session_id)  # as a version without such rules did
+    assert (tmp_path / session_id / "session.json").is_file()
+    archive = fs_archive(tmp_path)
+    assert archive.steps(session_id) == [1]
+    add_step(archive, session_id)
+    assert archive.steps(session_id) == [1, 2]
+    assert [each.name for each in tmp_path.iterdir()] == [session_id]
+    assert archive.verify() == []
+    assert fs_archive(tmp_path / "new").folder(session_id) == session_id
+
+
+@pytest.mark.parametrize(("before", "after"), [("rose", "lily"), ("lily", "rose")])
+@pytest.mark.parametrize("part", ["session", "tenant"])
+def test_rules_that_come_or_go_leave_a_folder_where_it_is(
+    tmp_path: Path, before: str, after: str, part: str
+) -> None:
+    name = "agent-rose-7"
+    session_id = "s" if part == "tenant" else name
+    for word in (before, after):
+        archive = fs_archive(tmp_path, redactor=MaskingRedactor(word))
+        archive = archive.for_tenant(name) if part == "tenant" else archive
+        add_step(archive, session_id)
+    assert archive.steps(session_id) == [1, 2]
+    below = tmp_path / "_tenants" if part == "tenant" else tmp_path
+    assert [each.name for each in below.iterdir()] == [keys.hashed(name) if before == "rose" else name]
+    assert archive.verify() == []
+
+
+def test_a_secret_never_names_a_folder(tmp_path: Path) -> None:
+    archive = fs_archive(tmp_path)
+    add_step(archive, SECRET)
+    assert [each.name for each in tmp_path.iterdir()] == [keys.hashed(SECRET)]
+
+
+def test_a_folder_of_another_session_is_not_taken_for_ones_own(tmp_path: Path) -> None:
+    archive = fs_archive(tmp_path)
+    add_step(archive, "one")
+    (tmp_path / "one").rename(tmp_path / "two")
+    with pytest.raises(ArchiveError, match="belongs to another session"):
+        fs_archive(tmp_path).put_output("two", "text", tool_name="t", tool_call_id="c")
+
+
+def test_ids_that_other_rules_masked_are_not_misplaced(tmp_path: Path) -> None:
+    for session_id in ("user:ann@example.org", "415-555-2671", "chat rose"):
+        for redactor in (
+            NoRedactor(),
+            MaskingRedactor("rose"),
+            MaskingRedactor("ann"),
+            Redactor(),
+            NoRedactor(),
+        ):
+            archive = fs_archive(tmp_path, redactor=redactor)
+            add_step(archive, session_id)
+    assert archive.verify() == []

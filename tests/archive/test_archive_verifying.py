@@ -344,3 +344,105 @@ def test_a_host_filesystem_gives_back_what_an_earlier_process_wrote() -> None:
     files[output.path] = "a forged text"
     with pytest.raises(ArchiveError, match="no file"):
         backend_archive(Host()).read_text("s", output.path)
+
+
+# --- what masking remembers
+
+TAUGHT = "hunter2-Kq7vT2mX"
+
+
+def teach(archive: Archive, *, with_step: bool) -> None:
+    archive.put_output("s", f"DB_PASSWORD={TAUGHT}\n", tool_name="cat", tool_call_id="c1")
+    archive.add_placeholders("s", {"salt": "0f", "<SECRET_1>": "ab"})
+    if with_step:
+        add_step(archive, "s")
+
+
+@pytest.mark.parametrize(("key", "with_step"), [(None, False), (KEY, True)])
+@pytest.mark.parametrize("name", ["learned", "placeholders"])
+@pytest.mark.parametrize("how", ["all", "log", "edited", "seals", "emptied"])
+def test_notes_about_masks_that_are_gone_or_changed_are_reported(
+    tmp_path: Path, name: str, how: str, key: bytes | None, with_step: bool
+) -> None:
+    options: dict[str, Any] = {} if key is None else {"mac_key": lambda: key}
+    teach(fs_archive(tmp_path, **options), with_step=with_step)
+    assert fs_archive(tmp_path, **options).verify() == []
+    log = tmp_path / "s" / ".masks" / f"{name}.jsonl"
+    seals = log.with_name(f"seals-{name}.jsonl")
+    if how in {"all", "log"}:
+        log.unlink()
+    if how in {"all", "seals"}:
+        seals.unlink()
+    if how == "edited":
+        log.write_bytes(log.read_bytes().replace(b'"', b"'", 1))
+    if how == "emptied":
+        log.write_bytes(b"")
+        seals.write_bytes(b"")
+    later = fs_archive(tmp_path, **options)
+    assert any(defect.key == f"s/.masks/{name}.jsonl" for defect in later.verify())
+    later.put_output("s", "the next output", tool_name="cat", tool_call_id="c2")
+    warnings = [event.properties for event in later.events("s") if event.name == "compact.warning"]
+    assert [(warning.code, warning.severity) for warning in warnings] == [("state_reset", "high")]
+    assert name in warnings[0].message
+
+
+def test_notes_that_are_all_there_bring_no_warning(tmp_path: Path) -> None:
+    teach(fs_archive(tmp_path), with_step=True)
+    for number in range(3):
+        archive = fs_archive(tmp_path)
+        text = f"pass{number} login {TAUGHT}, API_TOKEN=zebra-{number}-Kq7vT2mX9\n"
+        path = archive.put_output("s", text, tool_name="cat", tool_call_id=f"d{number}").path
+        assert TAUGHT not in archive.read_text("s", path)
+    assert archive.verify() == []
+    assert not any(event.name == "compact.warning" for event in archive.events("s"))
+
+
+# --- what says that a step is forgotten, and whose a tenant's root is
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_a_forged_reset_forgets_nothing_and_is_reported(tmp_path: Path, key: bytes | None) -> None:
+    archive = fs_archive(tmp_path, mac_key=None if key is None else lambda: key)
+    for session in ("s", "other"):
+        add_step(archive, session)
+    archive.forget_state("other")
+    assert archive.is_forgotten("other", 1)
+    assert archive.verify() == []
+    reset = tmp_path / "s" / "reset-001.json"
+    forgeries = [b"x", b"{}\n", b'{"forgets_step":"2"}\n', b'{"forgets_step": "1"}\n', b"[" * 9_000]
+    if key is not None:
+        forgeries += [b'{"forgets_step":"1"}\n', (tmp_path / "other" / "reset-001.json").read_bytes()]
+    for forged in forgeries:
+        reset.write_bytes(forged)
+        assert not archive.is_forgotten("s", 1)
+        assert [(defect.key, defect.code) for defect in archive.verify()] == [("s/reset-001.json", "damaged")]
+    assert archive.forget_state("s") == 1  # a real one takes its place
+    assert archive.is_forgotten("s", 1)
+    assert archive.verify() == []
+    reset.unlink()
+    assert [(defect.key, defect.code) for defect in archive.verify()] == [("s/reset-001.json", "missing")]
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_the_record_of_a_tenant_is_verified(tmp_path: Path, key: bytes | None) -> None:
+    options: dict[str, Any] = {} if key is None else {"mac_key": lambda: key}
+    archive = fs_archive(tmp_path, **options)
+    names = ("t1", "t2", "Ann Smith", "415-555-2671")
+    for name in names:
+        add_step(archive.for_tenant(name), "s")
+        assert archive.for_tenant(name).verify() == []
+    record = tmp_path / "_tenants" / "t1" / ".tenant" / "tenant.json"
+    others = [(record.parents[2] / "t2" / ".tenant" / "tenant.json").read_bytes(), b"x"]
+    forged = [*others, b'{"format":2,"tenant":"t1"}\n', b'{"format":1, "tenant":"t1"}\n']
+    for text in [*forged, *([] if key is None else [b'{"format":1,"tenant":"t1"}\n'])]:
+        record.write_bytes(text)
+        [defect] = fs_archive(tmp_path, **options).for_tenant("t1").verify()
+        assert (defect.key, defect.code) == (
+            ".tenant/tenant.json",
+            "misplaced" if text in others else "damaged",
+        )
+    record.write_bytes(others[0])
+    with pytest.raises(ArchiveError, match="restore it from a backup"):
+        add_step(fs_archive(tmp_path, **options).for_tenant("t1"), "s")
+    record.unlink()
+    assert [defect.code for defect in archive.for_tenant("t1").verify()] == ["missing"]

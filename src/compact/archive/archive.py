@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Any
 
 from compact.archive import keys
 from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
+from compact.archive.masks import add_note, read_notes, save_learned, warn_of_lost_notes
+from compact.archive.notes import reset_note, tenant_note
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import (
@@ -26,7 +27,7 @@ from compact.archive.steps import Attempt, Attempts
 from compact.archive.stores.port import Chained, Operation, Store
 from compact.archive.stores.tenants import tenant_store
 from compact.archive.upkeep import Pruned, Pruner
-from compact.archive.verifying import Defect, verify
+from compact.archive.verifying import Defect, verify, verify_tenant
 from compact.errors import ArchiveError, ConfigError
 from compact.events import Event, Recorder, Trace
 from compact.events.session_key import SessionKey
@@ -73,7 +74,9 @@ class Archive(Reader):
     ) -> None:
         shared = as_redactor(redactor)
         # A session's folder must not depend on what its redactor has learnt, so the shared redactor judges ids.
-        super().__init__(store, shared.redact_id, open_seals(mac_key))
+        super().__init__(
+            store, shared.redact_id, lambda name: shared.redact(name, "compact"), open_seals(mac_key)
+        )
         self._redactor = shared
         self._session_redactor = session_redactor or (lambda _: shared.session())
         self._recorder = recorder
@@ -100,7 +103,8 @@ class Archive(Reader):
         """
         found = self._tenants.get(tenant) if type(tenant) is str else None
         if found is None:
-            found = self._open_tenant(keys.check_tenant(tenant))
+            name = keys.check_tenant(tenant)
+            found = self._open_tenant(name, self._places.tenant_folder(name))
             self._tenants[tenant] = found
         return found
 
@@ -110,15 +114,27 @@ class Archive(Reader):
         records = (self.store.read(f"{keys.TENANTS}/{folder}/{keys.TENANT}") for folder in folders)
         return sorted(name for record in records if (name := tenant_in(record)) is not None)
 
-    def _open_tenant(self, tenant: str) -> Archive:
+    def tenant_parts(self) -> list[Archive]:
+        """Return the archive of every tenant's folder, whatever its record says, to read and to verify it."""
+        found = []
+        for folder in filter(keys.is_folder, self.store.folders(f"{keys.TENANTS}/")):
+            label = None
+            with suppress(ArchiveError):  # `verify` reports it
+                label = tenant_in(self.store.read(f"{keys.TENANTS}/{folder}/{keys.TENANT}"))
+            is_its = keys.is_label_of(label or "", folder)
+            found.append(self._open_tenant(label if label and is_its else folder, folder))
+        return found
+
+    def _open_tenant(self, tenant: str, folder: str) -> Archive:
         if self.tenant is not None:
             raise ConfigError(
                 f"the archive of tenant {self._label(self.tenant)!r:.80} has no tenants of its own",
                 hint="Open the tenant on the archive of all",
                 path="tenant",
             )
+        root = f"{keys.TENANTS}/{folder}/"
         found = Archive(
-            tenant_store(self.store, keys.tenant_root(tenant, self._label(tenant))),
+            tenant_store(self.store, root),
             self._redactor,
             self._recorder,
             session_redactor=self._session_redactor,
@@ -126,7 +142,7 @@ class Archive(Reader):
             attempt_ids=self._attempts.attempt_ids,
             attempt_ttl_s=self._attempts.attempt_ttl_s,
         )
-        found.tenant, found.seals = tenant, self.seals
+        found.tenant, found.root, found.seals = tenant, root, self.seals
         found._entered = self._entered  # known by id and tenant, so one bound holds for all
         return found
 
@@ -173,8 +189,11 @@ class Archive(Reader):
             session = self._enter(session_id)
             newest = max(self.steps_in(session.folder), default=0)
             if newest:
-                note = session.scribe.sealed({"forgets_step": str(newest)})
-                self.store.create(f"{session.folder}/{keys.reset_name(newest)}", note)
+                note = session.scribe.sealed(reset_note(newest))
+                key = f"{session.folder}/{keys.reset_name(newest)}"
+                if self.store.create(key, note) == "taken":
+                    self.store.replace(key, note)  # what is there is no reset that counts, or says the same
+                self._list_output(session, keys.reset_name(newest), note)
             return newest
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
@@ -253,9 +272,18 @@ class Archive(Reader):
 
         A session that cannot be read is reported, and the others are checked.
         """
-        folders = self._folders_of(session_id)
-        found = [] if session_id is not None else self._root_strangers()
+        try:
+            folders = self._folders_of(session_id)
+        except ArchiveError as problem:
+            if session_id is None or problem.reason != "io":
+                raise
+            return [Defect(self._label(session_id), str(problem.key), "unreadable", problem.message)]
+        found = [] if session_id is not None else [*self._root_strangers(), *verify_tenant(self)]
         return [*found, *(defect for folder in folders for defect in verify(self.store, self, folder))]
+
+    def call(self, folder: str, name: str) -> None:
+        """Let a name stand for the session in a folder, in this object. Of a masked id, the folder is all that is known."""
+        self._places.keep(name, folder)
 
     def repair(self, session_id: str | None = None) -> list[Defect]:
         """Write damaged and missing copies anew that the transcripts hold. Returns one defect for each file.
@@ -318,7 +346,7 @@ class Archive(Reader):
     def placeholders(self, session_id: str) -> list[dict[str, str]]:
         """Return the notes about placeholders of live masking, oldest first. Unreadable lines are left out."""
         with Operation("quick").enter():
-            return self._notes(f"{self.folder(session_id)}/{keys.PLACEHOLDERS}")
+            return read_notes(self, f"{self.folder(session_id)}/{keys.PLACEHOLDERS}")
 
     def add_placeholders(self, session_id: str, note: Mapping[str, str]) -> None:
         """Add a note about placeholders, durable on return. It must hold hashes of values, never the values.
@@ -327,7 +355,7 @@ class Archive(Reader):
             ArchiveError: it cannot be written.
         """
         with Operation("quick").enter():
-            self._add_note(self._enter(session_id), keys.PLACEHOLDERS, note)
+            add_note(self, self._enter(session_id), keys.PLACEHOLDERS, note)
 
     def release(self, session_id: str) -> None:
         """Keep nothing of a session in memory. Its next write opens it again."""
@@ -350,14 +378,14 @@ class Archive(Reader):
         label = keys.label_for(session_id, self._label(session_id))
         scribe = Scribe(self._session_redactor(name), label, self.place_of(folder), self.seals)
         session = OpenSession(name, folder, scribe)
-        self._enter_tenant(session)
+        self._enter_tenant()
         key = f"{session.folder}/{keys.SESSION}"
         outcome = self.store.create(key, scribe.session())
         if outcome == "taken" and session.folder == session_id:
             # Two ids that differ in case, on a filesystem that ignores case. (A hashed folder belongs to its hash.)
             found = session_id_in(self.store.read(key))
-            if found == session_id:
-                outcome = "same"  # an earlier version wrote it, or it has another key
+            if found is not None and keys.is_label_of(found, session.folder):
+                outcome = "same"  # an earlier version or other rules wrote it, or it has another key
         if outcome == "taken" and session.folder == session_id:
             owner = "its session.json cannot be read" if found is None else repr(found)[:80]
             raise ArchiveError(
@@ -368,9 +396,11 @@ class Archive(Reader):
             )
         if outcome == "spooled":
             self._log.warn_spooled(session)
+        self._places.keep(session_id, folder)
         if outcome in ("taken", "same"):
             # The session was here before. What was masked in its records is masked in those that follow.
-            scribe.adopt(self._notes(f"{session.folder}/{keys.LEARNED}"))
+            scribe.adopt(read_notes(self, f"{session.folder}/{keys.LEARNED}"))
+            warn_of_lost_notes(self, self._log, session)
         if not scribe.redacts:
             self._log.warn(
                 session,
@@ -381,44 +411,32 @@ class Archive(Reader):
         self._entered[session.key] = session
         return session
 
-    def _enter_tenant(self, session: OpenSession) -> None:
+    def _enter_tenant(self) -> None:
         """Write down whose root this is, and check that it is no other tenant's."""
         if self.tenant is None or self._is_ours:
             return
         label = self._label(self.tenant)
-        outcome = self.store.create(keys.TENANT, session.scribe.tenant(label))
-        folder = keys.folder_for(self.tenant, label)
-        if outcome == "taken" and folder == self.tenant:
-            found = tenant_in(self.store.read(keys.TENANT))
+        note = Scribe(self._redactor, label, self.root, self.seals).sealed(tenant_note(label))
+        taken = self.store.create(keys.TENANT, note) == "taken"
+        found = tenant_in(self.store.read(keys.TENANT)) if taken else label
+        if found is None or not keys.is_label_of(found, self.root.split("/")[1]):
+            is_case = found is not None and found.casefold() == self.tenant.casefold()
             raise ArchiveError(
-                f"the folder {keys.TENANTS}/{folder} belongs to another tenant: {found!r:.80}",
-                hint="Names that differ only in case cannot share this archive: rename one of the tenants",
+                f"the folder {self.root[:-1]} belongs to another tenant: {found!r:.80}",
+                hint="Names that differ only in case cannot share this archive: rename one of the tenants"
+                if is_case
+                else "The record was damaged or exchanged: restore it from a backup; `verify` lists what else is",
                 key=keys.TENANT,
-                reason="taken",
+                reason="taken" if is_case else "damaged",
             )
         self._is_ours = True
 
     def _keep_learned(self, session: OpenSession) -> None:
-        """Note what the session's redactor has learned. A store that does not take it now gets it with the next note."""
         learned = session.scribe.seal()
         if learned:
             session.unsaved.append(learned)
-        with suppress(ArchiveError):
-            while session.unsaved:
-                self._add_note(session, keys.LEARNED, session.unsaved[0])
-                del session.unsaved[0]
-
-    def _add_note(self, session: OpenSession, name: str, note: Mapping[str, str]) -> None:
-        log = f"{session.folder}/{name}"
-        self.store.append(log, session.scribe.note(note))
-        self.store.sync(log)
-
-    def _notes(self, log: str) -> list[dict[str, str]]:
-        notes = []
-        for line in self.store.read_log(log).split(b"\n"):
-            with suppress(ValueError):
-                notes.append(json.loads(line))
-        return [note for note in notes if isinstance(note, dict)]
+        if session.unsaved:
+            save_learned(self, session)
 
     def _folders_of(self, session_id: str | None) -> list[str]:
         if session_id is not None:

@@ -39,6 +39,8 @@ TENANT = ".tenant/tenant.json"
 """A tenant's own record, in a folder that no session can have."""
 LEARNED = ".masks/learned.jsonl"
 """The log of what a session's redactor has learned, as keyed hashes."""
+LOGS = (EVENTS, LISTED, LEARNED, PLACEHOLDERS)
+"""The logs of a session. Each is chained."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
 PROBES = ".probe"
@@ -54,6 +56,7 @@ _OURS = re.compile(r"_(?:tenants|models)", re.IGNORECASE)
 """Folders of the archive itself. Some filesystems ignore case."""
 _KEY = re.compile(rf"(?P<folder>(?:{TENANTS}/[^/]+/)?[^/]+)/(?P<name>.+)", re.DOTALL)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
+_RESET = re.compile(r"reset-(?P<step>\d{3,})\.json", re.ASCII)
 _HISTORY_PAGE = re.compile(rf"{HISTORY}/(?:[^/]+_)?step-(?P<step>\d{{3,}})(?:_[0-9a-f]{{12}})?\.md", re.ASCII)
 """A page under its contract name, or under the one that it has in a filesystem which several sessions share."""
 _BY_CONTENT = re.compile(
@@ -105,19 +108,21 @@ def check_type(value: object, kind: type, what: str, **details: str) -> None:
 def folder_for(session_id: str, cleaned_id: str) -> str:
     """Return the folder of a session: its id, or a hash of it if the id is not a safe file name or holds a secret.
 
-    `cleaned_id` is the id after redaction. An id that looks like a hashed name is hashed too, so that the two never clash.
+    `cleaned_id` is the id with its secrets masked. Personal data in it changes nothing. An id that looks like a hashed name
+    is hashed too, so that the two never clash. A session that is in the other folder already stays there; see `Places`.
     """
-    plain = (
+    return session_id if is_plain(session_id) and cleaned_id == session_id else hashed(session_id)
+
+
+def is_plain(session_id: str) -> bool:
+    """Return whether an id is a safe file name."""
+    return bool(
         _PLAIN_ID.fullmatch(session_id)
-        and cleaned_id == session_id
         and not session_id.endswith(".")
         and not _HASHED.fullmatch(session_id)
         and not _RESERVED.fullmatch(session_id)
         and not _OURS.fullmatch(session_id)
     )
-    if plain:
-        return session_id
-    return hashed(session_id)
 
 
 def label_for(session_id: str, cleaned_id: str) -> str:
@@ -127,6 +132,15 @@ def label_for(session_id: str, cleaned_id: str) -> str:
     return f"{cleaned_id[:_LABEL_START]}… ({len(session_id):,} characters, {hashed(session_id)})"
 
 
+def is_label_of(label: str, folder: str) -> bool:
+    """Return whether records of the session in a folder may show this id, whatever rules masked it.
+
+    A masked id ends with digits of the id's hash, and a very long one with all of them.
+    """
+    name = folder if _HASHED.fullmatch(folder) else hashed(folder)
+    return label == folder or hashed(label) == name or label.endswith((f"-{name[2:10]}", f" {name})"))
+
+
 def hashed(session_id: str) -> str:
     """Return the folder of a session whose id is not a safe file name."""
     return f"h-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()}"
@@ -134,12 +148,7 @@ def hashed(session_id: str) -> str:
 
 def is_folder(name: str) -> bool:
     """Return whether a session's folder can have this name."""
-    return bool(_HASHED.fullmatch(name)) or folder_for(name, name) == name
-
-
-def tenant_root(tenant: str, cleaned: str) -> str:
-    """Return where the keys of a tenant begin. Its folder is named by the rule for sessions."""
-    return f"{TENANTS}/{folder_for(tenant, cleaned)}/"
+    return bool(_HASHED.fullmatch(name)) or is_plain(name)
 
 
 def split_key(key: str) -> tuple[str, str]:
@@ -162,6 +171,12 @@ def state_name(step: int) -> str:
 def reset_name(step: int) -> str:
     """Return the name of the file that says that the state after a step is forgotten."""
     return f"reset-{step:03d}.json"
+
+
+def reset_step(name: str) -> int | None:
+    """Return the step that a file says is forgotten; None for other names."""
+    match = _RESET.fullmatch(name)
+    return int(match["step"]) if match else None
 
 
 def file_names(step: int) -> dict[str, str]:

@@ -10,12 +10,21 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EACCES, EPERM
 from typing import Any, cast
 
 from compact.archive import keys
 from compact.archive.copies import Copies, Listed
+from compact.archive.notes import problem_in, reset_note
 from compact.archive.recent import Recent
-from compact.archive.records import Misplaced, Step, digest, read_state, session_id_in
+from compact.archive.records import (
+    Misplaced,
+    Step,
+    digest,
+    read_state,
+    session_id_in,
+    tenant_in,
+)
 from compact.archive.seals import Seals
 from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Spooling, Store, is_foreign
 from compact.engine.state import Sides, rebuild_sides
@@ -52,13 +61,77 @@ class Restored:
     messages: list[Any]
 
 
+class Places:
+    """Finds the folder in which a session, or a tenant, already is.
+
+    Rules change, and what has a folder keeps it. `mask` masks secrets and nothing else: no file name shows one.
+    """
+
+    def __init__(self, store: Store, mask: Callable[[str], str]) -> None:
+        self._store = store
+        self._mask = mask
+        self._found: Recent[str, str] = Recent()
+
+    def folder(self, session_id: str) -> str:
+        """Return the folder that has a session's record; if none has, the one that the session will get."""
+        return self._place(session_id, "", keys.SESSION, session_id_in)
+
+    def tenant_folder(self, tenant: str) -> str:
+        """Return the folder of a tenant below `_tenants/`, likewise."""
+        return self._place(tenant, f"{keys.TENANTS}/", keys.TENANT, tenant_in)
+
+    def _place(
+        self, name: str, root: str, record: str, owner_in: Callable[[bytes | None], str | None]
+    ) -> str:
+        known = self._found.get(root + name)
+        if known is not None:
+            return known
+        if not keys.is_plain(name):
+            return keys.hashed(name)
+        wanted = keys.folder_for(name, self._mask(name))
+        with Operation("quick").enter():
+            try:
+                owner = owner_in(self._read(f"{root}{name}/{record}"))
+                if owner is not None and keys.is_label_of(owner, name):
+                    found = name
+                elif self._read(f"{root}{keys.hashed(name)}/{record}") is not None:
+                    found = keys.hashed(name)
+                else:
+                    return wanted
+            except ArchiveError:
+                if not isinstance(self._store, Spooling):
+                    raise
+                return wanted  # the object store is away, and what can wait is not refused
+        self._found[root + name] = found
+        return found
+
+    def keep(self, session_id: str, folder: str) -> None:
+        """Remember where a session is."""
+        self._found[session_id] = folder
+
+    def _read(self, key: str) -> bytes | None:
+        try:
+            return self._store.read(key)
+        except ArchiveError as problem:
+            if is_foreign(problem) and problem.details.get("errno") not in (EACCES, EPERM):
+                return None  # a link or a folder in its place is nobody's record
+            raise
+
+
 class Reader:
     """Reads an archive and never writes to it. Methods ending in `_in` take a session's folder instead of its id."""
 
-    def __init__(self, store: Store, label: Callable[[str], str], seals: Seals | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        label: Callable[[str], str],
+        mask: Callable[[str], str],
+        seals: Seals | None = None,
+    ) -> None:
         self.store = store
         self.seals = seals or Seals()
         self._label = label
+        self._places = Places(store, mask)
         self._lists: Recent[str, dict[str, Listed]] = Recent()
         if isinstance(store, Chained):
             store.seal_with(self.seals)
@@ -70,21 +143,21 @@ class Reader:
 
     def place_of(self, folder: str) -> str:
         """Return a session's folder as its records name it, with the tenant's root. No other session's record can stand there."""
-        if self.tenant is None:
-            return folder
-        return f"{keys.tenant_root(self.tenant, self._label(self.tenant))}{folder}"
+        return f"{self.root}{folder}"
 
     tenant: str | None = None
     """Whose archive it is; None: nobody's in particular."""
+    root = ""
+    """Where the keys of a tenant begin: `_tenants/{tenant}/`."""
 
     def folder(self, session_id: str) -> str:
-        """Return the session's folder in the archive.
+        """Return the session's folder in the archive. A session that is there already keeps the folder that it has.
 
         Raises:
             ArchiveError: the id is not text.
         """
         keys.check_session_id(session_id)
-        return keys.folder_for(session_id, self._label(session_id))
+        return self._places.folder(session_id)
 
     def sessions(self) -> list[str]:
         """List the ids of all sessions, sorted."""
@@ -143,8 +216,17 @@ class Reader:
             return self.step_in(folder, steps[-1]) if steps else None
 
     def is_forgotten(self, session_id: str, step: int) -> bool:
-        """Whether the state after a step was forgotten. Its records are still there."""
-        return self.store.read(f"{self.folder(session_id)}/{keys.reset_name(step)}") is not None
+        """Whether the state after a step was forgotten. Its records are still there. A forged reset forgets nothing."""
+        folder = self.folder(session_id)
+        try:
+            data = self.store.read(f"{folder}/{keys.reset_name(step)}")
+        except ArchiveError as problem:
+            if is_foreign(problem):
+                return False
+            raise
+        return (
+            data is not None and problem_in(data, reset_note(step), self.place_of(folder), self.seals) is None
+        )
 
     def step(self, session_id: str, step: int) -> Step:
         """Return one step.
@@ -378,7 +460,7 @@ class Reader:
         """Where the folders of an agent begin in a host's filesystem."""
         if self.tenant is None or not isinstance(self.store, SharedPages):
             return ""
-        return f"/{keys.tenant_root(self.tenant, self._label(self.tenant))}".rstrip("/")
+        return f"/{self.root}".rstrip("/")
 
     def _readable_blobs(self, folder: str, list_blobs: Callable[[str, str], list[Blob]]) -> list[Blob]:
         return [blob for part in (keys.HISTORY, keys.OUTPUTS) for blob in list_blobs(folder, f"{part}/")]

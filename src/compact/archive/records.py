@@ -214,10 +214,6 @@ class Scribe:
         entry = {"name": name, "sha256": sha256, "bytes": size}
         return self.note(entry if pruned_at is None else {**entry, "pruned_at": pruned_at})
 
-    def tenant(self, label: str) -> Record:
-        """Make the record that says whose root it is in. `label` is the tenant's name after redaction."""
-        return Record(to_line({"format": FORMAT, "tenant": label}), _SEAL)
-
     def events(self, events: Iterable[Event]) -> Record:
         """Make one line for each event."""
         return Record(b"".join(to_line(self._event(event)) for event in events), _SEAL)

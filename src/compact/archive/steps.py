@@ -91,7 +91,7 @@ class Attempts:
         """Return how far the session's logs go, where the store knows it."""
         if not isinstance(self.store, Chained):
             return {}
-        found = {name: self.store.head(f"{folder}/{name}") for name in (keys.EVENTS, keys.LISTED)}
+        found = {name: self.store.head(f"{folder}/{name}") for name in keys.LOGS}
         return {name: head for name, head in found.items() if head is not None}
 
     def tidy(self, session: OpenSession) -> None:

@@ -13,8 +13,10 @@ from typing import Literal, TypeAlias
 
 from compact.archive import keys
 from compact.archive.copies import Copies, lists_outputs, saved_names
+from compact.archive.masks import listed_head
+from compact.archive.notes import problem_in, reset_note, tenant_note
 from compact.archive.reading import Reader
-from compact.archive.records import FORMAT, Step, digest, session_id_in, to_line
+from compact.archive.records import FORMAT, Step, digest, session_id_in, tenant_in, to_line
 from compact.archive.stores.chain import LogCheck
 from compact.archive.stores.port import Blob, Chained, Store
 from compact.errors import ArchiveError
@@ -60,6 +62,7 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
     if not check.blobs:
         return
     yield from check.guarded(keys.SESSION, check.session)
+    yield from check.guarded("", check.resets)
     yield from check.step_numbers()
     for name in check.blobs:
         if not keys.is_known(name):
@@ -75,8 +78,26 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
         found.code != "damaged" for found in lines
     ):  # lines that are no events are said one by one; the chain would only say it again
         yield from check.guarded(keys.EVENTS, partial(check.chain, keys.EVENTS))
-    yield from check.guarded(keys.LISTED, partial(check.chain, keys.LISTED))
+    for log in (keys.LISTED, keys.LEARNED, keys.PLACEHOLDERS):
+        yield from check.guarded(log, partial(check.chain, log))
     yield from check.guarded(keys.LISTED, check.outputs)
+
+
+def verify_tenant(reader: Reader) -> list[Defect]:
+    """Check the record that says whose root an archive is. That of no tenant has none."""
+    if reader.tenant is None or not reader.store.folders():
+        return []
+    try:
+        data = reader.store.read(keys.TENANT)
+    except ArchiveError as problem:
+        return [Defect(keys.TENANT, keys.TENANT, "unreadable", problem.message)]
+    if data is None:
+        return [Defect(keys.TENANT, keys.TENANT, "missing", "nothing says whose root this is")]
+    label = tenant_in(data)
+    if label is None or not keys.is_label_of(label, reader.root.split("/")[1]):
+        return [Defect(keys.TENANT, keys.TENANT, "misplaced", f"it is the record of tenant {label!r:.80}")]
+    found = problem_in(data, tenant_note(label), reader.root, reader.seals)
+    return [] if found is None else [Defect(keys.TENANT, keys.TENANT, "damaged", found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +162,19 @@ class _Check:
                 yield self.defect(keys.SESSION, "damaged", str(problem))
         if self.folder.startswith("h-"):
             self.facts["session_id"] = session_id
-        elif session_id != self.folder:
+        elif not keys.is_label_of(session_id, self.folder):
             yield self.defect(keys.SESSION, "misplaced", f"it is the record of session {session_id!r:.80}")
+
+    def resets(self) -> Iterator[Defect]:
+        """Check what says that a step is forgotten."""
+        place = self.reader.place_of(self.folder)
+        for name in self.blobs:
+            step = keys.reset_step(name)
+            data = None if step is None else self._read(name)
+            if step is not None and data is not None:
+                problem = problem_in(data, reset_note(step), place, self.reader.seals)
+                if problem is not None:
+                    yield self.defect(name, "damaged", problem)
 
     def step_numbers(self) -> Iterator[Defect]:
         steps = keys.state_steps(self.blobs)
@@ -174,7 +206,7 @@ class _Check:
                 self.unreadable_steps.append(
                     self.defect(name, "damaged", "it is not in the form that was written")
                 )
-            if step.session_id != self.session_id:
+            if step.session_id != self.session_id and not keys.is_label_of(step.session_id, self.folder):
                 message = f"it is a record of session {step.session_id!r:.80}"
                 self.unreadable_steps.append(self.defect(name, "misplaced", message))
             yield number, step
@@ -205,16 +237,20 @@ class _Check:
         """Check a log against its seals, and against what the states have seen of it."""
         if not isinstance(self.store, Chained):
             return
-        sealed = [(number, step.logs[log]) for number, step in self.steps.items() if log in step.logs]
+        sealed = [
+            (f"step {number}", step.logs[log]) for number, step in self.steps.items() if log in step.logs
+        ]
+        listed = listed_head(Copies(self.reader), self.folder, log)
+        sealed += [] if listed is None else [("the list of outputs", listed)]
         found: LogCheck = self.store.check_log(f"{self.folder}/{log}")
         for message in found.problems[:_MOST_LISTED]:
             yield self.defect(log, "changed", message)
         if not found.is_chained and (sealed or self._must_be_chained(log)):
             yield self.defect(log, "missing", "the file with its seals is gone")
             return
-        for number, head in sealed:
+        for witness, head in sealed:
             if found.lacks(head):
-                yield self.defect(log, "changed", f"it is not the log that step {number} has seen")
+                yield self.defect(log, "changed", f"it is not the log that {witness} has seen")
 
     def _must_be_chained(self, log: str) -> bool:
         return log in self.blobs and self.blobs[log].size > 0 and lists_outputs(self._read(keys.SESSION))
@@ -228,7 +264,9 @@ class _Check:
             if name in self.blobs or entry.is_pruned:
                 continue
             saved = saved_names(self.reader, self.folder) if saved is None else saved
-            if name in saved:  # without an event it was never confirmed: its writer was killed
+            if (
+                name in saved or keys.reset_step(name) is not None
+            ):  # without an event it was never confirmed: its writer was killed
                 yield self.defect(name, "missing", "it was stored and is gone")
         for name, blob in self.blobs.items():
             expected, known = keys.content_hash(name), listed.get(name)

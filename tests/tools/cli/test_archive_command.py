@@ -371,3 +371,40 @@ def test_the_configured_tenant_is_the_default(
     monkeypatch.setenv("COMPACT_TENANT", "acme")
     assert [row["session_id"] for row in json.loads(called("ls", "--json")[1])] == ["s"]
     assert called("tenants")[1] == "acme\n"
+
+
+def test_verify_checks_every_tenant_and_names_it(called: Call, root: Path) -> None:
+    for tenant in ("acme", "beta", "Ann Smith"):
+        add_step(opened(root).for_tenant(tenant), "s")
+    assert called("verify") == (0, "5 sessions: everything is as it was written\n", "")
+    tenants = root / "_tenants"
+    (tenants / "acme" / "s" / "summary-001.json").unlink()
+    (tenants / "beta" / ".tenant" / "tenant.json").write_bytes(
+        (tenants / "acme" / ".tenant" / "tenant.json").read_bytes()
+    )
+    code, out, _ = called("verify")
+    assert code == 1
+    assert "tenant acme: s/summary-001.json" in out
+    assert "tenant beta: .tenant/tenant.json" in out
+    problems = json.loads(called("verify", "--json")[1])["problems"]
+    assert [(each["tenant"], each["code"]) for each in problems] == [
+        ("acme", "missing"),
+        ("beta", "misplaced"),
+    ]
+    assert called("verify", "alpha")[0] == 0
+
+
+def test_a_session_is_opened_by_what_is_listed(called: Call, root: Path) -> None:
+    session_id = "user:ann@example.org"
+    add_step(opened(root), session_id)
+    folder = opened(root).folder(session_id)
+    label = next(
+        row["session_id"] for row in json.loads(called("ls", "--json")[1]) if row["folder"] == folder
+    )
+    assert "ann@" not in label
+    for name in (session_id, label, folder):
+        for command in ("show", "restore", "verify"):
+            assert called(command, name)[0] == 0
+        assert json.loads(called("show", name, "--json")[1])["session_id"] == label
+    code, _, err = called("show", "user:bob@example.org")
+    assert (code, "there is no session" in err) == (2, True)

@@ -32,7 +32,7 @@ _SPOOLED = re.compile(
     rf"{keys.OUTPUTS}/[^/]+|{keys.HISTORY}/removed_[^/]+|{re.escape(keys.SESSION)}|"
     rf"{re.escape(keys.TENANT.rpartition('/')[2])}"
 )
-_SEGMENT = re.compile(r"(?P<log>.+/(?:events|outputs))/[^/]+\.jsonl")
+_SEGMENT = re.compile(r"(?P<log>.+/(?:events|outputs|learned|placeholders))/[^/]+\.jsonl")
 
 
 class SpooledStore:
@@ -97,9 +97,19 @@ class SpooledStore:
         self.remote.sync(log)
 
     def read(self, key: str) -> bytes | None:
-        """See `Store.read`."""
+        """See `Store.read`. Whose a folder is, which every call asks, is not asked again for a while after a failure."""
         waiting = self.local.read(key) if _is_spooled(key) else None
-        return waiting if waiting is not None else self.remote.read(key)
+        if waiting is not None:
+            return waiting
+        is_asked_often = key.endswith((f"/{keys.SESSION}", f"/{keys.TENANT}"))
+        if is_asked_often and self._is_resting():
+            raise self._resting(f"read {key}", key)
+        try:
+            return self.remote.read(key)
+        except ArchiveError as problem:
+            if is_asked_often and problem.reason == "timeout":
+                self.rest()
+            raise
 
     def read_log(self, log: str) -> bytes:
         """See `Store.read_log`. Spooled lines come last."""
@@ -129,12 +139,7 @@ class SpooledStore:
         """See `Store.blobs`. Listings of what an agent reads are refused until the store is asked again."""
         for_agent = prefix.startswith((keys.OUTPUTS, keys.HISTORY))
         if for_agent and self._is_resting():
-            raise ArchiveError(
-                f"could not list {folder}/{prefix}: the object store has just failed",
-                hint=f"It is tried again within {self._retry_s:g} s",
-                key=folder,
-                reason="resting",
-            )
+            raise self._resting(f"list {folder}/{prefix}", folder)
         found = {blob.key: blob for blob in self.local_blobs(folder, prefix)}
         try:
             found.update((blob.key, blob) for blob in self.remote.blobs(folder, prefix))
@@ -218,6 +223,14 @@ class SpooledStore:
 
     def _is_resting(self) -> bool:
         return time.monotonic() < self._resting_until
+
+    def _resting(self, action: str, key: str) -> ArchiveError:
+        return ArchiveError(
+            f"could not {action}: the object store has just failed",
+            hint=f"It is tried again within {self._retry_s:g} s",
+            key=key,
+            reason="resting",
+        )
 
     def rest(self) -> None:
         """Let what can wait go to the spool for a while: the store has just failed."""

@@ -213,13 +213,18 @@ def verify(
 ) -> None:
     """Read everything and list what differs from what was written. Exit code 1 if anything does.
 
-    A session that cannot be read is listed, and the others are checked.
+    A session that cannot be read is listed, and the others are checked. Without a session and without a tenant, the sessions
+    of all tenants are checked too.
     """
+    checked, repaired, problems, unchained = 0, list[report.Found](), list[report.Found](), list[str]()
     with open_at(root, config, tenant=tenant, writes=repair) as archive:
-        checked = len(folders_of(archive, session))
-        repaired = archive.repair(session) if repair else []
-        problems = archive.verify(session)
-        unchained = [each for each in archive.unchained() if session in (None, each)]
+        for part in [archive, *(archive.tenant_parts() if session is None else [])]:
+            owner = part.tenant if part is not archive else None
+            checked += len(folders_of(part, session))
+            mended = part.repair(session) if repair else []
+            repaired += [report.found_in(defect, owner) for defect in mended]
+            problems += [report.found_in(defect, owner) for defect in part.verify(session)]
+            unchained += [each for each in part.unchained() if session in (None, each)]
     if as_json:
         extra = {"repaired": repaired} if repair else {}
         more = {"unchained": unchained} if unchained else {}

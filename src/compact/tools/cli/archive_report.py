@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from rich.console import Console
 
@@ -71,6 +72,25 @@ class MatchingLine:
     """Where the match starts, counted from 0."""
     text: str
     """The line, or the text around the match if the line is long."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantDefect(Defect):
+    """A defect in the part of a tenant."""
+
+    tenant: str
+
+
+Found: TypeAlias = Defect | TenantDefect
+
+
+def found_in(defect: Defect, tenant: str | None) -> Found:
+    """Say in whose part a defect is, where all are checked."""
+    return (
+        defect
+        if tenant is None
+        else TenantDefect(defect.session_id, defect.key, defect.code, defect.message, tenant)
+    )
 
 
 def session_row(archive: Archive, folder: str, session_id: str) -> SessionRow:
@@ -190,7 +210,7 @@ def print_hits(hits: list[Hit]) -> None:
 
 
 def print_problems(
-    out: Console, sessions: int, problems: list[Defect], repaired: list[Defect], unchained: list[str]
+    out: Console, sessions: int, problems: list[Found], repaired: list[Found], unchained: list[str]
 ) -> None:
     """Print what differs from what was written."""
     if repaired:
@@ -198,13 +218,17 @@ def print_problems(
     found = count_of(len(problems), "problem") if problems else "everything is as it was written"
     out.print(f"{count_of(sessions, 'session')}: {found}")
     if problems:
-        rows = [(each.code, each.key, each.message) for each in problems]
+        rows = [(each.code, _place(each), each.message) for each in problems]
         print_table(out, ("what", "where:120", "~why:500"), rows)
     if unchained:
         out.print(
             f"{count_of(len(unchained), 'session')} unchained: an earlier version began them, so that lost events and outputs "
             "are not noticed there"
         )
+
+
+def _place(found: Found) -> str:
+    return f"tenant {found.tenant}: {found.key}" if isinstance(found, TenantDefect) else found.key
 
 
 def print_removed(out: Console, removed: list[Pruned], refused: dict[str, str], dry_run: bool) -> None:

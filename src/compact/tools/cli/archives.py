@@ -78,8 +78,10 @@ def _part_of(archive: Archive, tenant: str, may_be_new: bool) -> Archive:
 def folders_of(archive: Archive, session_id: str | None) -> dict[str, str]:
     """Map folders to session ids: all of them, or the one of a session.
 
+    A session may also be named by its folder, or by its masked id if no other session is listed under it.
+
     Raises:
-        ArchiveError: there is no such session; suggests similar ids.
+        ArchiveError: there is no such session, or several; suggests ids.
     """
     if session_id is None:
         return dict(archive.sessions_by_folder())
@@ -87,7 +89,19 @@ def folders_of(archive: Archive, session_id: str | None) -> dict[str, str]:
     label = archive.session_in(folder)
     if label is not None:
         return {folder: label}
-    known = archive.sessions()
+    by_folder = archive.sessions_by_folder()
+    listed = {where: name for where, name in by_folder.items() if session_id in (where, name)}
+    if len(listed) == 1:
+        archive.call(next(iter(listed)), session_id)
+        return listed
+    if listed:
+        raise ArchiveError(
+            f"{len(listed)} sessions are listed as {session_id!r:.150}",
+            hint=f"Name the folder: {', '.join(sorted(listed)[:_NEAR_NAMES])}",
+            key=session_id,
+            reason="ambiguous",
+        )
+    known = sorted(by_folder.values())
     near = get_close_matches(session_id, known, _NEAR_NAMES, cutoff=0.5) or known[:_NEAR_NAMES]
     rest = f" and {len(known) - len(near)} more" if len(near) < len(known) else ""
     raise ArchiveError(
