@@ -201,7 +201,7 @@ def test_a_bucket_that_does_not_exist_takes_nothing(moto: str) -> None:
 def test_closing_ends_a_call_that_is_under_way(opened: Callable[..., ObjectStore], faults: Faults) -> None:
     store = opened(step_timeout_s=30.0)
     faults.always("hang")
-    ended: list[str] = []
+    ended: list[str | None] = []
 
     def read() -> None:
         with pytest.raises(ArchiveError) as caught:

@@ -21,6 +21,7 @@ from compact.archive.recall import AnswerLimits, LinePattern, recall_tools
 from compact.archive.recall.session_files import SessionFiles
 from compact.config import CompactConfig
 from compact.errors import ArchiveError, ConfigError
+from compact.events import Warned
 from compact.redaction import Redactor
 
 KEY = b"k" * 32
@@ -381,7 +382,7 @@ def test_notes_about_masks_that_are_gone_or_changed_are_reported(
     later = fs_archive(tmp_path, **options)
     assert any(defect.key == f"s/.masks/{name}.jsonl" for defect in later.verify())
     later.put_output("s", "the next output", tool_name="cat", tool_call_id="c2")
-    warnings = [event.properties for event in later.events("s") if event.name == "compact.warning"]
+    warnings = [event.properties for event in later.events("s") if isinstance(event.properties, Warned)]
     assert [(warning.code, warning.severity) for warning in warnings] == [("state_reset", "high")]
     assert name in warnings[0].message
 
