@@ -437,7 +437,7 @@ def test_a_host_that_does_not_answer_is_not_taken_for_an_empty_one() -> None:
     files.broken = True
     with (
         agent(files) as context,
-        pytest.raises(ArchiveError, match=r"did not give /\.compact/context-\w+/state-"),
+        pytest.raises(ArchiveError, match=r"did not give /\.compact/context-\w+/(?:state-|session\.json)"),
     ):
         managed(context, messages)
     assert files.files == held
