@@ -447,3 +447,13 @@ def test_the_record_of_a_tenant_is_verified(tmp_path: Path, key: bytes | None) -
         add_step(fs_archive(tmp_path, **options).for_tenant("t1"), "s")
     record.unlink()
     assert [defect.code for defect in archive.for_tenant("t1").verify()] == ["missing"]
+
+
+@pytest.mark.parametrize("name", ["stray.txt", "sub/x", "events.jsonl.bak", "reset-1.json"])
+def test_a_file_that_the_archive_does_not_make_is_an_orphan(
+    archive: Archive, tmp_path: Path, name: str
+) -> None:
+    added = tmp_path / "one" / name
+    added.parent.mkdir(exist_ok=True)
+    added.write_text("x")
+    assert [(defect.key, defect.code) for defect in archive.verify()] == [(f"one/{name}", "orphan")]

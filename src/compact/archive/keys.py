@@ -56,6 +56,9 @@ _OURS = re.compile(r"_(?:tenants|models)", re.IGNORECASE)
 """Folders of the archive itself. Some filesystems ignore case."""
 _KEY = re.compile(rf"(?P<folder>(?:{TENANTS}/[^/]+/)?[^/]+)/(?P<name>.+)", re.DOTALL)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
+_LOG_FILE = re.compile(r"(?:seals-)?(?:events|outputs)\.jsonl", re.ASCII)
+_FOLDERS = frozenset({"events", "outputs", ".masks", ".exports", CACHES})
+"""Folders of a session whose names are not read by their form. In a bucket the first two hold segments."""
 _RESET = re.compile(r"reset-(?P<step>\d{3,})\.json", re.ASCII)
 _HISTORY_PAGE = re.compile(rf"{HISTORY}/(?:[^/]+_)?step-(?P<step>\d{{3,}})(?:_[0-9a-f]{{12}})?\.md", re.ASCII)
 """A page under its contract name, or under the one that it has in a filesystem which several sessions share."""
@@ -217,13 +220,17 @@ def history_step(name: str) -> int | None:
 
 
 def is_known(name: str) -> bool:
-    """Return whether a name is one that the archive gives, where names are read by their form: steps, outputs, pages."""
+    """Return whether a name is one that the archive gives."""
     found = step_of(name)
     if found is not None:
         return name in {state_name(found[1]), *file_names(found[1]).values()}
-    folder = name.partition("/")[0]
+    folder, slash, _ = name.partition("/")
+    if folder in {OUTPUTS, HISTORY}:
+        return content_hash(name) is not None or history_step(name) is not None
     return (
-        folder not in {OUTPUTS, HISTORY} or content_hash(name) is not None or history_step(name) is not None
+        folder in _FOLDERS
+        if slash
+        else bool(_LOG_FILE.fullmatch(name)) or name == SESSION or bool(reset_step(name))
     )
 
 
