@@ -136,7 +136,7 @@ def test_one_tenants_work_does_not_hold_up_anothers() -> None:
 # --- what is learned
 
 
-def refuse_once(limit: int) -> Any:
+def refuse_once(limit: int, took: int) -> Any:
     """A provider that refuses the first request and answers the others."""
     asked: list[int] = []
 
@@ -145,7 +145,7 @@ def refuse_once(limit: int) -> Any:
         if len(asked) == 1:
             raise RuntimeError(
                 f"context_length_exceeded: This model's maximum context length is {limit} tokens. However, your "
-                f"messages resulted in {limit + 500} tokens."
+                f"messages resulted in {took} tokens."
             )
         return "ok"
 
@@ -154,7 +154,7 @@ def refuse_once(limit: int) -> Any:
 
 def test_a_limit_that_one_tenants_provider_named_holds_for_this_tenant_alone() -> None:
     made = manager(32_000)
-    made.call("s", LONG, refuse_once(7_000), tenant="acme")
+    made.call("s", LONG, refuse_once(7_000, made.estimate(LONG).total), tenant="acme")
     assert made.for_tenant("acme").models.window(None, "s").tokens == 7_000
     assert made.for_tenant("beta").models.window(None, "s").tokens == 32_000
     assert made.models.window(None, "s").tokens == 32_000
