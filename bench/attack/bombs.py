@@ -34,7 +34,6 @@ MAX_GROWTH = 2.0
 """Four times the size may take so many times four times the time: caches get colder, machines get busier."""
 MAX_MEGABYTES = 60
 """Memory for each megabyte of a bomb."""
-MOST_S_PER_MB = 3.0
 KEPT_SESSIONS = 8
 SESSIONS_PER_TRY = 250
 MAX_SESSION_GROWTH_MB = 8
@@ -244,7 +243,6 @@ def _measured(name: str) -> Iterator[Figure]:
     said = "; ".join(f"{size} MB: {cost['s']:.2f} s, {cost['mb']:.0f} MB" for size, cost in costs.items())
     growth = large_cost["s"] / max(small_cost["s"], 0.05) / (large / small)
     yield Figure(f"{name}: growth of time against size ({said})", growth, "x", MAX_GROWTH)
-    yield Figure(f"{name}: time per megabyte", large_cost["s"] / large, "s", MOST_S_PER_MB)
     yield Figure(f"{name}: memory per megabyte", large_cost["mb"] / large, "MB", MAX_MEGABYTES)
 
 
