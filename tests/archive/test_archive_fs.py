@@ -262,12 +262,12 @@ def test_filesystems_without_hard_links_keep_the_same_promise(
         raise OSError(errno.EPERM, "no hard links here")
 
     monkeypatch.setattr(os, "link", refused)
-    store = FsStore(tmp_path)
+    store = FsStore(tmp_path / "alone")
     assert store.create("s/x", record("one")) == "created"
     assert store.create("s/x", record("two")) == "taken"
     assert store.read("s/x") == b"one"
-    add_step(fs_archive(tmp_path), "s")
-    assert fs_archive(tmp_path).verify() == []
+    add_step(fs_archive(tmp_path / "archive"), "s")
+    assert fs_archive(tmp_path / "archive").verify() == []
     assert not list(tmp_path.rglob(".*"))
 
 
