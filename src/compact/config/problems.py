@@ -18,7 +18,7 @@ from compact.messages import to_json
 _SHOWN_CHARS = 60
 """A rejected value is echoed up to this length."""
 MOST_SHOWN = 20
-"""An error lists so many wrong settings and counts the others."""
+"""The most wrong settings that an error lists. It counts the others."""
 
 _OTHER_NAMES = dict.fromkeys(
     (

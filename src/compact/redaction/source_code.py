@@ -68,7 +68,7 @@ _FUNCTION_WORDS = word_set(
 
 
 def is_source(text: str, start: int, end: int, marks: int = _MARKS_OF_CODE) -> bool:
-    """Whether the text around a field, which is left out itself, is source code: it has so many marks of it."""
+    """Whether the text before and after a field is source code: it has at least `marks` marks of code."""
     found = 0
     # The text behind the field begins in the middle of a line.
     for part in (text[max(0, start - BEFORE_CHARS) : start], "\0" + text[end : end + AFTER_CHARS]):

@@ -30,7 +30,7 @@ _MODELS = 256
 """Models of which something is remembered."""
 _AGREEING = 2
 _TRYING = 16
-"""One session in so many is not held to what others were told."""
+"""One session in this many ignores what other sessions were told, so that its answers can disprove it."""
 
 
 @dataclass(slots=True)

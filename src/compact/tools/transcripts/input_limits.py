@@ -18,7 +18,7 @@ SMALL_BYTES = 32_000_000
 MOST_VALUES = 3_000_000
 """JSON values of a file. A parsed value takes about 100 bytes of memory, however short it is in the file."""
 BYTES_OF_A_VALUE = 10
-"""A larger file may have one more value for so many bytes. Real transcripts have fewer."""
+"""A larger file may have one value for each 10 bytes. Real transcripts have fewer."""
 
 _PIECE_BYTES = 1 << 20
 _chosen: ContextVar[int | None] = ContextVar("max_input", default=None)
