@@ -30,8 +30,6 @@ RECALL_OPENS = "[compact recovery] "
 """The start of a recall tool's answer."""
 GAP = "[earlier messages are not shown]"
 """The text between two messages of the same role, in dialects where roles must alternate."""
-RECALL_CHARS = 100_000
-"""The maximum length of a recall tool's answer, whatever its limits."""
 _DEEPEST_NUMBER = 200
 """A list or object nested deeper than this is not searched for numbers."""
 

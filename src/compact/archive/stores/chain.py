@@ -69,11 +69,6 @@ def seals_name(log: str) -> str:
     return f"{folder}{slash}seals-{name}"
 
 
-def is_seals_name(name: str) -> bool:
-    """Return whether a file holds the seals of a log."""
-    return name.rpartition("/")[2].startswith("seals-")
-
-
 def origin(seals: Seals, log: str) -> str:
     """Return what the first seal of a log comes after. It names the log, so that no other log can take its place."""
     return seals.seal(b"compact log", log.encode("utf-8", "surrogatepass"))
