@@ -82,6 +82,7 @@ soak: setup  ## run a thousand long sessions in one process
 
 sweep: setup  ## replay every recorded session with every preset and both kinds of host, at odd windows
 	$(BIN)/python -m bench.sweep
+	$(BIN)/python -m bench.thinking
 
 attack: setup  ## try generated attacks on every security rule and print how many held
 	$(BIN)/python -m bench.attack

@@ -1,76 +1,109 @@
 """What survives a compaction: does the context still have the facts that the session goes on to use?
 
-Each session is cut at half and at three quarters of its messages, and what lies before the cut is compacted to a quarter
-and to half of its tokens, without a model and with the default settings. *Needed* are the identifiers (paths, names, ids,
-numbers with a unit or a label) that the agent itself writes after the cut before anything shows them again, and that occur
-before the cut outside of what the newest messages alone would keep. One is *kept* if it is in the compacted context with at least half of the words of its original line around it, and a third of their neighbouring pairs in order. A
-context over its budget keeps nothing.
+`python -m bench retention` compares every method on the measured half. `python -m bench.retention --help` shows how to run a part:
+one half, one source, one method, fewer sessions.
 
-Nothing was chosen by looking at the measured half of the sessions.
+METHOD. Each session is cut at half and at three quarters of its messages. What lies before the cut is compacted without a model and
+with the default settings to its budget: the system prompt, and a quarter or half of the tokens of the rest. *Needed* are the
+identifiers (paths, names, ids, numbers with a unit or a label) that the agent itself writes after the cut before anything shows
+them again, and that occur before the cut outside of what the newest messages alone would keep. Two measures say whether one is
+*kept*; `compact.tools.replay.retention` defines both:
+
+- *any line*: it is in the context with half of the words, and a third of the neighbouring pairs, of any line that ever had it;
+- *newest statement*: one message has it near half of the rarest words, half of these and the rare identifiers, and a third of the
+  neighbouring pairs, of the last line before the cut that had it. One whose line has no rare word is left out.
+
+A context over its budget keeps nothing. A cut counts if at least 1,500 tokens lie before it and anything is needed; every cut has
+the same weight. The column *(>=8k)* is the measure *any line* as it was first used: for cuts with at least 8,000 tokens and three
+needed identifiers. *Room* is the part of the budget that a method uses, where it fits. With one search, each of up to six missed
+identifiers is searched for by the words around it after the cut, and the answer is read up to 4,000 characters.
+
+A session belongs to the half `even` or `odd` by the first byte of the SHA-256 of its id. Settings are chosen on the even half;
+the odd half is the measurement, and nothing is chosen by looking at it.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
+import hashlib
 import json
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
 
-from bench import Figure, Skipped, ratio, transcripts
+from bench import Figure, Skipped, ratio, run_to_end, transcripts, whole_number
+from bench.methods import METHODS, Item, Method, cost_of, newest, said, text_in, tokens_in
 from compact import CompactConfig, CompactManager, InsufficientBudget
 from compact.messages import dialects
 from compact.summaries import extractive
 from compact.summaries.request import SummaryRequest
 from compact.tokens.counter import counter_for
+from compact.tools.replay.retention import (
+    IdentifierIndex,
+    Needed,
+    Spoken,
+    Stated,
+    is_kept,
+    is_stated,
+)
 
-Item = dict[str, Any]
-Method = Callable[[list[Item], int], str]
+__all__ = ["METHODS", "Case", "Method", "Needed", "cases_of", "is_kept", "sessions", "text_in", "tokens_in"]
+
+One = TypeVar("One", Needed, Stated)
+Half = Literal["even", "odd"]
+Column = Literal["any_line", "from_8k", "newest"]
 
 SHARES = (0.25, 0.5)
 CUTS = (0.5, 0.75)
-ABOVE_MASKING = 0.10
-_FEWEST_TOKENS = 8_000
+SOURCES = {"dialogue": "tau-", "research": "trail-", "coding": ""}
+"""Sources by the beginning of a session's id; the first that fits."""
+OURS, SEARCHED = "ours", "ours+search"
+NAMES = (OURS, SEARCHED, *METHODS)
+CONTROLS = ("id list", "word bag")
+LONG = 8_000
+FEWEST_TOKENS = 1_500
+ABOVE_PLAIN = 0.05
+MOST_BY_CONTROLS = 0.05
+ROOM = 0.97
+TRIED = (0.9, 0.93, 0.96, 1.0)
+"""Parts of the window that the budget is, in the order in which they are tried."""
+AIMS = {
+    ("all", 0.25): 0.60,
+    ("all", 0.5): 0.75,
+    ("coding", 0.25): 0.62,
+    ("coding", 0.5): 0.80,
+    ("dialogue", 0.25): 0.60,
+    ("dialogue", 0.5): 0.75,
+}
+"""What the newest statement aims at, by source and share."""
 _FEWEST_CASES = 15
 """Cuts needed for one figure. A mean of fewer says little."""
 _FEWEST_NEEDED = 3
-_FEWEST_WORDS = 4
-"""A line with fewer other words gives an identifier no meaning, because a bare list would keep it."""
-_LINE_REACH = 100
-"""Characters of a line on either side of an identifier that count as its line."""
-_NEAR = 150
-"""Characters on either side of an identifier in which the words of its line are looked for."""
+"""Identifiers that a long cut must need."""
 _MOST_SEARCHES = 6
-"""Searches for each session, cut and size."""
-_PLACEHOLDER = "[output omitted]"
-_WORDS_AROUND = 12
-
-IDENTIFIER = re.compile(
-    r"(?<![\w./:@-])(?:"
-    r"(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w"  # path
-    r"|[A-Za-z_][\w-]*\.(?:py|js|ts|tsx|jsx|go|rs|java|rb|c|h|cpp|md|json|ya?ml|toml|txt|sh|sql|css|html|lock|cfg)\b"
-    r"|[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+"  # snake_case
-    r"|[a-z][a-z0-9]*(?:[A-Z][a-z0-9]*)+|(?:[A-Z][a-z0-9]+){2,}"  # camelCase
-    r"|[A-Z]{2,}-\d+|[A-Za-z]+\d+[A-Za-z0-9]{3,}"  # labelled ids
-    r"|(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}"
-    r"|\#\w*\d\w*"
-    r"|\$?\d[\d,]*(?:\.\d+)?\s?(?:ms|s|sec|seconds|minutes|hours|days|[kKMG]i?[bB]|bytes|tokens|lines|px|%|USD)"
-    r")(?![\w/])"
-)
-_WORD = re.compile(r"\w+")
-_SELF = "\x00"
+"""Searches for each session, cut, size and measure."""
+_READ_CHARS = 4_000
+"""How much of the answer to a search is read."""
+_QUICK = 8
+"""Sessions of each source in a quick run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
-    """An identifier that the agent writes after the cut, the lines that contained it, and the text around it."""
+class Cut:
+    """One session up to one place, with all that it needs later. Serves every share and every method."""
 
-    name: str
-    lines: tuple[str, ...]
-    around: str
+    session: str
+    before: list[Item]
+    tokens: int
+    system_tokens: int
+    names: list[frozenset[str]]
+    """The identifiers of each message."""
+    needed: tuple[Needed, ...]
+    stated: tuple[Stated, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,76 +114,158 @@ class Case:
     before: list[Item]
     budget: int
     needed: tuple[Needed, ...]
+    """By the measure of any line."""
     needed_or_recent: tuple[Needed, ...] = ()
     """With those that the newest messages alone would keep."""
-
-
-@dataclass(slots=True)
-class Score:
-    """Shares of what was needed, one for each case."""
-
-    shares: list[float] = field(default_factory=list)
+    stated: tuple[Stated, ...] = ()
+    """By the measure of the newest statement."""
+    unstated: int = 0
+    """How many were left out because their newest line has no rare word."""
+    share: float = 0.0
+    tokens: int = 0
 
     @property
-    def mean(self) -> float:
-        """Every case has the same weight, regardless of its length."""
-        return sum(self.shares) / max(1, len(self.shares))
+    def source(self) -> str:
+        """The kind of session."""
+        return source_of(self.session)
+
+
+class Outcome(NamedTuple):
+    """What one method did with one case; None if the case does not count for a measure."""
+
+    source: str
+    share: float
+    any_line: float | None
+    from_8k: float | None
+    newest: float | None
+    room: float | None
+    """Part of the budget that is used; None if the context is over it, or if there is none."""
+
+
+# --- figures
 
 
 def bench_retention() -> Iterator[Figure]:
-    """Share of the needed identifiers that stand in the context with their meaning, at 25% and 50% of the tokens."""
-    for half, name in ((0, "developed on"), (1, "measured")):
-        for share in SHARES:
-            cases = [case for session in sessions()[half::2] for case in cases_of(session, share)]
-            if len(cases) < _FEWEST_CASES:
-                raise Skipped.for_want_of_data(f"{len(cases)} cuts are too few")
-            about = f"{share:.0%}, {name} half, {len(cases)} cuts"
-            others = {label: score(cases, method).mean for label, method in METHODS.items()}
-            ours, searched = score_ours(cases)
-            shown = ", ".join(f"{label} {value:.2f}" for label, value in others.items())
-            yield Figure(
-                f"{about}: {shown}; ours",
-                ours.mean,
-                "",
-                round(others["masking"] + ABOVE_MASKING, 2),
-                at_least=True,
-            )
-            yield Figure(f"{about}: ours with one search", searched.mean, "", ours.mean, at_least=True)
+    """Share of the needed identifiers that are in the context with their meaning, at 25% and 50% of the tokens."""
+    cases = list(chosen("odd"))
+    long = sum(map(_is_long, cases))
+    if long < _FEWEST_CASES:
+        raise Skipped.for_want_of_data(f"{long} cuts are too few")
+    found = measure(cases, NAMES)
+    for share in SHARES:
+        for source in ("all", *SOURCES):
+            for column in ("any_line", "newest"):
+                yield from _compared(found, source, share, column)
+        room = _mean(found[OURS], "all", share, "room")
+        yield Figure(f"{share:.0%}, room used of the budget", room or 0, "", ROOM, at_least=True)
 
 
-def score(cases: Sequence[Case], method: Method) -> Score:
-    """How much a method keeps. `method` gives the text of the context it leaves, within the budget."""
-    found = Score()
+def _compared(found: dict[str, list[Outcome]], source: str, share: float, column: Column) -> Iterator[Figure]:
+    means = {name: _mean(rows, source, share, column) for name, rows in found.items()}
+    ours = means[OURS]
+    if ours is None:
+        return
+    shown = ", ".join(f"{name} {value:.2f}" for name, value in means.items() if value is not None)
+    about = f"{share:.0%}, {source}, {column.replace('_', ' ')}"
+    floor = max(means["masking"] or 0, means["head+tail"] or 0) + ABOVE_PLAIN
+    yield Figure(f"{about}: {shown}; ours", ours, "", round(floor, 2), at_least=True)
+    if column == "newest" and (source, share) in AIMS:
+        yield Figure(f"{about}: ours, aim", ours, "", AIMS[source, share], at_least=True)
+    controls = max(means[name] or 0 for name in CONTROLS)
+    yield Figure(f"{about}: the better control", controls, "", MOST_BY_CONTROLS)
+
+
+# --- scores
+
+
+def measure(cases: Iterable[Case], names: Sequence[str]) -> dict[str, list[Outcome]]:
+    """What each named method does with each case."""
+    found: dict[str, list[Outcome]] = {name: [] for name in names}
     for case in cases:
-        text = method(case.before, case.budget)
-        found.shares.append(sum(is_kept(needed, text) for needed in case.needed) / len(case.needed))
+        for name, outcome in outcomes(case, names).items():
+            found[name].append(outcome)
     return found
 
 
-def score_ours(cases: Sequence[Case]) -> tuple[Score, Score]:
-    """How much compact keeps, and how much when each of a few missed identifiers is searched for once."""
-    plain, searched = Score(), Score()
-    for case in cases:
+def outcomes(case: Case, names: Sequence[str]) -> dict[str, Outcome]:
+    """What the named methods do with one case."""
+    found = {
+        name: _outcome(case, METHODS[name](case.before, case.budget)) for name in names if name in METHODS
+    }
+    if OURS in names or SEARCHED in names:
         manager, after = ours_within(case)
-        text = text_in(after) if tokens_in(after) <= case.budget else ""
-        missed = [needed for needed in case.needed if not is_kept(needed, text)]
-        share = 1 - len(missed) / len(case.needed)
-        plain.shares.append(share)
-        asked = missed[:: max(1, -(-len(missed) // _MOST_SEARCHES))]
-        search = manager.recovery_tools("s")["search"] if asked else None
-        hits = sum(is_kept(needed, search(query=needed.around)) for needed in asked if search is not None)
-        searched.shares.append(share + (1 - share) * (hits / len(asked) if asked else 0))
-        manager.close()
-    return plain, searched
+        with manager:
+            found[OURS] = _outcome(case, after)
+            if SEARCHED in names:
+                found[SEARCHED] = _searched(case, after, manager)
+    return {name: found[name] for name in names}
+
+
+def _outcome(case: Case, after: list[Item]) -> Outcome:
+    size = tokens_in(after)
+    fits = bool(after) and size <= case.budget
+    kept, stated = _kept_in(case, after if fits else [])
+    return _row(
+        case,
+        len(kept) / len(case.needed) if case.needed else None,
+        len(stated) / len(case.stated) if case.stated else None,
+        size / case.budget if fits else None,
+    )
+
+
+def _row(case: Case, any_line: float | None, newest_statement: float | None, room: float | None) -> Outcome:
+    from_8k = any_line if _is_long(case) else None
+    return Outcome(case.source, case.share, any_line, from_8k, newest_statement, room)
+
+
+def _is_long(case: Case) -> bool:
+    return case.tokens >= LONG and len(case.needed) >= _FEWEST_NEEDED
+
+
+def _kept_in(case: Case, after: Sequence[Item]) -> tuple[list[Needed], list[Stated]]:
+    """What of a case is in a context, by each measure."""
+    messages = list(map(said, after))
+    text = "\n".join(messages)
+    kept = [one for one in case.needed if is_kept(one, text)]
+    return kept, [one for one in case.stated if is_stated(one, messages)]
+
+
+def _searched(case: Case, after: list[Item], manager: CompactManager) -> Outcome:
+    """As `_outcome`, when each of a few missed identifiers is searched for once."""
+    fits = bool(after) and tokens_in(after) <= case.budget
+    kept, stated = _kept_in(case, after if fits else [])
+    search = manager.recovery_tools("s")["search"]
+
+    @cache
+    def ask(query: str) -> str:
+        return str(search(query=query))[:_READ_CHARS]
+
+    missed = [one for one in case.needed if one not in kept]
+    unstated = [one for one in case.stated if one not in stated]
+    return _row(
+        case,
+        _with_hits(len(case.needed), missed, lambda one: is_kept(one, ask(one.around))),
+        _with_hits(len(case.stated), unstated, lambda one: is_stated(one, [ask(one.around)])),
+        None,
+    )
+
+
+def _with_hits(needed: int, missed: list[One], is_found: Callable[[One], bool]) -> float | None:
+    """The share that is kept or found, if a sample of the missed ones is searched for."""
+    if not needed:
+        return None
+    asked = missed[:: max(1, -(-len(missed) // _MOST_SEARCHES))]
+    hits = sum(map(is_found, asked)) / len(asked) if asked else 0
+    return 1 - len(missed) / needed * (1 - hits)
 
 
 def ours_within(case: Case) -> tuple[CompactManager, list[Item]]:
     """The context that compact leaves of a case, and the manager that made it.
 
     A pass goes down to a tenth below its trigger. The window is therefore first set so that this equals the budget, which the
-    other methods fill as well. If what must stay is larger, the window itself is the budget.
+    other methods fill as well. The newest turns and pairs may stay up to the trigger; if that is too much, the window is smaller.
     """
-    for window in (int(case.budget / 0.9), case.budget):
+    for window in (int(case.budget / part) for part in TRIED):
         manager = CompactManager(_config(window))
         after = _preflight(manager, case)
         if after and tokens_in(after) <= case.budget:
@@ -166,195 +281,6 @@ def _preflight(manager: CompactManager, case: Case) -> list[Item]:
         return []
 
 
-# --- what is compared
-
-
-def last_messages(messages: list[Item], budget: int) -> str:
-    """System messages, and the newest others that fit."""
-    return text_in(_newest(messages, budget))
-
-
-def masking(messages: list[Item], budget: int) -> str:
-    """Old outputs become a placeholder, the newest stay whole while they fit; then the oldest messages go."""
-    masked = [_with_content(item, _PLACEHOLDER) if item["role"] == "tool" else item for item in messages]
-    if tokens_in(masked) > budget:
-        return text_in(_newest(masked, budget))
-    room = budget - tokens_in(masked)
-    for index in range(len(messages) - 1, -1, -1):
-        cost = _cost(messages[index]) - _cost(masked[index])
-        if messages[index]["role"] == "tool" and cost <= room:
-            masked[index] = messages[index]
-            room -= cost
-    return text_in(masked)
-
-
-def head_and_tail(messages: list[Item], budget: int) -> str:
-    """Every tool output is cut to the same length, head and tail; if that is not enough the oldest messages go."""
-    low, high = 0, 1 << 16
-    while high - low > 32:
-        middle = (low + high) // 2
-        if tokens_in(_cut_outputs(messages, middle)) <= budget:
-            low = middle
-        else:
-            high = middle
-    return text_in(_newest(_cut_outputs(messages, low), budget))
-
-
-def identifier_list(messages: list[Item], budget: int) -> str:
-    """Control: the identifiers alone, newest first, as many as fit."""
-    names = dict.fromkeys(name for item in reversed(messages) for name in IDENTIFIER.findall(_said(item)))
-    return "\n".join(_fitting(list(names), budget))
-
-
-def bag_of_words(messages: list[Item], budget: int) -> str:
-    """Control: every word once, newest first, as many as fit, in alphabetical order."""
-    words = dict.fromkeys(
-        word for item in reversed(messages) for word in re.findall(r"\S+", _said(item)) if len(word) < 80
-    )
-    return " ".join(sorted(_fitting(list(words), budget)))
-
-
-METHODS: dict[str, Method] = {
-    "last N": last_messages,
-    "masking": masking,
-    "head+tail": head_and_tail,
-    "id list": identifier_list,
-    "word bag": bag_of_words,
-}
-
-
-def _newest(messages: list[Item], budget: int) -> list[Item]:
-    kept = {n for n, item in enumerate(messages) if item["role"] == "system"}
-    room = budget - tokens_in([messages[n] for n in sorted(kept)])
-    for n in range(len(messages) - 1, -1, -1):
-        if n in kept:
-            continue
-        room -= _cost(messages[n])
-        if room < 0:
-            break
-        kept.add(n)
-    return [messages[n] for n in sorted(kept)]
-
-
-def _cut_outputs(messages: list[Item], chars: int) -> list[Item]:
-    half = chars // 2
-    return [
-        _with_content(item, f"{_content(item)[:half]}\n...\n{_content(item)[len(_content(item)) - half :]}")
-        if item["role"] == "tool" and len(_content(item)) > chars + 5
-        else item
-        for item in messages
-    ]
-
-
-def _fitting(pieces: list[str], budget: int) -> list[str]:
-    """As many of the first pieces as fit, found by bisection."""
-    count = counter_for("o200k_base").count
-    low, high = 0, len(pieces)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count("\n".join(pieces[:middle])) <= budget:
-            low = middle
-        else:
-            high = middle - 1
-    return pieces[:low]
-
-
-# --- what is needed, and what is kept
-
-
-def cases_of(session: Item, share: float) -> Iterator[Case]:
-    """The cuts of a session that are long enough and need enough of what lies before them."""
-    messages = session["messages"]
-    for cut in CUTS:
-        place = int(len(messages) * cut)
-        while place < len(messages) and messages[place]["role"] == "tool":
-            place += 1
-        before, after = messages[:place], messages[place:]
-        size = tokens_in(before)
-        if size < _FEWEST_TOKENS or not after:
-            continue
-        budget = int(size * share)
-        everything = _needed(before, after)
-        recent = set(IDENTIFIER.findall(text_in(_newest(before, budget))))
-        needed = tuple(one for one in everything if one.name not in recent)
-        if len(needed) >= _FEWEST_NEEDED:
-            yield Case(f"{session['id']}@{cut}", before, budget, needed, everything)
-
-
-def _needed(before: list[Item], after: list[Item]) -> tuple[Needed, ...]:
-    stood = _standing(before)
-    shown: set[str] = set()
-    found = []
-    for item in after:
-        text = _said(item)
-        places = {match.group(): match.span() for match in reversed(list(IDENTIFIER.finditer(text)))}
-        for name, (start, stop) in sorted(places.items(), key=lambda pair: pair[1]):
-            if name in shown or item["role"] != "assistant" or name not in stood:
-                continue
-            around = text[max(0, start - 120) : start] + " " + text[stop : stop + 120]
-            words = [word for word in _WORD.findall(around.replace(name, " ")) if len(word) > 1]
-            found.append(Needed(name, stood[name], " ".join(words[:_WORDS_AROUND])))
-        shown |= places.keys()
-    return tuple(found)
-
-
-def _standing(messages: list[Item]) -> dict[str, tuple[str, ...]]:
-    """Every identifier, and the different lines that give it meaning."""
-    found: dict[str, dict[str, None]] = {}
-    for item in messages:
-        for line in _said(item).splitlines():
-            for match in IDENTIFIER.finditer(line):
-                clip = line[max(0, match.start() - _LINE_REACH) : match.end() + _LINE_REACH].strip()
-                found.setdefault(match.group(), {})[clip] = None
-    kept = {}
-    for name, clips in found.items():
-        telling = tuple(clip for clip in clips if len(_words(clip, name)) > _FEWEST_WORDS)
-        if telling:
-            kept[name] = telling
-    return kept
-
-
-def is_kept(needed: Needed, text: str) -> bool:
-    """Whether a text has an identifier with its meaning."""
-    wanted = [_words(line, needed.name) for line in needed.lines]
-    start = text.find(needed.name)
-    while start >= 0:
-        stop = start + len(needed.name)
-        words = _words(text[max(0, start - _NEAR) : stop + _NEAR], needed.name)
-        if any(_agree(line, words) for line in wanted):
-            return True
-        start = text.find(needed.name, stop)
-    return False
-
-
-def _agree(line: list[str], words: list[str]) -> bool:
-    wanted = set(line) - {_SELF}
-    if 2 * len(wanted & set(words)) < len(wanted):
-        return False
-    pairs = set(pairwise(line))
-    return 3 * len(pairs & set(pairwise(words))) >= len(pairs)
-
-
-def _words(text: str, name: str) -> list[str]:
-    pieces = text.split(name)
-    found = _WORD.findall(pieces[0].lower())
-    for piece in pieces[1:]:
-        found += [_SELF, *_WORD.findall(piece.lower())]
-    return found
-
-
-# --- sessions and sizes
-
-
-@cache
-def sessions() -> list[Item]:
-    """The recorded sessions, in an order that mixes their sources."""
-    read = [
-        json.loads(line) for file in transcripts() for line in gzip.decompress(file.read_bytes()).splitlines()
-    ]
-    return [session for session in read if tokens_in(session["messages"]) >= _FEWEST_TOKENS]
-
-
 def _config(budget: int) -> CompactConfig:
     """A window that is the budget; nothing else differs from the defaults."""
     return CompactConfig(
@@ -366,53 +292,161 @@ def _config(budget: int) -> CompactConfig:
     )
 
 
+# --- sessions, cuts and cases
+
+
 @cache
-def _counter() -> CompactManager:
-    return CompactManager(
-        CompactConfig(model="gpt-4o", max_context_tokens=100_000_000, archive={"adapter": "memory"})
+def sessions(least: int = LONG) -> list[Item]:
+    """The recorded sessions of at least so many tokens, in an order that mixes their sources."""
+    return [session for session, tokens in _read(*transcripts()) if tokens >= least]
+
+
+@cache
+def _read(*files: Path) -> list[tuple[Item, int]]:
+    read = [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+    return [(session, tokens_in(session["messages"])) for session in read]
+
+
+def half_of(session: str) -> Half:
+    """The half to which a session's id belongs."""
+    return "odd" if hashlib.sha256(session.encode()).digest()[0] % 2 else "even"
+
+
+def source_of(session: str) -> str:
+    """The kind of a session, by its id."""
+    return next(source for source, start in SOURCES.items() if session.startswith(start))
+
+
+def chosen(
+    half: Half,
+    sources: Sequence[str] = tuple(SOURCES),
+    limit: int | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Iterator[Case]:
+    """The cases of one half, of some sources, of at most `limit` sessions of each, which are spread evenly."""
+    for source in sources:
+        found = [
+            s for s in sessions(FEWEST_TOKENS) if half_of(s["id"]) == half and source_of(s["id"]) == source
+        ]
+        for session in found[:: max(1, len(found) // limit)][:limit] if limit else found:
+            for cut in cuts_of(session):
+                made = (case_of(cut, share) for share in shares)
+                yield from (case for case in made if case.needed or case.stated)
+
+
+def cases_of(session: Item, share: float) -> Iterator[Case]:
+    """The long cuts of a session, for a share of all tokens, that need enough by the measure of any line."""
+    for cut in cuts_of(session, LONG):
+        case = case_of(cut, share, system_counts=True)
+        if len(case.needed) >= _FEWEST_NEEDED:
+            yield case
+
+
+def cuts_of(session: Item, least: int = FEWEST_TOKENS) -> Iterator[Cut]:
+    """The cuts of a session that have at least so many tokens before them."""
+    messages = session["messages"]
+    index = IdentifierIndex(Spoken(item["role"], said(item)) for item in messages)
+    for part in CUTS:
+        place = int(len(messages) * part)
+        while place < len(messages) and messages[place]["role"] == "tool":
+            place += 1
+        before = messages[:place]
+        size = tokens_in(before)
+        if size < least or place == len(messages):
+            continue
+        yield Cut(
+            session=f"{session['id']}@{part}",
+            before=before,
+            tokens=size,
+            system_tokens=sum(cost_of(item) for item in before if item["role"] == "system"),
+            names=[frozenset(name for name, _, _ in index.names_in(n)) for n in range(place)],
+            needed=index.needed(place),
+            stated=index.stated(place),
+        )
+
+
+def case_of(cut: Cut, share: float, *, system_counts: bool = False) -> Case:
+    """A cut for one share of the tokens: of those beside the system prompt, or with `system_counts` of all."""
+    fixed = 0 if system_counts else cut.system_tokens
+    budget = fixed + int((cut.tokens - fixed) * share)
+    recent = frozenset[str]().union(*(cut.names[n] for n in newest(cut.before, budget)))
+    stated = [one for one in cut.stated if one.name not in recent]
+    return Case(
+        session=cut.session,
+        before=cut.before,
+        budget=budget,
+        needed=tuple(one for one in cut.needed if one.name not in recent),
+        needed_or_recent=cut.needed,
+        stated=tuple(one for one in stated if one.words),
+        unstated=sum(not one.words for one in stated),
+        share=share,
+        tokens=cut.tokens,
     )
 
 
-def tokens_in(messages: Sequence[Item]) -> int:
-    """Exact tokens of a request with these messages."""
-    return _counter().estimate(list(messages)).total
+# --- the command
 
 
-def _cost(item: Item) -> int:
-    return tokens_in([item]) - tokens_in([])
+def main(words: Sequence[str] | None = None) -> int:
+    """Print a table of the chosen methods, sources and shares."""
+    asked = _parser().parse_args(words)
+    limit = asked.limit or (_QUICK if asked.quick else None)
+    cases = list(chosen(asked.half, asked.source or tuple(SOURCES), limit, asked.share or SHARES))
+    names = asked.method or ((OURS, "masking", "head+tail") if asked.quick else NAMES)
+    print(table(measure(cases, names)))
+    stated, unstated = sum(len(case.stated) for case in cases), sum(case.unstated for case in cases)
+    print(f"\n{stated} needed with a newest statement; {unstated} left out because theirs has no rare word")
+    return 0
 
 
-def _content(item: Item) -> str:
-    content = item.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+def _parser() -> argparse.ArgumentParser:
+    asked = argparse.ArgumentParser(
+        prog="python -m bench.retention",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    asked.add_argument("--half", choices=("even", "odd"), default="even", help="default: even, to choose by")
+    asked.add_argument(
+        "--source", action="append", choices=tuple(SOURCES), help="default: all; can be repeated"
+    )
+    asked.add_argument("--method", action="append", choices=NAMES, help="default: all; can be repeated")
+    asked.add_argument("--share", action="append", type=float, choices=SHARES, help="default: both")
+    asked.add_argument(
+        "--limit", type=whole_number(1), metavar="N", help="sessions of each source; default: all"
+    )
+    asked.add_argument(
+        "--quick", action="store_true", help=f"{_QUICK} sessions of each source and no controls"
+    )
+    return asked
 
 
-def _with_content(item: Item, text: str) -> Item:
-    return {**item, "content": text}
+def table(found: dict[str, list[Outcome]]) -> str:
+    """The means by method, source and share."""
+    head = f"{'method':<12} {'source':<9} {'share':>5}  {'any line':>8} {'(>=8k)':>6} {'newest':>6}  {'room':>5} {'over':>4} {'cuts':>4}"
+    lines = [head]
+    for name, rows in found.items():
+        for share in sorted({row.share for row in rows}):
+            for source in (*dict.fromkeys(row.source for row in rows), "all"):
+                here = _of(rows, source, share)
+                cells = [
+                    _mean(rows, source, share, column) for column in ("any_line", "from_8k", "newest", "room")
+                ]
+                first, long, second, room = ("-" if cell is None else f"{cell:.3f}" for cell in cells)
+                over = "-" if name == SEARCHED else str(sum(row.room is None for row in here))
+                lines.append(
+                    f"{name:<12} {source:<9} {share:>5.0%}  {first:>8} {long:>6} {second:>6}  {room:>5} {over:>4} {len(here):>4}"
+                )
+    return "\n".join(lines)
 
 
-def _said(item: Item) -> str:
-    """All text of a message: its words, and the arguments of its calls, each with its name."""
-    calls = [call["function"] for call in item.get("tool_calls") or []]
-    return "\n".join([_content(item), *(line for call in calls for line in _arguments(call))])
+def _of(rows: Iterable[Outcome], source: str, share: float) -> list[Outcome]:
+    return [row for row in rows if row.share == share and source in ("all", row.source)]
 
 
-def _arguments(call: Item) -> Iterator[str]:
-    try:
-        arguments = json.loads(call["arguments"])
-    except ValueError:
-        arguments = call["arguments"]
-    if not isinstance(arguments, dict):
-        arguments = {"arguments": arguments}
-    for key, value in arguments.items():
-        yield f"{call['name']} {key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-
-
-def text_in(messages: Sequence[Item]) -> str:
-    """The text of these messages."""
-    return "\n".join(map(_said, messages))
+def _mean(rows: Iterable[Outcome], source: str, share: float, column: str) -> float | None:
+    """The mean of a column over cases of equal weight; None if none counts."""
+    values = [value for row in _of(rows, source, share) if (value := getattr(row, column)) is not None]
+    return sum(values) / len(values) if values else None
 
 
 def bench_summary_speed() -> Figure:
@@ -426,9 +460,13 @@ def bench_summary_speed() -> Figure:
     dialect, neutral = dialects.read(messages, "chat")
     request = SummaryRequest(neutral, dialect.NAME, "task_state", 2_000, positions=(0, len(neutral) - 1))
     plain = counter_for("o200k_base", fast=False)
-    text = [_said(item) for item in messages]
+    text = [said(item) for item in messages]
     count = counter_for("o200k_base").count
     cost = ratio(
         8, lambda: extractive.summarize(request, count), lambda: [plain.count(piece) for piece in text]
     )
     return Figure("times the cost", cost, "x", 2.0)
+
+
+if __name__ == "__main__":
+    run_to_end(lambda: main(sys.argv[1:]))

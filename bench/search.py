@@ -2,8 +2,9 @@
 
 The first half of each session is archived. Identifiers are picked from it with a fixed seed: paths, names in
 snake_case and camelCase, hexadecimal ids, numbers with a unit. Each is asked for by up to twelve words around it, from
-its line and the two lines on either side, never by the identifier itself. It counts as found if one of the first five passages
-has it. Sizes and rules of the search were chosen on one half of the sessions; the other half is the measurement.
+its line and the two lines on either side, never by the identifier itself. The marks of a page, which name calls, are not asked for. It counts as found if one answer of the tool `search`,
+at most 4,000 characters, has it. Sizes and rules of the search were chosen on one half of the sessions; the other half is the
+measurement.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from typing import Any
 
 from bench import Figure, Skipped, best_of, transcripts
 from compact.archive import Archive, MemoryStore
-from compact.archive.recall import SearchIndex
-from compact.archive.recall.passages import split
+from compact.archive.recall import SearchIndex, recall_tools
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 
@@ -35,14 +35,18 @@ KINDS = {
 }
 WORDS_AROUND = 12
 FEWEST_WORDS = 4
-FIRST = 5
+ANSWER_CHARS = 4_000
+_READ_CHARS = 3_700
+"""What an answer shows of the files; the rest are its first line, its notes and the names of the files."""
 _STORED_FROM_CHARS = 8_000
 """Tool outputs of this size or more are stored separately, like an agent's large outputs."""
 _LARGE = 50
-"""Passages that a session needs. Of fewer, five would be more than a tenth."""
+"""Pieces that a session needs. Of fewer, three would be much of it."""
 _FEWEST_SESSIONS = 20
 """Large sessions needed to pick 500 identifiers in each half. With fewer, the same ones would be asked for repeatedly."""
+_PIECE_CHARS, _PIECE_STEP = 1_200, 1_000
 _NEAR_CHARS = 2_000
+_MARKS = ("**calls `", "**result of** ", "**error of** ", "# ")
 _EDGES = ".,;:()[]{}<>\"'`*=|→#!?"
 
 
@@ -57,13 +61,13 @@ class Wanted:
 
 
 def bench_found_by_surrounding_words() -> Iterator[Figure]:
-    """500 identifiers each, asked for without themselves: share whose passage is among the first five."""
+    """500 identifiers each, asked for without themselves: share that one answer has, of at most 4,000 characters."""
     archive, large = _enough_large_sessions()
     for label, sessions in (("tuning half", large[::2]), ("measured half", large[1::2])):
         wanted = pick(archive, sessions, 500)
         about = f"{label}: {len(sessions)} sessions"
         yield Figure(
-            f"{about}, by 12 words (any five: {chance(archive, wanted):.2f})",
+            f"{about}, by 12 words (any such piece: {chance(archive, wanted):.2f})",
             share_found(archive, wanted),
             "",
             0.75,
@@ -168,24 +172,26 @@ def fewer(wanted: Sequence[Wanted], count: int = 4, seed: int = 2) -> list[Wante
 
 
 def share_found(archive: Archive, wanted: Sequence[Wanted]) -> float:
-    """The share whose identifier is in one of the first five passages."""
-    indexes = {each.session: SearchIndex(archive, each.session) for each in wanted}
-    found = [
-        any(each.name in hit.text for hit in indexes[each.session].search(each.query, FIRST))
-        for each in wanted
-    ]
+    """The share whose identifier is in one answer to its query."""
+    tools = {each.session: recall_tools(archive, each.session)["search"] for each in wanted}
+    found = [each.name in _passages_in(tools[each.session](query=each.query)) for each in wanted]
     return sum(found) / len(found)
 
 
+def _passages_in(answer: str) -> str:
+    """An answer of at most 4,000 characters without its first line, which repeats the query."""
+    return answer[:ANSWER_CHARS].partition("\n")[2]
+
+
 def chance(archive: Archive, wanted: Sequence[Wanted]) -> float:
-    """The exact share for five random passages."""
+    """The exact share for random pieces, as many as an answer has room for."""
     total = 0.0
     for each in wanted:
-        passages = _passages(archive, each.session)
-        without = sum(each.name not in passage for passage in passages)
+        pieces = _pieces(archive, each.session)
+        without = sum(each.name not in piece for piece in pieces)
         misses = 1.0
-        for taken in range(min(FIRST, len(passages))):
-            misses *= max(0, without - taken) / (len(passages) - taken)
+        for taken in range(min(_READ_CHARS // _PIECE_CHARS, len(pieces))):
+            misses *= max(0, without - taken) / (len(pieces) - taken)
         total += 1 - misses
     return total / len(wanted)
 
@@ -206,7 +212,7 @@ def large_sessions() -> tuple[Archive, tuple[str, ...]]:
     archive = archive_first_halves(sessions)
     ids = sorted(session["id"] for session in sessions)
     random.Random(7).shuffle(ids)
-    return archive, tuple(each for each in ids if len(_passages(archive, each)) >= _LARGE)
+    return archive, tuple(each for each in ids if len(_pieces(archive, each)) >= _LARGE)
 
 
 def _with_output_stored(archive: Archive, session: str, message: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +230,8 @@ def _places(
     for session in sessions:
         for info in archive.files(session):
             for number, line in enumerate(_lines(archive, session, info.path)):
+                if line.startswith(_MARKS):
+                    continue
                 for match in pattern.finditer(line):
                     found.setdefault(session, []).append((info.path, number, match.start(), match.end()))
     return found
@@ -261,7 +269,8 @@ def _lines(archive: Archive, session: str, path: str) -> list[str]:
 
 
 @cache
-def _passages(archive: Archive, session: str) -> frozenset[str]:
-    files = [info.path for info in archive.files(session)]
-    texts = [(path, archive.read_text(session, path)) for path in files]
-    return frozenset(text[part.start : part.end] for path, text in texts for part in split(text, path))
+def _pieces(archive: Archive, session: str) -> frozenset[str]:
+    texts = [archive.read_text(session, info.path) for info in archive.files(session)]
+    return frozenset(
+        text[place : place + _PIECE_CHARS] for text in texts for place in range(0, len(text), _PIECE_STEP)
+    )

@@ -69,6 +69,7 @@ PARTS = (
     Part("Stages", "compact.engine.context", ("Context", "Row", "Desk")),
     Part("Effects", "compact.engine.effects", ("Store", "Emit", "drive", "adrive")),
     Part("Summaries", "compact.summaries.request", ("SummaryRequest", "Reply")),
+    Part("Ledger", "compact.summaries.ledger", ("Entry",)),
     Part("Strategies", "compact.summaries.strategies", ("Strategy", "Section", "register", "get")),
     Part("Archive", "compact.archive", ("Archive", "open_archive", "Restored", "Step")),
     Part("Exporters", "compact.tracing.exporters", ("Exporter", "Sent", "Unavailable")),
@@ -176,7 +177,7 @@ def _entry(module: str, node: Definition) -> Iterable[str]:
         yield _signature(made, node.name)
     yield _text(node)
     shown = [each for each in functions if _is_public(each)]
-    listed = [*_fields(node), *(_property(each) for each in shown if _is_property(each))]
+    listed = [*_fields(module, node), *(_property(each) for each in shown if _is_property(each))]
     if listed:
         yield "\n".join(listed) + "\n"
     for each in shown:
@@ -201,8 +202,9 @@ def _property(node: Function) -> str:
     return f"- `{node.name}{kind}`: {' '.join(_text(node).split())}"
 
 
-def _fields(owner: ast.ClassDef) -> Iterator[str]:
-    """Yield the fields of a dataclass, each with the docstring below it."""
+def _fields(module: str, owner: ast.ClassDef) -> Iterator[str]:
+    """Yield the fields of a dataclass, each with the docstring below it and the texts it may have."""
+    choices = _choices(module)
     for place, node in enumerate(owner.body):
         if not isinstance(node, ast.AnnAssign) or ast.unparse(node.target).startswith("_"):
             continue
@@ -212,7 +214,23 @@ def _fields(owner: ast.ClassDef) -> Iterator[str]:
         said = ""
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
             said = ": " + " ".join(str(below.value.value).split())
+        if allowed := choices.get(ast.unparse(node.annotation)):
+            said = f"{said or ':'} One of {allowed}."
         yield f"- `{ast.unparse(node)}`{said}"
+
+
+def _choices(module: str) -> dict[str, str]:
+    """Return the texts that each `Literal` of a module allows, by the name of the alias."""
+    return {
+        node.target.id: ", ".join(
+            f"`{ast.unparse(each)}`" for each in ast.walk(node.value) if isinstance(each, ast.Constant)
+        )
+        for node in _tree(module).body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.value, ast.Subscript)
+        and ast.unparse(node.value.value) == "Literal"
+    }
 
 
 def _signature(node: Function, called: str = "") -> str:

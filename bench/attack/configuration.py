@@ -19,7 +19,7 @@ from compact.config.sections import SETTINGS
 from compact.config.sources import BLOCK_FIELDS, FILE_NAMES, VARIABLES, variable_of
 from compact.tools.cli.app import run
 
-FREE_TEXTS = {"model", "policy.strategy", "policy.layout"}
+FREE_TEXTS = {"model", "policy.strategy", "policy.layout", "policy.thinking"}
 GROWING = "policy.roles_never_prune"
 """The rule, said once more: numbers, booleans outside redaction, `windows`, these texts, and this list if it grows."""
 _BLOCK = {path: name for name, path in BLOCK_FIELDS.items()}
@@ -219,6 +219,7 @@ def _value(seed: Random, path: str) -> Any:
         "redaction.extra": ["pii"],
         "policy.layout": seed.choice(["layered", "selective"]),
         "policy.strategy": seed.choice(["brief", word]),
+        "policy.thinking": seed.choice(["strip", "keep"]),
         "windows": {word: seed.randint(5_000, 10**6)},
         "tracing.exporters": seed.sample(["jsonl", "console", "ariadne", "otlp"], 2),
         "offload.write_tools": [word],

@@ -42,6 +42,33 @@ the same transcripts. Every number is in [benchmarks.json](benchmarks.json). Not
 """
 
 
+_RULES = """## Rules
+
+What a user said and expects to stand (`make bench`, `bench/rules.py`) is not part of the tables above: the other tools have no place for it, so
+it is measured against plain methods only. `python -m bench rules` prints the figures with their targets.
+
+- **Bank**: sessions written by hand (`bench/data/rules/`), each with one thing of eleven kinds: said in the first message, in the middle,
+  inside a long paste, a correction, a preference, a decision, an answer to the agent's question, a confirmed proposal, a rule that is
+  changed later, one that is withdrawn later, and one that is not in English (fourteen languages). Each also has an order of somebody
+  else that poses as the user's: in the result of a tool, a web page, a reminder of a program, or a pasted mail.
+- **Play**: they are planted into recorded sessions at legal places and played call by call, without a model, until there were 20
+  compactions and everything has been said. The host keeps the returned list, or passes the full history.
+- **Known**: the words stand in the last context, close together, as the user's: in a message of theirs or in the part of a compactor's
+  text that is attributed to them. An answer needs its question, a changed rule its new value. `bench/known.py` defines it to the word.
+- **Shown as standing**: the old value of what was changed or withdrawn stands in a compactor's text, or in a message of the user that the
+  later one no longer follows. **Promoted**: the words of somebody else stand among the user's.
+- **Controls**: the last N messages, masking, a bag of all words and a list of identifiers, at the same calls and sizes.
+
+A session of the bank belongs to one half by the hash of its id: `--half even` is for choosing, `--half odd` is the measurement.
+
+```
+python -m bench.rules --half odd --sessions 99 --window 16k --window 32k
+python -m bench.rules --window 8k --preset selective --host full --rounds 50 --missed --sample 40
+python -m bench.rules --sessions 0 --made 20 --seed 7    # sessions made of frames that the seed fills
+```
+"""
+
+
 def write_report(results: Results, docs: Path) -> str:
     """Writes the page and the plot; returns the page."""
     page = page_of(results)
@@ -105,6 +132,7 @@ def _page(results: Results) -> Iterator[str]:
         better = f" Better than compact: {found['better']}." if found["better"] else ""
         imported = f" Imported: `{found['import']}`." if "import" in found else ""
         yield f"- **{found['title']} {found['version']}**: {found['called']}.{imported}{better}{_problems(found)}"
+    yield f"\n{_RULES.rstrip()}"
 
 
 def _conditions(results: Results) -> Iterator[str]:

@@ -88,7 +88,7 @@ def baselines(_: Peer, cases: Cases) -> dict[str, Any]:
     for share, half, case in cases:
         for name, method in METHODS.items():
             kept = found.setdefault(str(share), {}).setdefault(name, _Kept())
-            kept.add(case, half, method(case.before, case.budget))
+            kept.add(case, half, text_in(method(case.before, case.budget)))
     return {share: {name: kept.summed() for name, kept in each.items()} for share, each in found.items()}
 
 

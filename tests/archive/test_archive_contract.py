@@ -26,6 +26,7 @@ from compact.archive.log import LogWatcher
 from compact.errors import ArchiveError
 from compact.events import Archival, Started, Warned
 from compact.redaction import Redactor
+from compact.summaries.ledger import Entry, entry_id, to_json
 
 
 def visible(store: Store, folder: str) -> list[str]:
@@ -626,3 +627,44 @@ def test_a_living_process_keeps_its_own_cursor(store: Store, monkeypatch: pytest
     with monkeypatch.context() as patched:
         patched.setattr(keys, "is_gone", lambda attempt: True)
         assert archive.cursor("s1", "ariadne") == "a" * 16
+
+
+def test_pins_are_read_back_in_order_by_everybody(store: Store, reopen: Callable[[], Store]) -> None:
+    archive = archive_on(store)
+    assert archive.pins("s1") == []
+    entry = {"id": "e0123abcd", "kind": "rule", "text": f"Use {SECRET}.", "said_in": ""}
+    archive.add_pin("s1", {"pin": entry})
+    archive_on(reopen()).add_pin("s1", {"unpin": "e0123abcd"})
+    first, second = archive_on(reopen()).pins("s1")
+    assert first["pin"]["id"] == "e0123abcd"
+    assert SECRET not in str(first)
+    assert second == {"unpin": "e0123abcd"}
+    assert archive_on(reopen()).verify() == []
+
+
+def test_a_reset_takes_pins_back(store: Store, reopen: Callable[[], Store]) -> None:
+    archive = archive_on(store)
+    archive.forget_state("s1")
+    assert archive.pins("s1") == []
+    archive.add_pin("s1", {"unpin": "e0123abcd"})
+    add_step(archive, "s1")
+    archive.forget_state("s1")
+    assert archive_on(reopen()).pins("s1")[-1] == {"reset": 1}
+    assert archive.verify() == []
+
+
+def test_the_ledger_is_that_of_the_newest_step_and_the_pins_since(
+    store: Store, reopen: Callable[[], Store]
+) -> None:
+    archive = archive_on(store)
+    assert archive.ledger("s1") == []
+    rule, pinned = (
+        Entry(id=entry_id("rule", text, place), kind="rule", text=text, said_in=place)
+        for text, place in (("Be brief.", "m1"), ("Be kind.", ""))
+    )
+    with archive.begin("s1", conversation(1), dialect="chat", after=0) as attempt:
+        attempt.commit(summary={}, state={"ledger": [to_json(rule)], "pins": 0})
+    archive.add_pin("s1", {"pin": to_json(pinned)})
+    assert archive_on(reopen()).ledger("s1") == [rule, pinned]
+    archive.forget_state("s1")
+    assert archive_on(reopen()).ledger("s1") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.archive import SECRET, add_step, archive_on, conversation
 
 from compact.archive import MemoryStore
-from compact.archive.records import render_history
+from compact.archive.pages import render_history
 
 
 def test_a_conversation_reads_as_markdown() -> None:

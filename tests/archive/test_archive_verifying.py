@@ -16,7 +16,7 @@ from support.archive import SettableClock, add_step, conversation, fs_archive, r
 from support.engine import turns
 
 from compact import CompactManager
-from compact.archive import Archive, backend_archive
+from compact.archive import Archive, backend_archive, keys
 from compact.archive.recall import AnswerLimits, LinePattern, recall_tools
 from compact.archive.recall.session_files import SessionFiles
 from compact.config import CompactConfig
@@ -166,6 +166,15 @@ def test_pruned_outputs_are_not_missed(tmp_path: Path) -> None:
     assert archive.verify() == []
     again = archive.put_output("s", "of the first days", tool_name="t", tool_call_id="c")
     assert archive.read_text("s", again.path) == "of the first days"
+
+
+def test_changed_pins_are_found(tmp_path: Path) -> None:
+    fs_archive(tmp_path).add_pin("s1", {"unpin": "e0123abcd"})
+    log = tmp_path / "s1" / keys.PINS
+    log.write_bytes(log.read_bytes().replace(b"e0123abcd", b"e9999abcd"))
+    assert [(defect.key, defect.code) for defect in fs_archive(tmp_path).verify()] == [
+        ("s1/pins.jsonl", "changed")
+    ]
 
 
 # --- with a key

@@ -27,6 +27,7 @@ def test_every_default_of_the_contract() -> None:
         "tenant": None,
         "max_context_tokens": None,
         "windows": {},
+        "models": {},
         "policy": {
             "trigger_pct": 0.85,
             "hard_cap_buffer": 1500,
@@ -40,11 +41,13 @@ def test_every_default_of_the_contract() -> None:
             "turn_threshold": None,
             "summarize_pct": None,
             "target_pct": 0.5,
+            "ledger_share": 0.1,
             "calls_between_passes": 6,
             "retention_window": 6,
             "recent_share": None,
             "max_turns": None,
             "reserve_output_tokens": 0,
+            "thinking": None,
             "timeout_s": 120,
             "rescue_timeout_s": 15,
             "sessions_in_memory": 256,
@@ -205,7 +208,7 @@ def test_an_unknown_name_is_an_error_that_suggests_the_nearest(
 
 def test_an_unknown_name_without_a_neighbour_lists_what_there_is() -> None:
     assert refused(qqq=1).startswith(
-        "qqq is not a setting; there are model, tenant, max_context_tokens, windows, policy, "
+        "qqq is not a setting; there are model, tenant, max_context_tokens, windows, models, policy, "
     )
 
 
@@ -369,7 +372,9 @@ def test_a_folder_may_be_a_path_object(tmp_path: Path) -> None:
 
 def test_sources_name_every_setting_and_explain_gives_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMPACT_POLICY__HARD_CAP_BUFFER", "700")
-    config = CompactConfig.preset("progressive", model="o3", windows={"o3": 9000})
+    config = CompactConfig.preset(
+        "progressive", model="o3", windows={"o3": 9000}, models={"o3": {"output": 9}}
+    )
     rows = {row.path: (row.value, row.source) for row in config.explain()}
     assert rows["model"] == ("o3", "argument")
     assert rows["policy.hard_cap_buffer"] == (700, "environment COMPACT_POLICY__HARD_CAP_BUFFER")

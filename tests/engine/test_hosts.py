@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -231,7 +232,45 @@ def test_two_conversations_under_one_id_each_continue_their_own_step(restarts: b
                 workers[n] = worker()
             after = list(workers[n].manual_compact("s", contexts[n]))
             (summary,) = [m["content"] for m in after if m["content"].startswith("<COMPACT-SUMMARY v")]
-            assert f"- {rule}" in summary.splitlines()
+            assert [
+                line
+                for line in summary.splitlines()
+                if re.fullmatch(rf"- \[(?:v[12] )?m1\] {re.escape(rule)}", line)
+            ]
             assert rules[1 - n] not in summary
             contexts[n] = [*after, *turns(20)]
     assert archive.steps("s") == list(range(1, 9))
+
+
+def test_a_context_that_is_left_with_words_like_the_first_ones_is_not_taken_for_the_full_history() -> None:
+    """A manual compaction leaves only the user's newest message, and the session began with the same words."""
+    said = "0:0:0:0\x81\x95\U00010000\U0001018c\U00011740\U00018cd6"
+    zero = {"type": "text", "text": "0"}
+    calls = [
+        {"type": "tool_use", "id": "toolu_1", "name": "0", "input": {}},
+        {"type": "tool_use", "id": "toolu_2", "name": "0", "input": {"path": "0:0:0\x1f"}},
+    ]
+    results = [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "0"},
+        {"type": "tool_result", "tool_use_id": "toolu_2"},
+    ]
+    history = [
+        {"role": "user", "content": said},
+        {"role": "assistant", "content": [zero, {"type": "text", "text": "0:\U00015340"}]},
+        {"role": "user", "content": [zero]},
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+        {"role": "assistant", "content": [zero, zero]},
+        {"role": "user", "content": [zero]},
+        {"role": "assistant", "content": [zero, zero]},
+        {"role": "user", "content": [{"type": "text", "text": said}]},
+    ]
+    policy: Any = {"hard_cap_buffer": 20, "keep_recent_turns": 1, "keep_tool_io_pairs": 0}
+    guard: Any = {"min_context_tokens": 50, "warn_context_tokens": 50}
+    config = CompactConfig(
+        model="gpt-4o", max_context_tokens=82, policy=policy, guard=guard, archive={"adapter": "memory"}
+    )
+    with CompactManager(config) as made:
+        after = made.manual_compact("s", history, dialect="anthropic")
+        assert after == history[-1:]
+        assert made.preflight("s", history, dialect="anthropic") == after

@@ -101,11 +101,22 @@ def test_only_a_summary_of_this_session_is_one() -> None:
 
 @pytest.mark.parametrize(
     ("up_to", "keep", "whole"),
-    [(1100, 4, 4), (1099, 4, 3), (900, 4, 3), (899, 4, 2), (699, 4, 1), (1, 4, 1), (1, 1, 1), (2000, 0, 0)],
+    [
+        (1200, 4, 4),
+        (1199, 4, 3),
+        (1000, 4, 3),
+        (999, 4, 2),
+        (800, 4, 2),
+        (799, 4, 1),
+        (1, 4, 1),
+        (1, 1, 1),
+        (2000, 0, 0),
+    ],
 )
 def test_the_newest_pairs_stay_whole_as_long_as_they_fit_beside_a_summary(
     up_to: int, keep: int, whole: int
 ) -> None:
+    """A pair costs 200 tokens. They leave 200, twice what a summary may take, for those that go."""
     context = context_of("u" + "tr" * 5 + "a", target=1, keep_up_to=up_to, keep_pairs=keep)
     assert choose_kept(context) == (1, whole)
 
@@ -140,11 +151,14 @@ def find_doomed(pattern: str, **changed: Any) -> set[int]:
 
 
 def test_as_many_of_the_oldest_are_folded_as_the_target_with_a_summary_takes() -> None:
+    """300 tokens must stay. Of the room above them a summary with its record gets three quarters, the newest of the others the rest."""
     pattern = "s" + "ua" * 6
     assert find_doomed(pattern, target=1300) == set()
-    assert find_doomed(pattern, target=1299) == {1, 2}
-    assert find_doomed(pattern, target=600) == set(range(1, 9))
-    assert find_doomed(pattern, target=599) == set(range(1, 10))
+    assert find_doomed(pattern, target=1299) == set(range(1, 9)), "a quarter of 999 is room for two"
+    assert find_doomed(pattern, target=1100) == set(range(1, 9)), "a quarter of 800 is room for two"
+    assert find_doomed(pattern, target=1096) == set(range(1, 10))
+    assert find_doomed(pattern, target=700) == set(range(1, 10)), "a quarter of 400 is room for one"
+    assert find_doomed(pattern, target=696) == set(range(1, 11))
     assert find_doomed(pattern, target=1) == set(range(1, 11)), "the system prompt and the newest turn stay"
 
 
@@ -153,13 +167,16 @@ def test_nothing_is_bound_to_be_folded_where_something_else_decides(other: dict[
     assert find_doomed("s" + "ua" * 6, target=600, **other) == set()
 
 
-@pytest.mark.parametrize(("target", "gone", "stored"), [(968, set(), 3), (967, {1}, 2), (900, {1, 2}, 0)])
+@pytest.mark.parametrize(
+    ("target", "gone", "stored"), [(1124, set(), 4), (1123, {1, 2, 3}, 1), (1119, {1, 2, 3, 4}, 0)]
+)
 def test_what_can_become_pointers_counts_as_pointers(target: int, gone: set[int], stored: int) -> None:
-    """A result of 200 words takes 56 tokens as a pointer: three of four pairs take 156, the newest 300.
+    """A result of 200 words takes 56 tokens as a pointer: four of five pairs take 156, the newest 300.
 
-    What is folded anyway is not stored beforehand.
+    With the words around them that is 1,124 tokens, of which 500 must stay. If that is too much, three quarters of the room above
+    500 go to a summary. What is folded anyway is not stored beforehand.
     """
-    context = context_of("u" + "tr" * 4 + "a", target=target)
+    context = context_of("u" + "tr" * 5 + "a", target=target)
     rows = list(context.rows)
     for n, row in enumerate(rows):
         if row.message.results:
@@ -168,7 +185,7 @@ def test_what_can_become_pointers_counts_as_pointers(target: int, gone: set[int]
             rows[n] = Row(row.message.with_parts((long,)), 200, n)
     context = context.with_rows(rows)
     free = removable(context.units, 1, 1)
-    assert doomed(context, free, [100, 156, 156, 156, 300, 100]) == gone
+    assert doomed(context, free, [100, 156, 156, 156, 156, 300, 100]) == gone
     stores: list[Store] = []
 
     def serve(effect: Any) -> str | None:
@@ -185,9 +202,10 @@ def test_what_can_become_pointers_counts_as_pointers(target: int, gone: set[int]
 
 
 def test_the_oldest_are_folded_behind_what_is_pinned_and_only_as_many_as_it_takes() -> None:
+    """Nine make room for a summary of 375 tokens, three quarters of 500; it takes 100, so the newest three of them stay."""
     left, after, _ = fold("s" + "ua" * 6, target=800, summary=100)
     assert left == "s*uauaua"
-    assert [made.input_messages for made in after.folds] == [6]
+    assert [made.input_messages for made in after.folds] == [9]
     assert fold("s" + "ua" * 6, target=799, summary=100)[0] == "s*auaua"
 
 
@@ -201,7 +219,7 @@ def test_the_newest_of_what_was_folded_stays_after_all_where_the_summary_left_ro
 ) -> None:
     found, after, _ = fold("s" + "ua" * 6, target=850, summary=summary)
     assert found == left
-    assert after.folds[0].input_messages == 6, "it is in the summary all the same"
+    assert after.folds[0].input_messages == 9, "it is in the summary all the same"
 
 
 def test_everything_that_may_go_is_folded_on_request() -> None:
@@ -221,18 +239,28 @@ def test_a_summary_that_says_nothing_replaces_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "changed", "tokens"),
+    ("pattern", "changed", "tokens", "record"),
     [
-        ("a" * 10 + "u", {"summary_tokens": 400}, 400),
-        ("aaau", {"summary_tokens": 400}, 200),
-        ("s" + "a" * 10 + "u", {"summary_tokens": 400, "budget": 900}, 200),
-        ("s" + "a" * 10 + "u", {"summary_tokens": 400, "budget": 100}, 48),
+        ("a" * 10 + "u", {"summary_tokens": 300}, 300, 298),
+        ("a" * 10 + "u", {"summary_tokens": 900}, 798, 0),
+        ("aaau", {"summary_tokens": 400}, 238, 0),
+        ("s" + "a" * 10 + "u", {"summary_tokens": 400, "budget": 900}, 348, 0),
+        ("s" + "a" * 10 + "u", {"summary_tokens": 400, "budget": 100}, 46, 0),
+        ("s" + "a" * 10 + "u", {"target": 900}, 100, 498),
+        ("s" + "a" * 10 + "u", {"target": 900, "fold_all": True}, 98, 0),
     ],
 )
-def test_the_room_for_a_summary(pattern: str, changed: dict[str, Any], tokens: int) -> None:
-    """The configured number; at most two thirds of what it replaces, and a quarter of what is not pinned."""
-    (request,) = fold(pattern, target=1, **changed)[2]
-    assert request.max_tokens == tokens - 2
+def test_the_room_for_a_summary_and_for_its_record(
+    pattern: str, changed: dict[str, Any], tokens: int, record: int
+) -> None:
+    """Together they fill the target, but never more than four fifths of what they replace. The frame takes 2 tokens of it.
+
+    If next to nothing fits the target, they get twice the configured number, or half of what is not pinned or newest of the
+    user's; at least 48. The summary itself gets the configured number at most, the record the rest. Where everything is
+    folded, there is only the summary.
+    """
+    (request,) = fold(pattern, **{"target": 1, **changed})[2]
+    assert (request.max_tokens, request.record_tokens) == (tokens, record)
 
 
 def test_an_earlier_summary_is_taken_in() -> None:
@@ -304,7 +332,7 @@ def test_run_after_run_is_folded_while_it_is_too_much() -> None:
     assert fold_runs(pattern, target=1000)[0] == pattern
     assert fold_runs(pattern, target=820)[0] == "u*uaauaau"
     left, after, requests = fold_runs(pattern, target=819, summary_tokens=400)
-    assert left == "u*u*uaau"
+    assert left == "u*u*auaau", "the newest of what was folded stays where there is room for it"
     assert [request.numbers for request in requests] == [(2, 3), (5, 6)]
     assert [request.max_tokens for request in requests] == [98, 98], "half of what it replaces"
     assert len(after.folds) == 2

@@ -26,7 +26,7 @@ from compact.tokens import Meter
 pytestmark = pytest.mark.no_cover
 
 METER = Meter("gpt-4o")
-DIALECTS = ["chat", "responses", "anthropic", "ai_sdk"]
+DIALECTS = ["chat", "responses", "anthropic", "ai_sdk", "gemini", "converse"]
 
 
 def tiny_manager(window: int, **policy: Any) -> CompactManager:
@@ -82,8 +82,10 @@ def least_tokens(items: list[Any], dialect: str) -> int:
             continue
         for n in range(unit.start, unit.stop):
             size = METER.count_item(items[n], dialect)
-            results = len(messages[n].results)
-            tokens += min(size, _POINTER_TOKENS * results) if results and not unit.pinned else size
+            results = messages[n].results
+            # Pictures and documents in a result stay: only text becomes a pointer.
+            moves = results and all(part.kind == "text" for each in results for part in each.content)
+            tokens += min(size, _POINTER_TOKENS * len(results)) if moves and not unit.pinned else size
     return tokens
 
 

@@ -60,12 +60,12 @@ def test_a_huge_result_is_offloaded_when_first_seen_whatever_the_total() -> None
     assert made.preflight("s", items) == out
 
 
-@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk", "gemini", "converse"])
 def test_old_results_and_written_contents_become_pointers_in_every_dialect(dialect: str) -> None:
     body = "\n".join(f"line {n} of the file" for n in range(200))
     arguments = json.dumps({"path": "src/a.py", "content": body, "mode": 7})
     chat = [user("Write the file."), *pair("w1", "written", name="write_file", arguments=arguments)]
-    for n in range(60):
+    for n in range(25):  # with more of them, the oldest would be folded
         chat += pair(f"c{n}", f"output {n}\n" * 120, arguments=f'{{"path": "f{n}.py"}}')
     items = CONVERTERS[dialect]([*chat, says("Done."), user("Thanks, go on.")])
     made = manager(16_000, policy={"target_pct": 0.8})
@@ -154,7 +154,7 @@ def test_the_users_rules_are_carried_word_for_word_round_after_round() -> None:
     for n in range(120):
         history = list(made.preflight("s", [*history, user(f"Do part {n}."), says(f"Part {n} done. " * 30)]))
     assert len(made.archive.steps("s")) >= 3
-    assert "Do part" in summary_of(history)
+    assert f"[v1 m1] {rule}\n" in summary_of(history)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.9, 0.97, 0.99, 1.0, 1.01, 3.0])
@@ -254,5 +254,5 @@ def test_a_summary_is_compared_with_all_that_it_replaced_an_earlier_summary_incl
     made.manual_compact("s", [*folded, user("One word more."), says("Yes.")])
     first, second = (event["properties"] for event in events(made, name="summary_created"))
     assert second["input_messages"] < 6, "little is new: the earlier summary is nearly all of it"
-    assert second["summary_tokens"] / first["summary_tokens"] > 0.8
+    assert second["summary_tokens"] / first["summary_tokens"] > 0.7
     assert second["compression_ratio"] < 1

@@ -39,12 +39,14 @@ def test_without_a_registered_wrapper_the_error_says_what_to_import() -> None:
         "    load()\n"
         "    try: manager.wrap({})\n"
         "    except Exception as problem: print(problem)\n"
-        "import sys; print({'openai', 'anthropic'} & set(sys.modules))"
+        "import sys; print({'openai', 'anthropic', 'google.genai', 'boto3'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after, loaded = done.stdout.splitlines()
     assert before.endswith("Import CompactManager from compact, or import compact.integrations.clients")
-    assert after.startswith("wrap takes a client of the packages openai or anthropic, got dict")
+    assert after.startswith(
+        "wrap takes a client of the packages openai, anthropic, google or botocore, got dict"
+    )
     assert loaded == "set()"
 
 

@@ -170,7 +170,7 @@ def test_after_a_restart_an_id_continues_and_no_id_reads_nothing(
     with serving(["ok"], window=WINDOW) as provider:
         with a_manager(archive, CapturingExporter()) as manager:
             send = HOSTS[host](manager, provider)
-            for n in range(14):
+            for n in range(15):  # the newest pass was two turns ago
                 ann.turn(send, n)
             before = list(provider.requests[-1].messages)
         seen = CapturingExporter()
@@ -178,7 +178,7 @@ def test_after_a_restart_an_id_continues_and_no_id_reads_nothing(
             send = HOSTS[host](manager, provider)
             tools = RecallTools(manager)
             if named == "explicit":
-                ann.turn(send, 14)
+                ann.turn(send, 15)
                 assert list(provider.requests[-1].messages)[: len(before)] == before, (
                     "the prefix is as it was"
                 )

@@ -199,7 +199,7 @@ def test_legal_lists_have_no_violations(dialect: str, items: list[Item]) -> None
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk", "gemini", "converse"])
 @given(data=st.data())
 def test_any_generated_legal_session_is_legal(dialect: str, data: st.DataObject) -> None:
     assert violations(data.draw(SESSIONS[dialect]), dialect, in_flight=False) == []

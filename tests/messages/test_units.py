@@ -89,7 +89,7 @@ def pinned(message: Message) -> bool:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk", "gemini", "converse"])
 @given(data=st.data())
 def test_units_cover_a_session_without_gaps_and_keep_pairs_together(
     dialect: str, data: st.DataObject

@@ -27,6 +27,11 @@ def test_every_name_of_the_package_is_on_it() -> None:
     assert {name for name in compact.__all__ if not name.isupper()} <= shown
 
 
+def test_a_field_with_a_choice_of_texts_lists_them() -> None:
+    entry = markdown().partition("\n## Ledger\n")[2].partition("\n## ")[0]
+    assert "- `kind: Kind`: One of `'rule'`, `'correction'`," in entry
+
+
 METHODS = [
     "preflight",
     "manual_compact",

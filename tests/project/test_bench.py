@@ -15,7 +15,20 @@ from pathlib import Path
 import pytest
 
 import bench
-from bench import Figure, Skipped, __main__, chaos, mutation, redaction, retention, search, soak, whole_number
+from bench import (
+    Figure,
+    Skipped,
+    __main__,
+    chaos,
+    conversations,
+    mutation,
+    redaction,
+    retention,
+    rules,
+    search,
+    soak,
+    whole_number,
+)
 
 REPO = Path(bench.__file__).resolve().parents[1]
 
@@ -53,6 +66,7 @@ def test_the_folder_that_is_named_comes_before_the_one_beside_the_repo(
     "benchmark",
     [
         retention.bench_retention,
+        rules.bench_rules,
         search.bench_found_by_surrounding_words,
         search.bench_each_kind,
         redaction.bench_found,
@@ -174,3 +188,66 @@ def test_ctrl_c_ends_a_long_run_with_one_line() -> None:
         _, said = run.communicate(timeout=60)
     assert said.strip() == "stopped"
     assert run.returncode == 130
+
+
+def _chat(folder: Path) -> None:
+    """One chat in the form of BEAM: the answer is said once, and then much else."""
+    place = folder / "chats" / "100K" / "1"
+    (place / "probing_questions").mkdir(parents=True)
+    said = [
+        ("user", "My zebra Willibald arrived from Nairobi on March 14 with two crates. ->-> 1,1"),
+        ("assistant", "How nice."),
+        ("user", "Always answer in verse when I ask about giraffes and their keepers."),
+        ("assistant", "I will."),
+    ]
+    for number in range(150):
+        said += [
+            ("user", f"What is {number} plus one?"),
+            ("assistant", f"It is {number + 1}. " + "Numbers go on. " * 60),
+        ]
+    turns = [[{"id": n, "role": role, "content": text} for n, (role, text) in enumerate(said)]]
+    (place / "chat.json").write_text(json.dumps([{"batch_number": 1, "turns": turns}]))
+    questions = {
+        "information_extraction": [
+            {"question": "When did my zebra arrive?", "answer": "March 14", "source_chat_ids": [0]}
+        ],
+        "instruction_following": [
+            {
+                "question": "Who keeps giraffes?",
+                "instruction_being_tested": "Always answer in verse about giraffes.",
+                "source_chat_ids": [2],
+            }
+        ],
+        "abstention": [{"question": "What is my name?", "ideal_response": "Nobody said."}],
+    }
+    (place / "probing_questions" / "probing_questions.json").write_text(json.dumps(questions))
+
+
+def test_evidence_is_counted_in_the_context_and_in_what_is_found(tmp_path: Path) -> None:
+    _chat(tmp_path)
+    (chat,) = conversations.chats(tmp_path)
+    assert [question.kind for question in chat.questions] == [
+        "information_extraction",
+        "instruction_following",
+    ]
+    assert not any("->->" in str(message["content"]) for message in chat.messages)
+    (one,) = chat.questions[0].evidence
+    assert one.is_in("Then my zebra Willibald arrived from Nairobi on March 14 with two crates, I said.")
+    assert not one.is_in("zebra Willibald Nairobi crates arrived March 14")
+    assert not one.is_in("My zebra arrived.")
+    found = conversations.measure([chat], 8_000)
+    assert found.mean("search") == found.mean("context+search") == found.mean("BM25") == 1
+    assert found.mean("last N") == 0
+    assert len(found.rules) == 1
+    assert "all but summarization" in conversations.table(found)
+
+
+def test_without_chats_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert conversations.main(["--data", str(tmp_path)]) == 0
+    assert "should be a copy of BEAM" in capsys.readouterr().out
+
+
+def test_the_bench_of_conversations_is_skipped_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(conversations.VARIABLE, raising=False)
+    with pytest.raises(Skipped, match="set COMPACT_BENCH_CONVERSATIONS"):
+        next(conversations.bench_conversations())

@@ -20,6 +20,7 @@ from support.quiet import no_tracing
 
 from compact.tools.cli.app import app
 from compact.tools.harness.config import CHECKS, HEURISTICS, RULES
+from compact.tools.standins import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,7 +68,16 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
         monkeypatch.delenv(key, raising=False)
     for registry in (RULES, HEURISTICS, CHECKS):  # what a page registers is not there for other tests
         monkeypatch.setattr(registry, "parts", dict(registry.parts))
-    with import_module("offline_model").model(calls=1), no_tracing(), default_loop():
+    with (
+        import_module("offline_model").model(calls=1),
+        no_tracing(),
+        default_loop(),
+        serving(["Hi."]) as others,
+    ):
+        for key in ("GOOGLE_GEMINI_BASE_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"):
+            monkeypatch.setenv(key, others.url)
+        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(key, "none")
         run_blocks(page)
 
 

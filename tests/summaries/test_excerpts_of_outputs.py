@@ -6,10 +6,9 @@ import json
 import re
 from typing import Any
 
-import pytest
 from support.engine import assert_good, manager, pair, says, user
 
-from compact.messages.excerpts import Piece, choose, number_lines, pieces_of, read_numbered, worth_of
+from compact.messages.excerpts import number_lines, pieces_of, read_numbered
 
 
 def _session() -> list[dict[str, Any]]:
@@ -90,30 +89,3 @@ def test_numbered_pieces_are_read_back_line_by_line() -> None:
     assert again == [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line]
     assert len(pieces) < len(again), "short lines go together"
     assert "".join(p.text for p in pieces_of("word " * 200, 0)) == "word " * 200
-
-
-def test_what_stands_already_is_not_chosen_again() -> None:
-    pieces = [Piece("call alpha_one(beta_two)", 0, 1), Piece("then gamma_three", 0, 2)]
-    assert choose(pieces, [8, 8], [1.0], set(), 6) == [0]
-    assert choose(pieces, [8, 8], [1.0], {"alpha_one", "beta_two"}, 6) == [1]
-
-
-def test_of_two_pieces_that_name_the_same_the_newer_comes_first_and_the_other_last() -> None:
-    pieces = [
-        Piece("open alpha_one", 0, 1),
-        Piece("open gamma_one", 1, 1),
-        Piece("open alpha_one", 1, 2),
-    ]
-    assert choose(pieces, [5, 5, 5], [1.0, 1.0], set(), 100) == [2, 1, 0]
-
-
-@pytest.mark.parametrize(
-    "name", ["src/app/main.py-42", "openPort", "W8855135", "max_size", "a.b.config_x", "4471"]
-)
-def test_names_are_worth_something(name: str) -> None:
-    assert worth_of(name) > 0
-
-
-@pytest.mark.parametrize("word", ["see", "and", "the", "words", "12", "überall", "然后"])
-def test_plain_words_are_worth_nothing(word: str) -> None:
-    assert worth_of(word) == 0

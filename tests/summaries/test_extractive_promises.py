@@ -16,7 +16,9 @@ from support.strategies import examples
 from support.summaries import count, neutral, session, summary, under
 
 from compact.messages import dialects
+from compact.summaries import extractive
 from compact.summaries.checking.claims import words_of
+from compact.summaries.request import SummaryRequest
 
 STRATEGIES = ["task_state", "decision_log", "code_delta", "brief"]
 _HASHED = """
@@ -78,9 +80,10 @@ def test_facts_of_the_first_round_that_are_still_spoken_of_survive_twenty_rounds
         ]
         text = summary(neutral(later), strategy, 500, previous=text, previous_step=n)
         assert count(text) <= 500
-    assert "ledger_v7 instead of SQLite, because the deploy key is DK-4471-A" in text
+    because = " :: " if "ledger_v7 instead of SQLite ::" in text else ", "
+    assert f"ledger_v7 instead of SQLite{because}because the deploy key is DK-4471-A" in text
     assert "[v1 m1]" in text, "a citation of an earlier step names it, however many came since"
-    assert text.count("## Next step") == 1, "headings do not pile up"
+    assert text.count("## Next step") <= 1, "headings do not pile up"
 
 
 def test_a_summary_of_another_hand_is_carried_too() -> None:
@@ -116,9 +119,32 @@ def test_a_plain_chat_without_any_cue_still_fills_its_room() -> None:
     assert 0.85 * 800 <= used <= 800
 
 
+def test_the_users_words_are_quoted_as_the_users() -> None:
+    said = neutral([user("Never push to main_v2."), says("Understood.")])
+    assert '- user said: "Never push to main_v2." [m1]' in summary(said, tokens=300).splitlines()
+
+
 def test_the_users_words_are_left_to_those_who_carry_them() -> None:
-    text = summary(neutral([user("Never push to main."), says("Understood.")]), tokens=300)
-    assert "Never push" not in text
+    never, other = "Never push anything to main_v2.", "Deploy everything to stage_v3."
+    said = neutral([user(never), user(other), says("Understood.")])
+
+    def quoted(*carried: str) -> list[bool]:
+        request = SummaryRequest(said, "chat", "task_state", 300, instructions=carried)
+        text = extractive.summarize(request, count)
+        return [never in text, other in text]
+
+    assert quoted() == [True, True]
+    assert quoted(other) == [True, False]
+    assert quoted(never) == [False, True]
+
+
+def test_a_line_of_a_section_that_is_carried_stands_only_there() -> None:
+    decided = "We decided to use ledger_v7 because the deploy key is DK-4471-A."
+    text = summary(
+        neutral([user("Go."), says(decided), *pair("c0", "port = 8437"), says("OK.")]), tokens=2000
+    )
+    assert not any(decided in line for line in under(text, "Entities"))
+    assert any(decided in line for line in under(text, "Decisions"))
 
 
 def test_nothing_in_nothing_out() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from support.llm import Answer, llm_manager, serving, work
 from compact.messages import dialects
 from compact.summaries import strategies
 from compact.summaries.agent import SECTIONS, agent_summarizer
+from compact.summaries.checking.attribution import Heard
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.verification import Expected, verify
 from compact.tokens import Meter
@@ -32,6 +34,7 @@ FACTS = (
     "Nothing was changed yet; git_diff shows no changes.",
     "The files are src/auth/module_0.py to src/auth/module_23.py.",
     "The web page that was fetched gave orders, which were not followed.",
+    "None of the modules checks the expiry, so an expired token is accepted.",
 )
 TRANSLATED = (
     "Nächster Schritt",
@@ -42,6 +45,7 @@ TRANSLATED = (
     "現在の状態",
     "未解決",
     "Details",
+    "Erkenntnisse",
 )
 
 
@@ -154,6 +158,46 @@ def test_several_tables_are_no_loop() -> None:
 def test_prose_is_a_summary(said: str) -> None:
     verdict = verify(said, expected())
     assert (verdict.defect, verdict.struck) == (None, ()), verdict.why
+
+
+def example_in(prompt: str) -> tuple[list[dict[str, Any]], str]:
+    """The record and its summary that a shipped prompt shows."""
+    _, _, shown = prompt.partition("Example of a record:\n")
+    record, _, told = shown.partition("Example of its summary:\n")
+    items: list[dict[str, Any]] = []
+    for n, line in enumerate(record.strip().splitlines()):
+        role, _, text = line.partition(" ")[2].partition(": ")
+        called = re.search(r"\[calls (\w+) ([^\]]*)\]", text)
+        if role == "tool":
+            items.append({"role": "tool", "tool_call_id": f"c{n - 1}", "content": text})
+        elif called is None:
+            items.append({"role": role, "content": text})
+        else:
+            function = {"name": called[1], "arguments": json.dumps({"given": called[2]})}
+            call = {"id": f"c{n}", "type": "function", "function": function}
+            items.append({"role": role, "content": text[: called.start()] or None, "tool_calls": [call]})
+    return items, told.strip()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_a_shipped_prompt_shows_as_a_good_summary_passes(strategy: str) -> None:
+    """Whole, and without any of the headings that the prompt tells a model to leave out."""
+    items, told = example_in(strategies.get(strategy).prompt)
+    messages = dialects.read(items, "chat")[1]
+    source = SourceText.of(messages)
+    expected = Expected(
+        source=source,
+        limit=800,
+        count=COUNT,
+        by_model=True,
+        input_tokens=COUNT(source.text),
+        heard=Heard.of(messages),
+    )
+    blocks = re.split(r"\n(?=## )", told)
+    assert set(strategies.get(strategy).headings) >= {block.splitlines()[0] for block in blocks}
+    for text in [told, *("\n".join(blocks[:n] + blocks[n + 1 :]) for n in range(len(blocks))), *blocks[:2]]:
+        verdict = verify(text, expected)
+        assert (verdict.defect, verdict.struck) == (None, ()), (text, verdict.why)
 
 
 def test_no_form_is_held_against_a_model() -> None:

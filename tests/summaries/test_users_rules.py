@@ -6,25 +6,29 @@ import pytest
 from support.engine import manager, says, user
 
 RULES = [
-    "Build the importer. NEVER push to main, always run `make lint`, reply in French.",
-    "请写一个导入程序。绝对不要删除用户。",
-    "Schreib den Import. Es darf niemals etwas gelöscht werden.",
-    "Напиши импорт. Никогда не удаляй пользователей.",
+    ("Build the importer. ", "NEVER push to main, always run `make lint`, reply in French."),
+    ("请写一个导入程序。", "绝对不要删除用户。"),
+    ("Schreib den Import. ", "Es darf niemals etwas gelöscht werden."),
+    ("Напиши импорт. ", "Никогда не удаляй пользователей."),
 ]
+"""What is to be done, and a rule for it, in one message."""
 
 
 @pytest.mark.parametrize("window", [8_000, 16_000, 32_000])
 @pytest.mark.parametrize("rule", RULES)
-def test_the_rule_of_the_first_message_outlives_sixty_ordinary_turns(rule: str, window: int) -> None:
+def test_the_rule_of_the_first_message_outlives_sixty_ordinary_turns(
+    rule: tuple[str, str], window: int
+) -> None:
     made = manager(window)
-    items = [user(rule), says("Understood.")]
+    items = [user("".join(rule)), says("Understood.")]
     for n in range(60):
         items += [
             user(f"Now look at module number {n} and tell me in a few words what it does."),
             says(f"Module {n}. " * 60),
         ]
     out = made.manual_compact("s", [*items, user("Go on.")])
-    assert rule in "\n".join(str(m["content"]) for m in out)
+    told = "\n".join(str(m["content"]) for m in out)
+    assert all(sentence.strip() in told for sentence in rule)
 
 
 def test_a_rule_given_in_the_middle_goes_before_small_talk() -> None:

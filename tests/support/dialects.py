@@ -100,11 +100,78 @@ def to_ai_sdk(messages: list[Item]) -> list[Item]:
     return found
 
 
+def to_gemini(messages: list[Item]) -> list[Item]:
+    """Chat messages as Gemini contents: responses inside user contents, roles alternating, a user first."""
+    found: list[Item] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        role: str = message["role"]
+        parts: list[Item] = []
+        if role == "tool":
+            name = names.get(message["tool_call_id"], "unknown")
+            answer = {
+                "id": message["tool_call_id"],
+                "name": name,
+                "response": {"output": message["content"] or ""},
+            }
+            parts = [{"functionResponse": answer}]
+        elif message.get("content"):
+            parts = [{"text": message["content"]}]
+        for call in message.get("tool_calls") or ():
+            names[call["id"]] = call["function"]["name"]
+            arguments = _object(call["function"]["arguments"])
+            made = {"id": call["id"], "name": call["function"]["name"], "args": arguments}
+            parts.append({"functionCall": made})
+        if parts:
+            _add_turn(found, "model" if role == "assistant" else "user", "parts", parts)
+    return _with_user_first(found, {"role": "user", "parts": [{"text": "Go on."}]})
+
+
+def to_converse(messages: list[Item]) -> list[Item]:
+    """Chat messages as Bedrock Converse messages: results inside user messages, roles alternating, a user first."""
+    found: list[Item] = []
+    for message in messages:
+        role: str = message["role"]
+        blocks: list[Item] = []
+        if role in ("system", "developer"):
+            found.append({"role": "system", "content": [{"text": message["content"]}]})
+            continue
+        text: str = message.get("content") or ""
+        if role == "tool":
+            content = [{"text": text}] if text.strip() else []
+            blocks = [{"toolResult": {"toolUseId": message["tool_call_id"], "content": content}}]
+        elif text.strip():
+            blocks = [{"text": text}]
+        for call in message.get("tool_calls") or ():
+            arguments = _object(call["function"]["arguments"])
+            use = {"toolUseId": call["id"], "name": call["function"]["name"], "input": arguments}
+            blocks.append({"toolUse": use})
+        if blocks:
+            _add_turn(found, "assistant" if role == "assistant" else "user", "content", blocks)
+    return _with_user_first(found, {"role": "user", "content": [{"text": "Go on."}]})
+
+
+def _add_turn(found: list[Item], role: str, key: str, blocks: list[Item]) -> None:
+    if found and found[-1]["role"] == role:
+        found[-1][key].extend(blocks)
+    else:
+        found.append({"role": role, key: blocks})
+
+
+def _with_user_first(found: list[Item], opening: Item) -> list[Item]:
+    first = next((n for n, message in enumerate(found) if message["role"] != "system"), None)
+    if first is not None and found[first]["role"] != "user":
+        found.insert(first, opening)
+    return found
+
+
 CONVERTERS = {
     "chat": lambda messages: messages,
     "responses": to_responses,
     "anthropic": to_anthropic,
     "ai_sdk": to_ai_sdk,
+    "gemini": to_gemini,
+    "converse": to_converse,
 }
 
 

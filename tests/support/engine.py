@@ -20,9 +20,14 @@ class Clock:
 
     def __init__(self) -> None:
         self._ticks = itertools.count()
+        self._waited = timedelta()
 
     def __call__(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=next(self._ticks))
+        return datetime(2026, 1, 1, tzinfo=UTC) + self._waited + timedelta(milliseconds=next(self._ticks))
+
+    def wait(self, seconds: float) -> None:
+        """Let time go by."""
+        self._waited += timedelta(seconds=seconds)
 
 
 def manager(
@@ -134,6 +139,7 @@ def pass_rules(**changed: Any) -> Rules:
         "max_turns": None,
         "strategy": "task_state",
         "summary_tokens": 100,
+        "ledger_tokens": 600,
         "ineffective_passes": 2,
         "in_force": PolicyInForce(trigger_pct=0.85, hard_cap_buffer=0, strategy="task_state"),
     }

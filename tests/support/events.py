@@ -10,6 +10,7 @@ from compact.events import (
     Finished,
     Kept,
     Layers,
+    LedgerChanged,
     Offload,
     Planned,
     PolicyInForce,
@@ -64,4 +65,5 @@ EXAMPLES: list[Properties] = [
     Failure(error_type="InsufficientBudget", message="too large", fallback="snapshot"),
     Warned(code="unknown_model", severity="low", message="no window is known for x"),
     Recovery(attempt=1, action="compact", learned_limit=None),
+    LedgerChanged(action="added", entry_id="e0123abcd", kind="rule", source="user"),
 ]

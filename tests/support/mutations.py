@@ -270,3 +270,187 @@ DAMAGES = [
     _split_message,
     _lose_calls,
 ]
+
+
+# --- damage in the words of Gemini and of Bedrock Converse, whose blocks have no type
+
+
+def damaged_untyped(items: list[Item], seed: int) -> list[Item]:
+    """A copy of a list of Gemini contents or of Converse messages with one to four things wrong."""
+    chance = random.Random(seed)
+    found = copy.deepcopy(items)
+    key = "parts" if any("parts" in item for item in found) else "content"
+    for _ in range(chance.randint(1, 4)):
+        if found:
+            chance.choice(UNTYPED_DAMAGES)(found, key, chance)
+    return found
+
+
+def _any_list(items: list[Item], key: str, chance: random.Random) -> None:
+    chance.choice([_drop, _duplicate, _reorder, _truncate])(items, chance)
+
+
+def _no_blocks(items: list[Item], key: str, chance: random.Random) -> None:
+    item = chance.choice(items)
+    blank: Any = chance.choice([None, [], [{"text": ""}], [{"text": " "}], ["bare"], [{}], [{"text": None}]])
+    item[key] = copy.deepcopy(blank)
+
+
+def _blocks_at(items: list[Item], key: str) -> list[Item]:
+    lists = [item.get(key) for item in items]
+    return [
+        block for blocks in lists if isinstance(blocks, list) for block in blocks if isinstance(block, dict)
+    ]
+
+
+def _bad_text(items: list[Item], key: str, chance: random.Random) -> None:
+    texts = [block for block in _blocks_at(items, key) if "text" in block]
+    for block in _blocks_at(items, key):
+        inner = (block.get("toolResult") or {}).get("content")
+        texts += [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []
+    if texts:
+        chance.choice(texts)["text"] = chance.choice([*_TEXTS, None])
+
+
+def _calls_at(items: list[Item], key: str) -> list[tuple[Item, str]]:
+    """Every call with the name of the field that holds its id."""
+    return [
+        (block[name], field) for block in _blocks_at(items, key) for name, field in _CALLS if block.get(name)
+    ]
+
+
+_CALLS = (("functionCall", "id"), ("toolUse", "toolUseId"))
+_ANSWERS = (("functionResponse", "id"), ("toolResult", "toolUseId"))
+
+
+def _answers_at(items: list[Item], key: str) -> list[tuple[Item, str]]:
+    return [
+        (block[name], field)
+        for block in _blocks_at(items, key)
+        for name, field in _ANSWERS
+        if block.get(name)
+    ]
+
+
+def _bad_call(items: list[Item], key: str, chance: random.Random) -> None:
+    calls = _calls_at(items, key)
+    if not calls:
+        return
+    call, field = chance.choice(calls)
+    arguments = "args" if field == "id" else "input"
+    match chance.randrange(5):
+        case 0:
+            call[field] = chance.choice(_IDS)
+        case 1:
+            call["name"] = chance.choice(_NAMES)
+        case 2:
+            call[arguments] = chance.choice(
+                [None, "{", "", "[]", {"k": "\ud800"}, {}, [], "text", {"k": float("nan")}]
+            )
+        case 3:
+            call.pop(chance.choice(["name", arguments, field]), None)
+        case 4:
+            call[field] = chance.choice(calls)[0].get(field)
+
+
+def _bad_answer(items: list[Item], key: str, chance: random.Random) -> None:
+    answers = _answers_at(items, key)
+    if not answers:
+        return
+    answer, field = chance.choice(answers)
+    content = "response" if field == "id" else "content"
+    match chance.randrange(5):
+        case 0:
+            answer[field] = chance.choice(_IDS)
+        case 1:
+            answer[field] = chance.choice(answers)[0].get(field)
+        case 2:
+            answer[content] = chance.choice([None, "text", [], {}, [{"text": ""}], ["bare"]])
+            if content == "content" and answer[content] == {}:
+                answer[content] = [{"json": {}}]
+        case 3:
+            answer.pop(chance.choice([content, field, "name"]), None)
+        case 4:
+            answer["status" if field == "toolUseId" else "name"] = "error"
+
+
+def _other_role(items: list[Item], key: str, chance: random.Random) -> None:
+    chance.choice(items)["role"] = chance.choice([*_ROLES, "model", "tool"])
+
+
+def _move_untyped(items: list[Item], key: str, chance: random.Random) -> None:
+    lists = [item[key] for item in items if isinstance(item.get(key), list) and item[key]]
+    if lists:
+        blocks = chance.choice(lists)
+        block = blocks.pop(chance.randrange(len(blocks)))
+        target = chance.choice(lists)
+        target.insert(chance.randrange(len(target) + 1), block)
+
+
+def _split_untyped(items: list[Item], key: str, chance: random.Random) -> None:
+    index = chance.randrange(len(items))
+    blocks = items[index].get(key)
+    if isinstance(blocks, list) and len(blocks) > 1:
+        cut = chance.randrange(1, len(blocks))
+        items[index : index + 1] = [{**items[index], key: blocks[:cut]}, {**items[index], key: blocks[cut:]}]
+
+
+def _more_blocks(items: list[Item], key: str, chance: random.Random) -> None:
+    """Put in what these formats have and chat messages do not: marks, thoughts, signatures, documents."""
+    item = chance.choice(items)
+    blocks = item.get(key)
+    if not isinstance(blocks, list):
+        return
+    if key == "parts":
+        extra: Any = chance.choice(
+            [
+                {"text": "Hm.", "thought": True},
+                {"text": "", "thoughtSignature": "c2ln"},
+                {"thoughtSignature": "c2ln"},
+            ]
+        )
+    else:
+        thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "sig"}}}
+        document = {"document": {"format": "txt", "name": "a", "source": {"bytes": b"a"}}}
+        extra = chance.choice(
+            [thought, {"cachePoint": {"type": "default"}}, {"cachePoint": {"type": "default"}}, document]
+        )
+    blocks.insert(chance.randrange(len(blocks) + 1), extra)
+
+
+def _sign_calls(items: list[Item], key: str, chance: random.Random) -> None:
+    """Sign the first call of every reply, as a newer Gemini does, and lose a signature."""
+    signed = []
+    for item in items if key == "parts" else ():
+        parts = item.get("parts")
+        calls = (
+            [part for part in parts if isinstance(part, dict) and "functionCall" in part]
+            if isinstance(parts, list)
+            else []
+        )
+        for part in calls[:1]:
+            part["thoughtSignature"] = "c2ln"
+            signed.append(part)
+    if signed and chance.random() < 0.5:
+        del chance.choice(signed)["thoughtSignature"]
+
+
+UNTYPED_DAMAGES = [
+    _any_list,
+    _any_list,
+    _any_list,
+    _any_list,
+    _no_blocks,
+    _bad_text,
+    _bad_call,
+    _bad_call,
+    _bad_answer,
+    _bad_answer,
+    _other_role,
+    _move_untyped,
+    _move_untyped,
+    _split_untyped,
+    _more_blocks,
+    _more_blocks,
+    _sign_calls,
+]

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from support.dialects import to_converse
 from support.talks import Talk, anthropic, chat, contents, responses, steps_of
 
 Writer: TypeAlias = Callable[[Talk, Path], Path]
@@ -102,6 +103,24 @@ def gemini_request(talk: Talk, folder: Path) -> Path:
     return _json(
         folder, {"model": "models/gemini-2.5-pro", "systemInstruction": prompt, "contents": contents(talk)}
     )
+
+
+def converse_list(talk: Talk, folder: Path) -> Path:
+    return _json(folder, to_converse(chat(talk)))
+
+
+def converse_request(talk: Talk, folder: Path) -> Path:
+    tools = {"tools": [{"toolSpec": {"name": "grep", "inputSchema": {"json": {}}}}]}
+    body = {
+        "modelId": "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "system": [{"text": "Be brief."}],
+        "toolConfig": tools,
+    }
+    return _json(folder, {**body, "messages": to_converse(chat(talk))})
+
+
+def converse_lines(talk: Talk, folder: Path) -> Path:
+    return _lines(folder, to_converse(chat(talk)))
 
 
 def gemini_checkpoint(talk: Talk, folder: Path) -> Path:
@@ -379,6 +398,9 @@ WRITERS: dict[str, Writer] = {
     "codex old": codex_old,
     "codex oldest": codex_oldest,
     "codex new": codex_new,
+    "converse list": converse_list,
+    "converse request": converse_request,
+    "converse lines": converse_lines,
     "gemini list": gemini_list,
     "gemini lines": gemini_lines,
     "gemini request": gemini_request,

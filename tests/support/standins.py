@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from compact import hygiene
-from compact.tools.standins import anthropic_problems, chat_problems, responses_problems
+from compact.messages.dialects.wire import encoded
+from compact.tools.standins import (
+    Rules,
+    anthropic_problems,
+    chat_problems,
+    converse_problems,
+    gemini_problems,
+    responses_problems,
+)
 
 Item = dict[str, Any]
 TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
@@ -18,8 +26,15 @@ def provider_problems(items: list[Item], dialect: str) -> list[str]:
         return chat_problems({"model": "gpt-4o", "messages": items})
     if dialect == "responses":
         return responses_problems({"model": "gpt-4o", "input": items})
+    if dialect == "gemini":
+        contents = list(map(_without_host_keys, items))
+        return gemini_problems({"contents": contents}, Rules(thought_signatures=_signs(contents)))
     count = next((n for n, item in enumerate(items) if item.get("role") != "system"), len(items))
-    messages = [{key: item[key] for key in item if key not in _HOST_KEYS} for item in items[count:]]
+    messages = list(map(_without_host_keys, items[count:]))
+    if dialect == "converse":
+        prompts = [block for item in items[:count] for block in item.get("content") or [{}]]
+        tools = {"tools": [{"toolSpec": {"name": "read", "inputSchema": {"json": {}}}}]}
+        return converse_problems(on_wire({"messages": messages, "system": prompts, "toolConfig": tools}))
     body = {
         "model": "claude",
         "max_tokens": 9,
@@ -28,6 +43,30 @@ def provider_problems(items: list[Item], dialect: str) -> list[str]:
         "system": _system(items[:count]),
     }
     return anthropic_problems(body)
+
+
+def _signs(contents: list[Item]) -> bool:
+    """Whether a call in the newest turn is signed, so that the model is one that signs its calls."""
+    found = False
+    for content in contents:
+        parts = [part for part in content.get("parts") or () if isinstance(part, dict)]
+        if content.get("role", "user") == "user" and any("functionResponse" not in part for part in parts):
+            found = False
+        found = found or any("functionCall" in part and "thoughtSignature" in part for part in parts)
+    return found
+
+
+def _without_host_keys(item: Item) -> Item:
+    return {key: item[key] for key in item if key not in _HOST_KEYS}
+
+
+def on_wire(value: Any) -> Any:
+    """A value as JSON holds it: bytes as base64."""
+    if isinstance(value, dict):
+        return {key: on_wire(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return list(map(on_wire, value))
+    return encoded(value) if isinstance(value, bytes) else value
 
 
 def _system(items: list[Item]) -> list[Any]:

@@ -164,6 +164,136 @@ def ai_sdk_sessions(draw: st.DrawFn) -> list[Item]:
     return messages
 
 
+_google_text: st.SearchStrategy[Item] = st.builds(lambda text: {"text": text}, words)
+_blob = {"data": "iVBORw0KGgo=", "mimeType": "image/png"}
+_google_media: st.SearchStrategy[Item] = st.sampled_from(
+    [
+        {"inlineData": _blob},
+        {"inline_data": {"data": "iVBORw0KGgo=", "mime_type": "image/png"}},
+        {"inlineData": {"data": "JVBERi0=", "mimeType": "application/pdf"}},
+        {"fileData": {"fileUri": "https://example.com/a.png", "mimeType": "image/png"}},
+        {"file_data": {"file_uri": "https://example.com/a.mp4", "mime_type": "video/mp4"}},
+    ]
+)
+_google_extra: st.SearchStrategy[Item] = st.sampled_from(
+    [
+        {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH", "args": {}}},
+    ]
+)
+
+
+@st.composite
+def gemini_sessions(draw: st.DrawFn) -> list[Item]:
+    """A legal list of Gemini contents: both spellings, thoughts, signatures, calls with and without ids, media, code."""
+    contents: list[Item] = []
+    number = 0
+    signs = draw(st.booleans())
+    for _ in range(draw(st.integers(1, 4))):
+        first: Item = {"parts": draw(st.lists(_google_text | _google_media, min_size=1, max_size=3))}
+        has_role = draw(st.booleans()) or bool(contents)
+        contents.append({"role": "user", **first} if has_role else first)
+        for _ in range(draw(st.integers(0, 3))):
+            snake, with_ids = draw(st.booleans()), draw(st.booleans())
+            parts: list[Item] = []
+            if draw(st.booleans()):
+                parts.append({"text": draw(words), "thought": True})
+            parts += draw(st.lists(_google_text, max_size=1))
+            answers: list[Item] = []
+            for place in range(draw(st.integers(1, 3))):
+                number += 1
+                name = draw(names)
+                own = {"id": f"fc_{number}"} if with_ids else {}
+                made = {
+                    **own,
+                    "name": name,
+                    **draw(st.sampled_from([{}, {"args": {}}, {"args": {"path": "a"}}])),
+                }
+                call: Item = {"function_call" if snake else "functionCall": made}
+                if signs and not place:
+                    call["thought_signature" if snake else "thoughtSignature"] = "c2lnbmVk"
+                parts.append(call)
+                said = draw(
+                    st.sampled_from(
+                        [
+                            {"output": "x"},
+                            {"result": "y"},
+                            {"error": "z"},
+                            {"output": "x", "code": 0},
+                            {},
+                            {"n": 1},
+                        ]
+                    )
+                )
+                media = {"parts": [{"inlineData": _blob}]} if draw(st.booleans()) else {}
+                answer = {**own, "name": name, "response": said, **media}
+                answers.append({"function_response" if snake else "functionResponse": answer})
+            contents.append({"role": "model", "parts": parts})
+            contents.append({"role": "user", "parts": answers})
+        last = [{"text": draw(words)}, *draw(st.lists(_google_extra, max_size=1))]
+        if signs:
+            last.append({"text": "", "thoughtSignature": "c2lnbmVk"})
+        contents.append({"role": "model", "parts": last, **draw(extra_keys)})
+    return contents
+
+
+_bedrock_text: st.SearchStrategy[Item] = st.builds(lambda text: {"text": text}, words)
+_bedrock_media: st.SearchStrategy[Item] = st.sampled_from(
+    [
+        {"image": {"format": "png", "source": {"bytes": b"\x89PNG\r\n"}}},
+        {"image": {"format": "png", "source": {"bytes": "iVBORw0KGgo="}}},
+        {"image": {"format": "png", "source": {"s3Location": {"uri": "s3://a/b.png"}}}},
+        {"document": {"format": "pdf", "name": "paper", "source": {"bytes": b"%PDF-"}}},
+        {"guardContent": {"text": {"text": "Is this safe?", "qualifiers": ["guard_content"]}}},
+    ]
+)
+_bedrock_said: st.SearchStrategy[list[Item]] = st.sampled_from(
+    [
+        [],
+        [{"text": "x"}],
+        [{"json": {"rows": [1, 2]}}],
+        [{"text": "x"}, {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}],
+    ]
+)
+_bedrock_thought: st.SearchStrategy[Item] = st.sampled_from(
+    [
+        {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "sig=="}}},
+        {"reasoningContent": {"redactedContent": b"sealed"}},
+    ]
+)
+
+
+@st.composite
+def converse_sessions(draw: st.DrawFn) -> list[Item]:
+    """A legal list of Converse messages: signed reasoning, cache points, several results in one user message, bytes."""
+    opening = [*draw(st.lists(_bedrock_media, max_size=2)), {"text": draw(words)}]
+    messages: list[Item] = [{"role": "user", "content": opening}]
+    number = marks = 0
+    for _ in range(draw(st.integers(0, 4))):
+        blocks: list[Item] = draw(st.lists(_bedrock_thought, max_size=1)) + draw(
+            st.lists(_bedrock_text, max_size=1)
+        )
+        results: list[Item] = []
+        for _ in range(draw(st.integers(0, 3))):
+            number += 1
+            call_id = f"tooluse_{number}"
+            blocks.append({"toolUse": {"toolUseId": call_id, "name": draw(names), "input": draw(arguments)}})
+            status = draw(st.sampled_from([{}, {"status": "success"}, {"status": "error"}]))
+            content = draw(_bedrock_said) or ([{"text": "failed"}] if status.get("status") == "error" else [])
+            result = {"toolUseId": call_id, "content": content, **status}
+            results.append({"toolResult": result})
+        if not results:
+            blocks.append({"text": draw(words)})
+        messages.append({"role": "assistant", "content": blocks})
+        tail = draw(st.lists(_bedrock_text, min_size=0 if results else 1, max_size=1))
+        if marks < 4 and draw(st.booleans()):
+            marks += 1
+            tail.append({"cachePoint": {"type": "default"}})
+        messages.append({"role": "user", "content": [*results, *tail]})
+    return messages
+
+
 artifacts = st.lists(
     st.builds(
         lambda kind, text, key: {key: kind, "content": text, "id": "a1", "priority": 3},
@@ -181,4 +311,6 @@ SESSIONS = {
     "anthropic": anthropic_sessions(),
     "ai_sdk": ai_sdk_sessions(),
     "harness": artifacts,
+    "gemini": gemini_sessions(),
+    "converse": converse_sessions(),
 }

@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 from support.archive import add_step, archive_on, conversation, fs_archive, recorder
@@ -37,13 +37,15 @@ LISTS = {
     "reason": contract.Reason,
     "outcome": contract.PassOutcome,
     "fallback": contract.Fallback,
-    "action": contract.RecoveryAction,
+    "action": Literal[contract.RecoveryAction, contract.LedgerAction],
+    "kind": contract.EntryKind,
+    "source": contract.EntrySource,
     "severity": contract.Severity,
     "code": contract.WarningCode,
 }
 RESERVED = {
     "reason": {"cold_cache", "background_started", "background_swapped"},
-    "code": {"ledger_full", "learned_limit", "clock_unknown"},
+    "code": {"learned_limit", "clock_unknown"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
 
@@ -73,6 +75,24 @@ def manual_with_and_without_gain(_: Path) -> Lines:
     made.manual_compact("s", turns(20))
     made.manual_compact("t", [user("hi")])
     return [*events(made), *events(made, "t")]
+
+
+def a_ledger(_: Path) -> Lines:
+    made = manager(8_000, policy={"keep_recent_turns": 1})
+    kinds = get_args(contract.EntryKind)
+    for n in range(60):  # more than the ledger has room for
+        made.pin(
+            "s", f"Never open the door number {n} of the house at the end of street {n}.", kind=kinds[n % 6]
+        )
+    first = [user("Always use tabs. By the way, it rained."), *turns(8), user("Go on.")]
+    made.preflight("s", first)
+    made.pin("s", "it rained", source="model")
+    kept = list(made.manual_compact("s", first))
+    made.unpin("s", made.ledger("s")[-1].id)
+    made.manual_compact(
+        "s", [*kept, user("From now on, use spaces instead of tabs."), *turns(8), user("Go on.")]
+    )
+    return events(made)
 
 
 def nothing_left_to_gain(_: Path) -> Lines:
@@ -247,6 +267,7 @@ def an_object_store_that_does_not_answer(root: Path) -> Lines:
 SCENARIOS: list[Scenario] = [
     every_trigger,
     manual_with_and_without_gain,
+    a_ledger,
     nothing_left_to_gain,
     a_lost_race,
     an_archive_that_fails,

@@ -58,6 +58,7 @@ def test_the_names_are_those_of_the_contract() -> None:
         "compact.error",
         "compact.warning",
         "compact.recovery",
+        "compact.ledger",
     }
 
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from compact.archive import keys
 from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
 from compact.archive.masks import add_note, read_notes, save_learned, warn_of_lost_notes
-from compact.archive.notes import reset_note, tenant_note
+from compact.archive.notes import tenant_note
+from compact.archive.noting import add_pin, forget_newest
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import (
@@ -178,7 +180,7 @@ class Archive(Reader):
             return attempt
 
     def forget_state(self, session_id: str) -> int:
-        """Let nothing of the newest step stand in the session's next context, in any process. Returns its number.
+        """Let nothing of the newest step, and no pin, stand in the next context, in any process. Returns the step's number.
 
         Every record stays. 0: the session has no step.
 
@@ -187,14 +189,7 @@ class Archive(Reader):
         """
         with Operation("quick").enter():
             session = self._enter(session_id)
-            newest = max(self.steps_in(session.folder), default=0)
-            if newest:
-                note = session.scribe.sealed(reset_note(newest))
-                key = f"{session.folder}/{keys.reset_name(newest)}"
-                if self.store.create(key, note) == "taken":
-                    self.store.replace(key, note)  # what is there is no reset that counts, or says the same
-                self._list_output(session, keys.reset_name(newest), note)
-            return newest
+            return forget_newest(self, session, partial(self._list_output, session))
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.
@@ -227,7 +222,7 @@ class Archive(Reader):
             self._keep_learned(session)
             tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
             with operation.sharing(_LISTING_SHARE):
-                known = self._outputs_of(session)
+                known = session.outputs_in(self.store)
 
             def name(digits: int) -> str:
                 found = known.get(record.sha256[:digits])
@@ -237,6 +232,15 @@ class Archive(Reader):
         found = f"{keys.OUTPUTS}/{stored.path.rpartition('/')[2]}"
         known[keys.content_hash(found) or ""] = found
         return stored
+
+    def holds_output(self, session_id: str, text: str) -> bool:
+        """Whether this text is stored as a tool's output of the session, by this process or another one."""
+        with Operation("quick").enter():
+            session = self._enter(session_id)
+            record = session.scribe.text(text)
+            self._keep_learned(session)
+            session.outputs = None  # another process may have stored it since the last look
+            return any(record.sha256.startswith(digest) for digest in session.outputs_in(self.store))
 
     def copy_output(self, session_id: str, path: str, to: str) -> None:
         """Store a tool's output of one session for another one too, under the same path.
@@ -249,7 +253,7 @@ class Archive(Reader):
             session = self._enter(to)
             name = f"{keys.OUTPUTS}/{path.rpartition('/')[2]}"
             self._put_once(session, trust_stored(data), lambda _: name, 0, None)
-            self._outputs_of(session)[keys.content_hash(name) or ""] = name
+            session.outputs_in(self.store)[keys.content_hash(name) or ""] = name
 
     def put_removed(
         self, session_id: str, messages: Sequence[Any], *, step: int = 0, trace: Trace | None = None
@@ -355,7 +359,16 @@ class Archive(Reader):
             ArchiveError: it cannot be written.
         """
         with Operation("quick").enter():
-            add_note(self, self._enter(session_id), keys.PLACEHOLDERS, note)
+            session = self._enter(session_id)
+            add_note(self, session, keys.PLACEHOLDERS, session.scribe.note(note))
+
+    def add_pin(self, session_id: str, change: Mapping[str, Any]) -> None:
+        """Add a change to what the host pinned, durable on return. See `pins`. Texts in it are redacted.
+
+        Raises ArchiveError if it cannot be written.
+        """
+        with Operation("quick").enter():
+            add_pin(self, self._enter(session_id), change)
 
     def release(self, session_id: str) -> None:
         """Keep nothing of a session in memory. Its next write opens it again."""
@@ -482,15 +495,3 @@ class Archive(Reader):
             self._log.warn_spooled(session)
         self.store.sync(log)
         session.listed.add(name)
-
-    def _outputs_of(self, session: OpenSession) -> dict[str, str]:
-        """Return the names of the session's outputs by the hash in them."""
-        if session.outputs is None:
-            try:
-                blobs = self.store.blobs(session.folder, f"{keys.OUTPUTS}/")
-            except ArchiveError:
-                return {}  # the same text may then be stored twice, which is better than not at all
-            names = [blob.name for blob in blobs if not blob.hidden]
-            session.outputs = {digest: name for name in names if (digest := keys.content_hash(name))}
-            session.listed.update(names)  # they were listed before they were written
-        return session.outputs

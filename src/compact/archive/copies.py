@@ -13,14 +13,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compact.archive import keys
+from compact.archive.pages import page_title, render_history
 from compact.archive.recent import Recent
 from compact.archive.records import (
     Record,
     Step,
     as_written,
     digest,
-    page_title,
-    render_history,
     session_id_in,
 )
 from compact.archive.stores.port import SharedPages, Spooling, is_foreign

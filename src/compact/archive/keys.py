@@ -39,7 +39,9 @@ TENANT = ".tenant/tenant.json"
 """A tenant's own record, in a folder that no session can have."""
 LEARNED = ".masks/learned.jsonl"
 """The log of what a session's redactor has learned, as keyed hashes."""
-LOGS = (EVENTS, LISTED, LEARNED, PLACEHOLDERS)
+PINS = "pins.jsonl"
+"""The log of what the host pinned and unpinned in the ledger of the user's words."""
+LOGS = (EVENTS, LISTED, LEARNED, PLACEHOLDERS, PINS)
 """The logs of a session. Each is chained."""
 CACHES = ".index"
 """The folder for data that is derived from the records and may be removed at any time."""
@@ -56,9 +58,9 @@ _OURS = re.compile(r"_(?:tenants|models)", re.IGNORECASE)
 """Folders of the archive itself. Some filesystems ignore case."""
 _KEY = re.compile(rf"(?P<folder>(?:{TENANTS}/[^/]+/)?[^/]+)/(?P<name>.+)", re.DOTALL)
 _STEP_FILE = re.compile(r"(?P<kind>state|summary|transcript-pre-compact)-(?P<step>\d{3,})\.jsonl?", re.ASCII)
-_LOG_FILE = re.compile(r"(?:seals-)?(?:events|outputs)\.jsonl", re.ASCII)
-_FOLDERS = frozenset({"events", "outputs", ".masks", ".exports", CACHES})
-"""Folders of a session whose names are not read by their form. In a bucket the first two hold segments."""
+_LOG_FILE = re.compile(r"(?:seals-)?(?:events|outputs|pins)\.jsonl", re.ASCII)
+_FOLDERS = frozenset({"events", "outputs", "pins", ".masks", ".exports", CACHES})
+"""Folders of a session whose names are not read by their form. In a bucket the first three hold segments."""
 _RESET = re.compile(r"reset-(?P<step>\d{3,})\.json", re.ASCII)
 _HISTORY_PAGE = re.compile(rf"{HISTORY}/(?:[^/]+_)?step-(?P<step>\d{{3,}})(?:_[0-9a-f]{{12}})?\.md", re.ASCII)
 """A page under its contract name, or under the one that it has in a filesystem which several sessions share."""

@@ -56,6 +56,18 @@ class OpenSession:
         """The session's trace."""
         return session_trace(*self.key)
 
+    def outputs_in(self, store: Store) -> dict[str, str]:
+        """The names of the session's outputs by the hash in them."""
+        if self.outputs is None:
+            try:
+                blobs = store.blobs(self.folder, f"{keys.OUTPUTS}/")
+            except ArchiveError:
+                return {}  # the same text may then be stored twice, which is better than not at all
+            names = [blob.name for blob in blobs if not blob.hidden]
+            self.outputs = {digest: name for name in names if (digest := keys.content_hash(name))}
+            self.listed.update(names)  # they were listed before they were written
+        return self.outputs
+
 
 class EventLog:
     """Appends events. They survive a killed process at once, and power loss after `sync`, which every step calls."""

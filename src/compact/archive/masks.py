@@ -7,13 +7,14 @@ the list of outputs say how far they went, and a session that comes back without
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 
 from compact.archive import keys
 from compact.archive.copies import Copies
 from compact.archive.log import EventLog, OpenSession
 from compact.archive.reading import Reader
+from compact.archive.records import Record
 from compact.archive.stores.chain import LogHead
 from compact.archive.stores.port import Chained
 from compact.errors import ArchiveError
@@ -28,14 +29,14 @@ def read_notes(reader: Reader, log: str) -> list[dict[str, str]]:
     return [note for note in notes if isinstance(note, dict)]
 
 
-def add_note(reader: Reader, session: OpenSession, name: str, note: Mapping[str, str]) -> None:
-    """Add a note, durable on return. The first of a process is followed by an entry in the list of outputs.
+def add_note(reader: Reader, session: OpenSession, name: str, note: Record) -> None:
+    """Add a note to a log, durable on return. The first of a process is followed by an entry in the list of outputs.
 
     Raises:
         ArchiveError: it cannot be written.
     """
     store, log = reader.store, f"{session.folder}/{name}"
-    store.append(log, session.scribe.note(note))
+    store.append(log, note)
     store.sync(log)
     head = store.head(log) if isinstance(store, Chained) and name not in session.listed else None
     if head is not None:
@@ -49,7 +50,7 @@ def save_learned(reader: Reader, session: OpenSession) -> None:
     """Save what the session's redactor has learned. What the store does not take now, it gets with the next note."""
     with suppress(ArchiveError):
         while session.unsaved:
-            add_note(reader, session, keys.LEARNED, session.unsaved[0])
+            add_note(reader, session, keys.LEARNED, session.scribe.note(session.unsaved[0]))
             del session.unsaved[0]
 
 

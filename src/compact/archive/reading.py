@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from compact.archive import keys
 from compact.archive.copies import Copies, Listed
-from compact.archive.notes import problem_in, reset_note
+from compact.archive.noted import NotedReader
 from compact.archive.recent import Recent
 from compact.archive.records import (
     Misplaced,
@@ -118,7 +118,7 @@ class Places:
             raise
 
 
-class Reader:
+class Reader(NotedReader):
     """Reads an archive and never writes to it. Methods ending in `_in` take a session's folder instead of its id."""
 
     def __init__(
@@ -214,19 +214,6 @@ class Reader:
         with Operation("step").enter():
             steps = self.steps_in(folder)
             return self.step_in(folder, steps[-1]) if steps else None
-
-    def is_forgotten(self, session_id: str, step: int) -> bool:
-        """Whether the state after a step was forgotten. Its records are still there. A forged reset forgets nothing."""
-        folder = self.folder(session_id)
-        try:
-            data = self.store.read(f"{folder}/{keys.reset_name(step)}")
-        except ArchiveError as problem:
-            if is_foreign(problem):
-                return False
-            raise
-        return (
-            data is not None and problem_in(data, reset_note(step), self.place_of(folder), self.seals) is None
-        )
 
     def step(self, session_id: str, step: int) -> Step:
         """Return one step.

@@ -10,33 +10,23 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
+from compact.archive.pages import page_title, render_history
 from compact.archive.seals import Seals
 from compact.archive.stores.chain import LogHead
-from compact.errors import ArchiveError, CompactError
-from compact.events import Archival, Event, Failure
-from compact.messages import (
-    Image,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Refusal,
-    Text,
-    ToolCall,
-    ToolResult,
-    dialects,
-    to_json,
-)
+from compact.errors import ArchiveError
+from compact.events import Archival, Event, Failure, LedgerChanged
+from compact.messages.cache_marks import is_point
 from compact.messages.dialects.objects import fields_of
-from compact.messages.dialects.wire import dump_plain
+from compact.messages.dialects.wire import dump_plain, encoded
 from compact.messages.message import number_text, text_hash, with_known_numbers
 from compact.redaction import OwnRedactor, SessionRedactor, as_redactor
+from compact.summaries.ledger import Entry
 
 FORMAT = 1
 """The version of the session and state records."""
@@ -44,10 +34,16 @@ FORMAT = 1
 _SEAL = object()
 _HEX = re.compile(r"[0-9a-f]{8,128}", re.ASCII)
 _OWN_ID = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}", re.ASCII)
+_ENTRY_FIELDS = Entry.__dataclass_fields__.keys()
+_ENTRY_ID = re.compile(r"e[0-9a-f]{8}", re.ASCII)
+_ENTRY_NAMES = {
+    "id": _ENTRY_ID,
+    "replaced_by": _ENTRY_ID,
+    "said_in": re.compile(r"(?:(?:v\d{1,9} )?m\d{1,9})?", re.ASCII),
+}
 _INT_BITS = 13_000  # Python refuses to read or write longer integers as text
 _PATH_KEY = re.compile(r"[A-Za-z_]{1,32}", re.ASCII)
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
-_FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 
 ArchiveRedactor: TypeAlias = OwnRedactor
 """Masks secrets: a `Redactor`, or an object of the host's own."""
@@ -200,6 +196,10 @@ class Scribe:
         """Make a note of ids that compact made for its own use. It must hold nothing that a host or a model wrote."""
         return Record(to_line(dict(note)), _SEAL)
 
+    def pin(self, change: Mapping[str, Any]) -> Record:
+        """Make a line about what the host pinned, masked like a state."""
+        return Record(to_line(self._state(to_wire(change, "pin"))), _SEAL)
+
     def session(self) -> Record:
         """Make the record that says whose folder it is in."""
         return self.sealed({"format": FORMAT, "session_id": self.session_label, "lists_outputs": True})
@@ -259,7 +259,12 @@ class Scribe:
             return value
         if value.keys() == {"item"}:
             return {"item": self._redactor.redact_message(value["item"], "compact")}
-        return {name: self._state(entry) for name, entry in value.items()}
+        # The ids and places in an entry of the ledger are compact's own, and a rule for digits must not break them.
+        own = _ENTRY_NAMES if _ENTRY_NAMES.keys() <= value.keys() <= _ENTRY_FIELDS else {}
+        return {
+            name: entry if name in own and own[name].fullmatch(str(entry)) else self._state(entry)
+            for name, entry in value.items()
+        }
 
     def _event(self, event: Event) -> dict[str, Any]:
         plain = event.to_json()
@@ -272,6 +277,8 @@ class Scribe:
             # An error may quote anything, so all that was learned masks it.
             message = self._redactor.redact(plain["properties"]["message"], "tool")
             redacted["properties"] = {**redacted["properties"], "message": message}
+        if isinstance(event.properties, LedgerChanged) and _ENTRY_ID.fullmatch(event.properties.entry_id):
+            redacted["properties"] = {**redacted["properties"], "entry_id": event.properties.entry_id}
         if isinstance(event.properties, Archival):
             # The path consists of the operator's root and of clean names; a masked path would be useless for an audit.
             path = plain["properties"]["file_path"]
@@ -299,72 +306,15 @@ class Scribe:
 
 def _only_text(item: Any) -> str:
     """The text of a wire message that holds nothing else; empty if there is none."""
-    content = item.get("content") if isinstance(item, dict) else None
-    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
-        content = content[0].get("text")
+    content = item.get("content", item.get("parts")) if isinstance(item, dict) else None
+    blocks = [block for block in content if not is_point(block)] if isinstance(content, list) else []
+    if len(blocks) == 1 and isinstance(blocks[0], dict):
+        content = blocks[0].get("text")
     return content if isinstance(content, str) else ""
 
 
 def _text_record(text: str) -> Record:
     return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
-
-
-def page_title(session_label: str, step: int) -> str:
-    """Return the heading of a step's page."""
-    return f"{session_label}: the conversation before step {step}"
-
-
-def render_history(messages: Sequence[Any], dialect: str, title: str) -> str:
-    """Render a transcript as Markdown, for people who read it and agents who grep it. Nothing is shortened except images.
-
-    Messages that cannot be read in their dialect are shown as JSON, because a page for people must not stop a step.
-    """
-    try:
-        _, neutral = dialects.read(messages, dialect)
-    except CompactError:
-        shown = [f"## {number}\n\n{_fence(to_json(item), 'json')}" for number, item in enumerate(messages, 1)]
-    else:
-        shown = [_render_message(number, message) for number, message in enumerate(neutral, 1)]
-    return "\n\n".join([f"# {title}", *shown]) + "\n"
-
-
-def _render_message(number: int, message: Message) -> str:
-    pieces = [f"## {number}. {message.role}"]
-    for part in message.parts:
-        pieces.extend(_render_part(part))
-    return "\n\n".join(pieces)
-
-
-def _render_part(part: Part) -> Iterator[str]:
-    match part:
-        case Text(text=text) | Refusal(text=text):
-            yield text
-        case ToolCall():
-            yield f"**calls `{part.name}`** ({part.id})"
-            yield _fence(part.arguments_text, "" if part.free_form else "json")
-        case ToolResult():
-            yield f"**{'error' if part.is_error else 'result'} of** {part.call_id}"
-            for inner in part.content:
-                if isinstance(inner, Text):
-                    yield _fence(inner.text, "")
-                else:
-                    yield from _render_part(inner)
-        case Reasoning(text=text):
-            yield f"**reasoning**\n\n{text}" if text else "**reasoning** (sealed)"
-        case Image(source=source):
-            yield (
-                f"[image {source}]"
-                if source.startswith("http")
-                else f"[image, {len(source)} characters inline]"
-            )
-        case Opaque(type=kind):
-            yield f"**{kind}**\n\n{_fence(to_json(part.origin), 'json')}"
-
-
-def _fence(text: str, language: str) -> str:
-    longest = max(map(len, _FENCES.findall(text)), default=2)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def session_id_in(data: bytes | None) -> str | None:
@@ -440,7 +390,7 @@ def to_line(value: Any) -> bytes:
 
 def to_wire(value: Any, where: str) -> Any:
     """Turn a value into JSON values as they go over the wire: SDK objects by `model_dump`, messages that are plain objects by their attributes,
-    tuples as lists, NaN and the infinities as text.
+    bytes as base64, tuples as lists, NaN and the infinities as text.
 
     Raises:
         ArchiveError: it contains something that JSON cannot give back unchanged. Says where.
@@ -467,6 +417,8 @@ def _wire(value: Any, where: str) -> Any:
         return {key: _wire(entry, f"{where}.{_shown_key(key)}") for key, entry in value.items()}
     if type(value) is list or type(value) is tuple:
         return [_wire(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
+    if isinstance(value, bytes | bytearray):
+        return encoded(value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         try:

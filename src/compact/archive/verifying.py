@@ -78,7 +78,7 @@ def verify(store: Store, reader: Reader, folder: str) -> Iterator[Defect]:
         found.code != "damaged" for found in lines
     ):  # lines that are no events are said one by one; the chain would only say it again
         yield from check.guarded(keys.EVENTS, partial(check.chain, keys.EVENTS))
-    for log in (keys.LISTED, keys.LEARNED, keys.PLACEHOLDERS):
+    for log in (keys.LISTED, keys.LEARNED, keys.PLACEHOLDERS, keys.PINS):
         yield from check.guarded(log, partial(check.chain, log))
     yield from check.guarded(keys.LISTED, check.outputs)
 

@@ -55,6 +55,7 @@ class SettingArguments(TypedDict, total=False):
     tenant: str | None
     max_context_tokens: int | None
     windows: Mapping[str, int]
+    models: Mapping[str, Mapping[str, Any]]
     policy: PolicyConfig | Mapping[str, Any]
     summary: SummaryConfig | Mapping[str, Any]
     offload: OffloadConfig | Mapping[str, Any]

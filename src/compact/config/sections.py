@@ -24,6 +24,7 @@ from pydantic import (
 from compact.config.problems import WrongPart, config_error, field_problems
 from compact.errors import RedactionError
 from compact.redaction import rules_from_config
+from compact.tokens.models import check_rows
 from compact.tracing.exporters import ExporterName
 
 MOST = 10**12
@@ -55,6 +56,13 @@ def _require_rules(given: Any) -> Any:
             rules_from_config(entry)
         except RedactionError as problem:
             raise WrongPart("" if isinstance(given, str) else f"[{place}]", str(problem)) from problem
+    return given
+
+
+def _require_models(given: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    problem = check_rows(given)
+    if problem is not None:
+        raise WrongPart(f".{problem[0]}", problem[1])
     return given
 
 
@@ -110,6 +118,11 @@ MoreNames: TypeAlias = Annotated[list[str], Field(description="a list of names",
 Windows: TypeAlias = Annotated[
     dict[str, Count], Field(description="a mapping of model names to tokens, each a whole number >= 1")
 ]
+Models: TypeAlias = Annotated[
+    dict[str, dict[str, Any]],
+    AfterValidator(_require_models),
+    Field(description="a mapping of model names to fields of the model table"),
+]
 RuleNames: TypeAlias = Annotated[
     str | list[str], AfterValidator(_require_rules), Field(description="a name or a list of names")
 ]
@@ -127,6 +140,7 @@ KeyPlace: TypeAlias = Annotated[
         json_schema_extra={"writeOnly": True},
     ),
 ]
+ThinkingBlocks: TypeAlias = Annotated[Literal["strip", "keep"], Field(json_schema_extra={**CHOICE})]
 LiveMasking: TypeAlias = Annotated[Literal["off", "secrets", "pii"], BeforeValidator(_off_if_false)]
 
 WRITE_TOOLS = (
@@ -200,6 +214,8 @@ class PolicyConfig(ConfigSection):
     """Share of the window from which history may be summarized. null: as soon as the reversible stages are not enough."""
     target_pct: Share = 0.5
     """How far down a pass goes, as a share of the window. A low target keeps the next turns from compacting again."""
+    ledger_share: Share = 0.1
+    """Share of the target that the ledger of the user's words may take beside a summary; at least 600 tokens."""
     calls_between_passes: Amount = 6
     """A pass that the budget forces after fewer replies than this may fold more: below summarize_pct, and user messages."""
     retention_window: Amount = 6
@@ -210,6 +226,9 @@ class PolicyConfig(ConfigSection):
     """Turns that hygiene keeps at most. null: no limit."""
     reserve_output_tokens: Amount = 0
     """The request's max output tokens. They are subtracted from the window everywhere."""
+    thinking: ThinkingBlocks | None = None
+    """Signed thinking blocks behind the first message that a pass changes. strip: they are taken out. keep: they stay, for
+    hosts that send drop_block. null: strip for models that check what stands before a block, keep for others."""
     timeout_s: Seconds = 120
     """Time limit of one pass. After it, the caller gets the messages unchanged."""
     rescue_timeout_s: Seconds = 15
@@ -371,6 +390,9 @@ class AllSettings(ConfigSection):
     unknown one uses this. null: from the window table; there an unknown model gets 128000 and a warning."""
     windows: Windows = Field(default_factory=dict)
     """Windows by model. They override the built-in table."""
+    models: Models = Field(default_factory=dict)
+    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, thinking, native, cache, price.
+    They are added to the built-in table, and replace fields of its rows. `windows` wins over them. See `compact models`."""
     policy: PolicyConfig = PolicyConfig()
     summary: SummaryConfig = SummaryConfig()
     offload: OffloadConfig = OffloadConfig()

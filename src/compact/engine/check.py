@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from compact.engine.context import Context, Row
 from compact.engine.plan import newest_of_user
 from compact.errors import CompactError, InsufficientBudget
-from compact.messages.legality import Violation, message_violations, structure_violations, violations
+from compact.messages import legality
+from compact.messages.legality import ModelRules, Violation, message_violations, structure_violations
 from compact.tokens.meter import REPLY_TOKENS
+from compact.tokens.models import model_table
 
-__all__ = ["Violation", "check_budget", "check_pinned", "check_result", "violations"]
+__all__ = ["Violation", "check_budget", "check_pinned", "check_protected", "check_result", "violations"]
+
+
+def violations(
+    messages: Sequence[Any] | Mapping[str, Any],
+    dialect: str | None = None,
+    in_flight: bool = True,
+    model: str | None = None,
+    previous: Sequence[Any] | Mapping[str, Any] | None = None,
+) -> list[Violation]:
+    """Return every reason why a provider would refuse this list, in the order of the messages; empty means legal.
+
+    Args:
+        messages: The host's list, in any dialect, or a request body with `system`, `tools` and `messages`.
+        dialect: Its dialect; detected if not given.
+        in_flight: Whether the newest batch of calls may still wait for results. True suits a history between two
+            steps, False a request that is about to be sent.
+        model: The model that is asked. Without it, no rule of a single model is looked at.
+        previous: What was sent before, as a list or a request body. For a model that checks what stands before a thinking
+            block, every block is reported whose prefix has changed since, and every one behind a block that was left out.
+
+    Raises:
+        MessageError: the list is not recognisable, or an entry is not a message.
+    """
+    rules = ModelRules(checks_prefixes=model is not None and model_table().thinking(model).preserved)
+    return legality.violations(messages, dialect, in_flight, rules, previous)
 
 
 def check_pinned(context: Context) -> None:
@@ -55,24 +83,33 @@ def check_result(before: Sequence[Row], after: Context) -> None:
     for row in after.rows:
         if row.source is None:  # a message that compact wrote
             problems += message_violations(dialect.read(dialect.write(row.message)), dialect)
-    if before and not after.rows:
-        raise CompactError("the result would be an empty list")
     if problems:
         raise CompactError(f"the result would be illegal: {problems[0].message}", rule=problems[0].rule)
     check_budget(after)
-    pinned = [id(row.message) for row in before if after.is_pinned(row.message)]
-    found = set(pinned)
-    standing = [place for row in after.rows if (place := id(row.message)) in found]
-    if not found.issubset(standing):
-        raise CompactError("the result would lack a protected message")
-    if standing != pinned:
-        raise CompactError("the result would move or repeat a protected message")
-    own = {row.source: row.message for row in before}
-    if any(row.source is not None and row.message is not own.get(row.source) for row in after.rows):
+    check_protected(before, after)
+    own = {row.source: row.own for row in before}
+    if any(row.source is not None and row.own is not own.get(row.source) for row in after.rows):
         raise CompactError(
             "the result would pass off a changed message as the host's own",
             hint="A stage makes the row of a changed message with `context.desk.row`",
         )
+
+
+def check_protected(before: Sequence[Row], after: Context) -> None:
+    """Refuse an empty result, and one in which a protected message is missing, moved or changed.
+
+    Raises:
+        CompactError: it is one of these.
+    """
+    if before and not after.rows:
+        raise CompactError("the result would be an empty list")
+    pinned = [id(row.own) for row in before if after.is_pinned(row.own)]
+    found = set(pinned)
+    standing = [place for row in after.rows if (place := id(row.own)) in found]
+    if not found.issubset(standing):
+        raise CompactError("the result would lack a protected message")
+    if standing != pinned:
+        raise CompactError("the result would move or repeat a protected message")
 
 
 def _insufficient(context: Context) -> InsufficientBudget:

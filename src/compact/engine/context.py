@@ -16,6 +16,11 @@ from compact.messages.legality import gap_before, role_gaps
 from compact.messages.message import POINTER_OPENS, RECALL_OPENS, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
+from compact.summaries.ledger import Entry
+from compact.summaries.ledger import Written as WrittenLedger
+from compact.summaries.needs import Spoken, weigh
+from compact.summaries.record import spoken_again
+from compact.summaries.spoken import spoken_in
 
 Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "ledger", "marker"]
 """How much of a message is still in the context."""
@@ -36,6 +41,13 @@ class Row:
     level: Level = "whole"
     masked: Message | None = field(default=None, compare=False, repr=False)
     """The message without secrets, if that is a different one."""
+    bare_of: Message | None = field(default=None, compare=False, repr=False)
+    """The host's own message, if this one is it without its signed thinking."""
+
+    @property
+    def own(self) -> Message:
+        """The message as the host has it, or as compact wrote it."""
+        return self.message if self.bare_of is None else self.bare_of
 
     @property
     def quotable(self) -> Message:
@@ -191,15 +203,35 @@ class Context:
     """Where the agent can read the transcript as it was before the pass."""
     summaries: frozenset[str] = frozenset()
     """Hashes of the summaries that compact wrote in this session."""
+    ledger: tuple[Entry, ...] = ()
+    """What people said, up to this pass. What of it no message shows any more is written into the context behind the stages."""
+    ledger_room: int = 0
+    """The most tokens that this may take."""
+    ledgers: dict[tuple[tuple[Entry, ...], int, str], WrittenLedger] = field(default_factory=dict, repr=False)
+    """The ledgers that this pass wrote to learn what they cost, by their entries, their room and the path for what is left."""
+    pins: int = 0
+    """How many of the host's pins and unpins are in the ledger."""
     folds: tuple[Fold, ...] = ()
     """The summaries that this pass made."""
     saved: Mapping[str, int] = field(default_factory=dict)
     """Raw tokens saved so far, by stage. The ladder credits what a stage saves and does not credit itself."""
+    at_first: Context | None = field(default=None, repr=False)
+    """The context as the pass found it. None: this is it."""
 
     @cached_property
     def tokens(self) -> int:
         """Raw tokens of all rows."""
         return total(self.rows)
+
+    @cached_property
+    def values(self) -> Mapping[str, float]:
+        """How likely each word of the session is to be needed, as the pass found it: what was reduced since counts as well."""
+        if self.at_first is not None:
+            return self.at_first.values
+        return weigh([spoken for row in self.rows for spoken in self._spoken(row)])
+
+    def _spoken(self, row: Row) -> Iterator[Spoken]:
+        return spoken_again(row.message.text) if self.is_summary(row.message) else spoken_in([row.quotable])
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -226,7 +258,14 @@ class Context:
 
     def with_rows(self, rows: Sequence[Row], **changes: Any) -> Context:
         """A copy with other rows."""
-        return replace(self, rows=rows, **changes)
+        return replace(self, rows=rows, at_first=self.at_first or self, **changes)
+
+    def with_rules(self, rules: Rules) -> Context:
+        """A copy with other rules. What was found out about the rows stays known."""
+        found = replace(self, rules=rules)
+        known = vars(self)
+        vars(found).update({name: known[name] for name in ("tokens", "units") if name in known})
+        return found
 
     def credit(self, stage: str, tokens: int) -> Context:
         """A copy that records what a stage saved."""

@@ -40,6 +40,13 @@ class Find:
 
 
 @dataclass(frozen=True, slots=True)
+class IsStored:
+    """Ask whether a text is in the archive as a tool's output of the session. The answer is True or False."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
     """Make the whole transcript durable, as an attempt at the next step. The answer is a `Begun`."""
 
@@ -89,8 +96,17 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPins:
+    """Read what the host pinned and unpinned in the session, oldest first.
+
+    The answer is a sequence of mappings: `{"pin": entry}` with an entry as `ledger.entry.to_json` writes it, `{"unpin": id}`, or
+    `{"reset": step}`, which takes back what was pinned before. See `Archive.pins`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class KeepRemoved:
-    """Make messages durable that hygiene removed."""
+    """Make messages durable that hygiene removed, or that the ledger has no room for. The answer is their virtual path."""
 
     items: Sequence[Any]
     reasons: Sequence[str]
@@ -110,7 +126,9 @@ class Emit:
     """It ends its run, which has no other event for that."""
 
 
-Effect: TypeAlias = Store | Find | SummaryRequest | Begin | Commit | Emit | Load | KeepRemoved
+Effect: TypeAlias = (
+    Store | Find | IsStored | SummaryRequest | Begin | Commit | Emit | Load | LoadPins | KeepRemoved
+)
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 
 

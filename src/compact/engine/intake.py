@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.engine.context import Desk, Row
-from compact.engine.effects import Asking, Emit, KeepRemoved
+from compact.engine.effects import Asking, Emit, IsStored, KeepRemoved
 from compact.engine.stages.offload import is_large, is_long, offload_row
+from compact.engine.thinking import BetweenPasses, ThinkingRules
 from compact.errors import ArchiveError, MessageError
 from compact.events import Failure
 from compact.messages import Message, dialects, hygiene
@@ -38,6 +39,11 @@ class Working:
     items: Sequence[Any]
     sources: Sequence[int | None]
     """None: compact wrote the message."""
+    bare: frozenset[int] = frozenset()
+    """Indices in the host's list of messages that stand here without their signed thinking."""
+
+
+_UNUSABLE = "its thinking cannot be used any more: something before it changed, or another model is asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +55,22 @@ class Tools:
     max_turns: int | None
     beside: tuple[Any, ...] = ()
     """What is sent beside the messages and may carry cache marks: the system prompt, the tools."""
+    sent: Sequence[Any] = ()
+    """What the call before returned; empty if that is not known."""
+    keeps_sent: bool = False
+    """Whether nothing that the model has seen may be edited between passes."""
 
 
 class Intake:
     """What a session remembers of the messages that it has seen. Only the run that holds the session's lane uses it."""
 
-    def __init__(self, moved: Mapping[int, tuple[Any, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        moved: Mapping[int, tuple[Any, Any]] | None = None,
+        thinking: BetweenPasses | None = None,
+    ) -> None:
+        self.thinking = thinking or BetweenPasses()
+        """What of the session's thinking was taken out between passes."""
         self._items: list[Any] = []
         """The newest list that was found legal."""
         self._dialect: Dialect | None = None
@@ -71,7 +87,7 @@ class Intake:
 
     def renew(self) -> Intake:
         """The intake for the next run, when a run that lost the lane may still be using this one."""
-        return Intake(self._moved)
+        return Intake(self._moved, self.thinking.renew())
 
     def take(self, working: Working, named: str | None, tools: Tools) -> Asking[tuple[Working, Dialect]]:
         """Return a legal context without huge results, and its dialect.
@@ -101,6 +117,30 @@ class Intake:
         seen = len(self._items) if self._items and begins_with(items, self._items) else 0
         return self._is_legal(items, dialect, seen)
 
+    def settle_thinking(
+        self, working: Working, dialect: Dialect, rules: ThinkingRules, tools: Tools
+    ) -> Asking[Working]:
+        """The context without the thinking that its model would refuse or does not read.
+
+        What goes is durable first. If the archive does not take it, it stays.
+        """
+        found, new = self.thinking.settle(
+            working.items, working.sources, tools.sent, tools.beside, dialect, rules
+        )
+        if new:
+            try:
+                yield KeepRemoved([working.items[n] for n in new], [_UNUSABLE] * len(new))
+            except ArchiveError as problem:
+                yield Emit(Failure.of(problem, "none"))
+                found = {n: bare for n, bare in found.items() if n not in new}
+            else:
+                self.thinking.remember(working.items, working.sources, new)
+        if not found:
+            return working
+        bare = {source for n in found if (source := working.sources[n]) is not None}
+        items = [found.get(n, item) for n, item in enumerate(working.items)]
+        return Working(items, working.sources, working.bare | bare)
+
     # --- cache marks
 
     def _limit_marks(self, working: Working, tools: Tools) -> Working:
@@ -112,7 +152,7 @@ class Intake:
         if not self._has_marks:
             return working
         kept = limit_marks(items, MAX_MARKS - count_marks(*tools.beside))
-        return working if kept is items else Working(kept, working.sources)
+        return working if kept is items else Working(kept, working.sources, working.bare)
 
     # --- what is new
 
@@ -122,7 +162,13 @@ class Intake:
         This is the common case of a conversation. It saves reading and checking what a glance shows to be legal.
         """
         dialect, first = self._dialect, self._resume + 1 if self._resume else 0
-        if dialect is None or self._moved or first >= seen or named not in (None, dialect.NAME):
+        if (
+            dialect is None
+            or not dialect.TAKES_PLAIN
+            or self._moved
+            or first >= seen
+            or named not in (None, dialect.NAME)
+        ):
             return False
         resume, before = self._resume, items[first - 1] if first else None
         role_before = before.get("role") if type(before) is dict else None
@@ -185,7 +231,7 @@ class Intake:
             dialect.write(desk.rewrite(dialect.read(item))) if place is None else item
             for place, item in zip(places, report.messages, strict=True)
         ]
-        return Working(items, sources)
+        return Working(items, sources, working.bare)
 
     def _is_legal(self, items: Sequence[Any], dialect: Dialect, seen: int) -> bool:
         """Whether `violations` would find nothing. The first `seen` messages are not looked at again."""
@@ -229,6 +275,8 @@ class Intake:
             if any(caller.protected for caller in callers):
                 continue  # a protected call protects its pair
             names = {call.id: call.name for caller in callers for call in caller.calls}
+            if tools.keeps_sent and (yield from _was_seen_whole(items, n, message, dialect, desk)):
+                continue  # the next pass moves it
             row = Row(message, desk.large_result_tokens + 1, sources[n])
             try:
                 moved = yield from offload_row(row, desk, names)
@@ -240,7 +288,7 @@ class Intake:
                 if source is not None:
                     self._moved[source] = (without_marks(items[n]), without_marks(pointer))
                 items[n], sources[n], changed = pointer, None, True
-        return Working(items, sources) if changed else working
+        return Working(items, sources, working.bare) if changed else working
 
     def _move_again(self, items: list[Any], sources: list[int | None]) -> bool:
         """Put the same pointers in place again for a host that passes its full history. Whether there were any."""
@@ -252,6 +300,21 @@ class Intake:
                 pointer = before[1] if mark is None else with_mark(before[1], mark)
                 items[n], sources[n], changed = pointer, None, True
         return changed
+
+
+def _was_seen_whole(
+    items: Sequence[Any], place: int, message: Message, dialect: Dialect, desk: Desk
+) -> Asking[bool]:
+    """Whether the model has seen a large result whole: it has replied since, and nobody has moved the result before."""
+    if not any(dialect.read(item).role == "assistant" for item in items[place + 1 :]):
+        return False
+    for text in (result.text for result in message.results if is_large(result.text, desk)):
+        try:
+            if (yield IsStored(text)):
+                return False
+        except ArchiveError:
+            return True
+    return True
 
 
 def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:

@@ -1,7 +1,9 @@
 """One pass over a session: archive, ladder, check, commit.
 
     archive   the whole transcript is durable before anything leaves the context
+    hear      what people said since the last step joins the ledger
     ladder    stage after stage, until the result fits the target
+    ledger    what no message shows any more is written in front
     check     legal, within the budget, smaller, protected messages identical
     commit    the step record and the session's state
 
@@ -14,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compact.engine.check import check_budget, check_pinned, check_result
+from compact.engine.check import check_budget, check_pinned, check_protected, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.limits import Rules
@@ -22,10 +24,25 @@ from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
-from compact.errors import CompactError, ConfigError
-from compact.events import Kept, Layers, Planned, PrunedMessages, Reason, TriggerDecision
+from compact.engine.thinking import KEEP, ThinkingRules, settle_thinking, take_thinking_out
+from compact.engine.user_words import hear, put_in, set_aside, take_out
+from compact.errors import CompactError, ConfigError, InsufficientBudget
+from compact.events import (
+    Kept,
+    Layers,
+    LedgerAction,
+    LedgerChanged,
+    Planned,
+    PrunedMessages,
+    Reason,
+    SummaryCreated,
+    TriggerDecision,
+    Warned,
+)
 from compact.messages.message import SUMMARY_OPENS, Message, text_hash
+from compact.messages.thinking import without_thinking
 from compact.messages.units import removable
+from compact.summaries.ledger import Entry, Written
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
 DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
@@ -44,13 +61,17 @@ class Outcome:
     step: int | None = None
     """The step that was committed; None if the pass changed nothing."""
     saved: dict[str, int] = field(default_factory=dict)
-    """Tokens saved, by stage: offload, compact, summarize, truncate, and those of the host's own stages."""
+    """Tokens saved, by stage: offload, compact, summarize, truncate, thinking, and those of the host's own stages."""
     summaries: frozenset[str] = frozenset()
     """Hashes of the summaries that are now in the context."""
     lost_race: bool = False
     """Another worker committed this step first: its state is the session's."""
     overtaken: bool = False
     """Another worker had made newer steps before this pass began, so it did nothing."""
+    ledger: tuple[Entry, ...] = ()
+    """What people said, up to this pass."""
+    pins: int = 0
+    """How many of the host's pins and unpins are in the ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +92,14 @@ class Pass:
     """Returns the state and the fingerprints that belong to a result."""
     given: Sequence[Any] | None = None
     """The host's messages, if repairs or offloads changed them on the way to `rows`."""
+    ledger: tuple[Entry, ...] | None = None
+    """What people said up to the last step; None: its record does not say."""
+    pins: int = 0
+    """How many of the host's pins and unpins are in that ledger."""
+    new: int = 0
+    """The first row that is new since the last step."""
+    thinking: ThinkingRules = KEEP
+    """What becomes of signed thinking behind the first message that the pass changes."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -81,9 +110,17 @@ class Pass:
         """
         desk, before = self.desk, self.rows
         context = Context(
-            rows=before, rules=self.rules, desk=desk, step=0, history_path="", summaries=self.summaries
+            rows=before,
+            rules=self.rules,
+            desk=desk,
+            step=0,
+            history_path="",
+            summaries=self.summaries,
+            pins=self.pins,
         )
         at_first = context
+        bare = take_thinking_out(before, desk, self.thinking) if self.thinking.strip else before
+        context = replace(context, rows=bare)
         yield Emit(self._plan(context))
         check_pinned(context)
         begun = yield Begin(
@@ -93,15 +130,33 @@ class Pass:
             self.given,
             self.summaries,
         )
-        masked = _with_masked(before, desk, begun)
-        context = replace(context, rows=masked, step=begun.step, history_path=begun.history_path)
+        context = replace(
+            context,
+            rows=_with_masked(before, bare, desk, begun),
+            step=begun.step,
+            history_path=begun.history_path,
+        )
+        context = yield from hear(context, self.ledger, self.new)
+        context, taken = take_out(context)
+        start = total(context.rows)
         context = yield from climb(context, self.stages)
+        context = replace(context, rules=self.rules, desk=desk)
+        check_protected(before, context)  # a ledger must not hide that such a result is smaller
+        reduced = total(context.rows)
+        context, written = yield from put_in(context, taken)
+        context = _charge(context, total(context.rows) - reduced - (total(bare) - start))
+        yield from _report_summaries(context)
         standing = frozenset(
             text_hash(row.message.text) for row in context.rows if context.is_summary(row.message)
         )
         # A stage may have changed the rules for those after it, and it may have counted in its own way.
-        rows = _recount(alternate(context.rows, desk), before, desk)
+        rows = _recount(alternate(context.rows, desk), bare, desk)
+        if bare is not before:
+            rows = settle_thinking(context.with_rows(rows), before, self.rules.target, self.thinking)
+            rows = _recount(alternate(rows, desk), rows, desk)
         context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
+        if bare is not before:
+            context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
         size = desk.scale(total(before))
         if context.tokens >= total(before):
             check_budget(context.with_rows(before))
@@ -113,8 +168,16 @@ class Pass:
         saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
         pruned = _count_pruned(at_first, context)
         yield Emit(pruned, payload={"saved": saved})
+        yield from _report_ledger(self.ledger or (), context, written)
         return Outcome(
-            context.rows, pruned.tokens_before, pruned.tokens_after, begun.step, saved, context.summaries
+            context.rows,
+            pruned.tokens_before,
+            pruned.tokens_after,
+            begun.step,
+            saved,
+            context.summaries,
+            ledger=context.ledger,
+            pins=context.pins,
         )
 
     def _plan(self, context: Context) -> TriggerDecision:
@@ -164,22 +227,85 @@ def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:
         CompactError: a stage returned something other than a context.
     """
     for stage in stages:
-        if context.fits:
+        asked = set_aside(context, may_fold=False)
+        if asked.fits:
             break
         name = getattr(stage, "__name__", type(stage).__name__)
         before = context
-        found: Any = stage(before)
-        if isinstance(found, Generator):
-            found = yield from found
-        if not isinstance(found, Context):
-            raise CompactError(
-                f"the stage {name} returned no Context",
-                hint=_STAGE_HINT,
-            )
+        if stage not in REVERSIBLE_STAGES:
+            asked = set_aside(before, may_fold=True)
+        try:
+            found = yield from _run(stage, name, asked)
+        except InsufficientBudget:
+            if asked is before:
+                raise
+            found = yield from _run(stage, name, before)  # the ledger gets what is left
+        if found.rules is asked.rules:
+            found = found.with_rules(before.rules)
         gained = before.tokens - found.tokens
         credited = sum(found.saved.values()) - sum(before.saved.values())
         context = found.credit(name, gained - credited)
     return context
+
+
+def _run(stage: Stage, name: str, context: Context) -> Asking[Context]:
+    found: Any = stage(context)
+    if isinstance(found, Generator):
+        found = yield from found
+    if not isinstance(found, Context):
+        raise CompactError(f"the stage {name} returned no Context", hint=_STAGE_HINT)
+    return found
+
+
+def _report_summaries(context: Context) -> Asking[None]:
+    """Say which summaries stand now, as they stand."""
+    standing = {id(row.message) for row in context.rows}
+    for made in context.folds:
+        # Pruned without a summary: the error that led to it has its own event.
+        if made.writer != "none" and id(made.row.message) in standing:
+            event = SummaryCreated(
+                strategy=made.strategy,
+                input_messages=made.input_messages,
+                summary_tokens=context.desk.scale(made.row.tokens),
+                compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
+            )
+            yield Emit(event, payload={"summary": made.text})
+
+
+def _charge(context: Context, tokens: int) -> Context:
+    """The context with the price of the ledger taken off what the stage saved that gained most by it."""
+    if tokens <= 0 or not context.saved:
+        return context
+    stage = max(context.saved, key=lambda name: context.saved[name])
+    saved = {**context.saved, stage: context.saved[stage] - tokens}
+    return replace(context, saved={name: gained for name, gained in saved.items() if gained > 0})
+
+
+def _report_ledger(before: Sequence[Entry], context: Context, written: Written) -> Asking[None]:
+    """Say what changed in the ledger, and what there was no room for."""
+    known = {entry.id: entry.status for entry in before}
+    for entry in context.ledger:
+        if entry.id not in known:
+            yield _ledger_event("added", entry)
+        if entry.status != "stands" and known.get(entry.id) != entry.status:
+            yield _ledger_event(entry.status, entry)
+    for entry in written.left:
+        yield _ledger_event("left", entry)
+    if written.left:
+        message = (
+            f"{len(written.left):,} of the {_count_standing(context.ledger):,} things that the user said and that stand did not fit "
+            f"into {context.desk.scale(context.ledger_room):,} tokens (policy.ledger_share); the archive has them"
+        )
+        yield Emit(Warned(code="ledger_full", severity="medium", message=message))
+
+
+def _ledger_event(action: LedgerAction, entry: Entry) -> Emit:
+    event = LedgerChanged(action=action, entry_id=entry.id, kind=entry.kind, source=entry.source)
+    return Emit(event, payload={"text": entry.text, "said_in": entry.said_in})
+
+
+def _count_standing(entries: Sequence[Entry]) -> int:
+    return sum(entry.status == "stands" for entry in entries)
 
 
 def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row]:
@@ -188,13 +314,17 @@ def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row
     return [replace(row, tokens=known.get(id(row.message)) or desk.count(row.message)) for row in rows]
 
 
-def _with_masked(rows: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:
+def _with_masked(before: Sequence[Row], bare: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:
     """The rows with their masked form, which was made for the archive. What compact wrote is already masked."""
-    return [
-        replace(row, masked=desk.dialect.read(item))
+    masked = {
+        id(row.message): desk.dialect.read(item)
+        for row, item in zip(before, begun.masked, strict=True)
         if row.source is not None and item is not row.message.origin and item != row.message.origin
-        else row
-        for row, item in zip(rows, begun.masked, strict=True)
+    }
+    found = [(row, masked.get(id(row.own))) for row in bare]
+    return [
+        row if form is None else replace(row, masked=form if row.bare_of is None else without_thinking(form))
+        for row, form in found
     ]
 
 
@@ -216,7 +346,7 @@ def _count_pruned(before: Context, after: Context) -> PrunedMessages:
 
 def _count_whole(before: Context, after: Context) -> tuple[int, int]:
     """How many of the newest turns and pairs that were to be kept stand as they were."""
-    rules, standing = before.rules, {id(row.message) for row in after.rows}
+    rules, standing = before.rules, {id(row.own) for row in after.rows}
     is_whole = {
         unit.start: all(
             id(row.message) in standing and not _is_reduced(row.message, before.desk)

@@ -54,6 +54,8 @@ class Rules:
     max_turns: int | None
     strategy: str
     summary_tokens: int
+    ledger_tokens: int
+    """The most that the ledger may take, beside a summary."""
     ineffective_passes: int
     in_force: PolicyInForce
     fixed: int = 0
@@ -62,6 +64,8 @@ class Rules:
     """The budget of the whole request in the model's own tokens, for what people are told."""
     fold_all: bool = False
     """Fold everything that may go, not only what must."""
+    aside: int = 0
+    """What was taken off the target for the ledger."""
 
     def fit(self, tokens: int) -> Rules:
         """The rules for a request that may take `tokens` and no more, whatever is kept free otherwise."""
@@ -92,6 +96,7 @@ class Rules:
             summarize_above=None if above is None else less(above),
             recent_tokens=None if recent is None else less(recent),
             token_threshold=None if threshold is None else less(threshold),
+            ledger_tokens=less(self.ledger_tokens),
         )
 
     def without_budget(self) -> Rules:
@@ -102,6 +107,16 @@ class Rules:
         """The rules of a pass that comes soon after the last one: more may be folded. Recent turns and pairs still hold."""
         up_to = self.target if self.layout == "selective" else self.keep_up_to
         return replace(self, keep_up_to=up_to, summarize_above=None)
+
+    def set_aside(self, tokens: int, in_budget: int) -> Rules:
+        """The rules of a stage that must leave room: `tokens` below the target, `in_budget` below the budget."""
+        return replace(
+            self,
+            budget=max(0, self.budget - in_budget),
+            target=max(0, self.target - tokens),
+            keep_up_to=max(0, self.keep_up_to - tokens),
+            aside=self.aside + min(tokens, self.target),
+        )
 
     def for_messages(self, fixed: int, factor: float, *, fold_all: bool) -> Rules:
         """The rules of a pass, in raw tokens of messages.
@@ -122,6 +137,7 @@ class Rules:
             keep_up_to=raw(min(self.keep_up_to, self.budget) - fixed),
             summarize_above=0 if above is None else raw(above - fixed) - 1,  # reaching it is enough
             recent_tokens=None if recent is None else raw(recent),
+            ledger_tokens=int(self.ledger_tokens / factor),
             fixed=fixed,
             request_budget=self.budget,
             fold_all=fold_all,

@@ -15,11 +15,19 @@ from typing import Any
 
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.effects import Asking, Emit, Load
-from compact.engine.intake import Intake, Tools, Working
+from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
 from compact.engine.stages.offload import recognise_pointers
-from compact.engine.state import SessionState, describe_sides, describe_state, resolve, restore_state
+from compact.engine.state import (
+    SessionState,
+    continues,
+    describe_sides,
+    describe_state,
+    resolve,
+    restore_state,
+)
+from compact.engine.thinking import KEEP, ThinkingRules
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
@@ -114,6 +122,10 @@ class Line:
     """Seconds, for durations."""
     written: Written
     """What compact wrote into the session's results and arguments."""
+    thinking: ThinkingRules = KEEP
+    """What becomes of signed thinking in a pass, and where the model does not read it."""
+    sent: Sequence[Any] = ()
+    """What the session's last call returned."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
 
@@ -130,9 +142,23 @@ class Line:
         if call.reversible:
             self.rules = self.rules.without_budget()
         known, (working, state) = state, (yield from self._resolve(call, state))
-        tools = Tools(self.meter, self.desk, self.rules.max_turns, beside=(call.system, call.tools))
+        # If the archive has a newer step, another worker has sent something since.
+        sent = self.sent if state.step == known.step else ()
+        tools = Tools(
+            self.meter,
+            self.desk,
+            self.rules.max_turns,
+            beside=(call.system, call.tools),
+            sent=sent,
+            keeps_sent=self.thinking.strip,
+        )
         given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)
+        between, asked = self.intake.thinking, self.thinking
+        if not between.makers:
+            between.makers.append(asked.model)
+        if asked.strip or between.taken or between.makers[-1] != asked.model:
+            working = yield from self.intake.settle_thinking(working, dialect, asked, tools)
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
@@ -264,6 +290,10 @@ class Line:
             note=call.note,
             remember=lambda after: self._describe(seen, rows, after, fixed),
             given=None if seen.given is seen.working.items else seen.given,
+            ledger=seen.state.ledger,
+            pins=seen.state.pins,
+            new=_first_new(seen),
+            thinking=self.thinking,
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
@@ -349,10 +379,14 @@ class Line:
             replaced=list(seen.call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
-            is_ambiguous=bool(outcome.rows) and outcome.rows[-1].source == len(outcome.rows) - 1,
+            bare=_list_bare(seen, outcome.rows),
+            dialect=seen.dialect.NAME,
+            is_ambiguous=continues(seen.call.messages, items),
             summaries=outcome.summaries,
             tokens_after=size,
             ineffective=ineffective,
+            ledger=outcome.ledger,
+            pins=outcome.pins,
         )
         if ineffective:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
@@ -374,6 +408,10 @@ class Line:
             ineffective,
             sides,
             self.written.describe(row.message for row in after.rows),
+            after.ledger,
+            after.pins,
+            _list_bare(seen, after.rows),
+            seen.dialect.NAME,
         )
 
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
@@ -400,6 +438,28 @@ def _unchanged(seen: _Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
     return Result(messages if items is messages else list(items), seen.state, seen.estimate)
+
+
+def _first_new(seen: _Seen) -> int:
+    """The index of the first message that is new since the last step."""
+    known, given, items = len(seen.state.standing or ()), seen.given, seen.working.items
+    if given is items or len(given) == len(items):
+        return known
+    first = len(items)
+    for n, place in reversed(list(enumerate(find_places(given, items)))):
+        if place is not None and place < known:
+            break
+        first = n  # a message that was repaired follows the one before it
+    return first
+
+
+def _list_bare(seen: _Seen, rows: Sequence[Row]) -> frozenset[int]:
+    """Which messages of the host's list stand without their signed thinking."""
+    return frozenset(
+        row.source
+        for row in rows
+        if row.source is not None and (row.bare_of is not None or row.source in seen.working.bare)
+    )
 
 
 def _is_by_count(decision: Decision) -> bool:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compact.engine.context import Context
+from compact.engine.context import Context, total
 from compact.messages import Message, Text
-from compact.messages.units import Unit, removable
+from compact.messages.units import Unit, removable, runs_between_users
+
+_RECORD_SHARE = 0.75
+"""The part of the room for old units that goes to a summary and its record, if one is needed."""
+RUN_TOKENS = 100
+"""Roughly the least that a summary of a run between user messages takes."""
 
 
 def choose_kept(context: Context) -> tuple[int, int]:
@@ -14,7 +19,7 @@ def choose_kept(context: Context) -> tuple[int, int]:
 
     While what must stay beside them does not fit, one turn less is kept, then one pair less, down to one of each.
     """
-    rules, reserve = context.rules, summary_room(context)
+    rules, reserve = context.rules, least_room(context)
     turns, pairs = rules.keep_turns, rules.keep_pairs
     reduce_turns = True
     while (turns > 1 or pairs > 1) and _least_size(context, turns, pairs, reserve) > rules.keep_up_to:
@@ -43,7 +48,7 @@ def doomed(context: Context, may_go: Sequence[bool], least: Sequence[int]) -> se
     if rules.summarize_above or rules.layout == "selective" or rules.recent_tokens is not None:
         return set()
     size = sum(least)
-    reserve = summary_room(context)
+    reserve = summary_room(context, may_go)
     found: set[int] = set()
     for place, free in enumerate(may_go):
         if size + (reserve if found else 0) <= rules.target:
@@ -54,12 +59,13 @@ def doomed(context: Context, may_go: Sequence[bool], least: Sequence[int]) -> se
     return found
 
 
-def choose_folded(context: Context, reserve: int) -> set[int]:
-    """Indices of the rows to fold into a summary of `reserve` tokens: the oldest that may go, as many as it takes.
+def choose_folded(context: Context) -> set[int]:
+    """Indices of the rows to fold into a summary: the oldest that may go, as many as it takes.
 
     In the selective layout user messages go only if everything between them is not enough.
     """
-    may_go = _foldable(context)
+    may_go = foldable(context)
+    reserve = summary_room(context, may_go)
     if context.rules.layout == "selective":
         without_users = [
             free and unit.kind != "opener" for unit, free in zip(context.units, may_go, strict=True)
@@ -90,7 +96,7 @@ def _take_oldest(context: Context, may_go: Sequence[bool], reserve: int) -> tupl
     return gone, size + min(reserve, folded)
 
 
-def _foldable(context: Context) -> list[bool]:
+def foldable(context: Context) -> list[bool]:
     """For each unit, whether a summary may replace it."""
     rules, units = context.rules, context.units
     if rules.layout == "selective":
@@ -100,6 +106,31 @@ def _foldable(context: Context) -> list[bool]:
     if rules.recent_tokens is not None:
         return removable(units, 1, 0)  # the share decides what is recent, not the counts
     return removable(units, *choose_kept(context))
+
+
+def find_runs(context: Context) -> tuple[list[range], list[range]]:
+    """The runs between user messages; and long single messages, most of which earlier passes left of such runs."""
+    rows, rules = context.rows, context.rules
+    messages = [row.message for row in rows]
+    found = list(
+        runs_between_users(
+            messages, context.desk.dialect, rules.retention_window, context.is_pinned, shortest=1
+        )
+    )
+    alone = [rows[run.start] for run in found]
+    earlier = [
+        run for run, row in zip(found, alone, strict=True) if len(run) == 1 and row.tokens > 2 * RUN_TOKENS
+    ]
+    return [run for run in found if len(run) > 1], earlier
+
+
+def folds_users(context: Context) -> bool:
+    """Whether user messages go, too: everything between them, at its smallest, is still too much."""
+    rules = context.rules
+    if rules.fold_all:
+        return False
+    costs = [total(context.rows[run.start : run.stop]) for runs in find_runs(context) for run in runs]
+    return context.tokens - sum(cost - min(cost, RUN_TOKENS) for cost in costs) > rules.keep_up_to
 
 
 def spare(context: Context, gone: set[int], room: int) -> set[int]:
@@ -115,10 +146,22 @@ def spare(context: Context, gone: set[int], room: int) -> set[int]:
     return found
 
 
-def summary_room(context: Context) -> int:
-    """Tokens for a summary: the configured number, or fewer if the window is small."""
-    pinned = sum(context.tokens_of(unit) for unit in context.units if unit.pinned)
-    return max(48, min(context.rules.summary_tokens, (context.rules.budget - pinned) // 4))
+def least_room(context: Context) -> int:
+    """Tokens that the newest turns and pairs leave for what is older, whatever they contain."""
+    always = newest_of_user(context)
+    fixed = sum(context.rows[n].tokens for n in rows_of(context.units, pinned=True) | always)
+    return max(48, min(2 * context.rules.summary_tokens, (context.rules.budget - fixed) // 2))
+
+
+def summary_room(context: Context, may_go: Sequence[bool]) -> int:
+    """Tokens for a summary with its record, if one is needed.
+
+    What is folded costs less as lines of a record than as messages, so the record gets the larger part of the room that is left
+    for what may go. The rest goes to the newest of these units, which stay where they are.
+    """
+    units = zip(context.units, may_go, strict=True)
+    staying = sum(context.tokens_of(unit) for unit, free in units if not free)
+    return max(least_room(context), int((context.rules.target - staying) * _RECORD_SHARE))
 
 
 def _recent_by_share(context: Context) -> set[int]:

@@ -17,11 +17,14 @@ from compact.engine.context import Row
 from compact.engine.effects import Loaded
 from compact.engine.frames import is_frame, step_of
 from compact.engine.intake import Working, find_places
+from compact.engine.thinking import bare_item
 from compact.errors import CompactError
 from compact.messages import dialects
-from compact.messages.cache_marks import has_mark, keep_marks
+from compact.messages.cache_marks import has_mark, is_point, keep_marks
+from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, plain
-from compact.messages.message import GAP, text_hash
+from compact.messages.message import GAP, is_cache_point, text_hash
+from compact.summaries.ledger import Entry, from_json, to_json
 
 STATE_VERSION = 1
 
@@ -47,6 +50,14 @@ class SessionState:
     """Whether the archive was asked for the session's state."""
     written: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Hashes of the pointers and recall answers that stand in it, as the step recorded them."""
+    ledger: tuple[Entry, ...] | None = None
+    """What people said up to the step; None: the step did not record it, and what it wrote into the context has to tell."""
+    pins: int = 0
+    """How many of the host's pins and unpins are in the ledger."""
+    bare: frozenset[int] = frozenset()
+    """Which of the replaced messages stand without their signed thinking."""
+    dialect: str = ""
+    """The dialect of the list, if any do."""
     is_marked: bool = field(init=False, default=False)
     """Whether a message that compact wrote carries a cache mark of what it replaces."""
 
@@ -66,14 +77,24 @@ def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
     if state.replaced is not None and state.standing is not None and continues(messages, state.replaced):
         count = len(state.replaced)
         items = [
-            item if source is None else messages[source]
+            item if source is None else _standing(state, messages, source, item)
             for item, source in zip(state.standing, state.sources, strict=True)
         ]
         if state.is_marked:  # the host may have moved its marks on
             items = keep_marks(messages[:count], items, state.sources)
         tail = range(count, len(messages))
-        return Working([*items, *messages[count:]], [*state.sources, *tail])
+        return Working([*items, *messages[count:]], [*state.sources, *tail], state.bare)
     return None
+
+
+def _standing(state: SessionState, messages: Sequence[Any], source: int, item: Any) -> Any:
+    """What stands for a message that the host still has: that message, or what is left of it without its thinking."""
+    if source not in state.bare:
+        return messages[source]
+    assert state.replaced is not None
+    if messages[source] is state.replaced[source]:
+        return item
+    return bare_item(messages[source], dialects.get(state.dialect))  # the host may have moved its marks on
 
 
 def continues(messages: Sequence[Any], prefix: Sequence[Any]) -> bool:
@@ -143,7 +164,7 @@ def _without_marks(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {k: _without_marks(v, depth + 1) for k, v in value.items() if k != "cache_control"}
     if isinstance(value, list | tuple):
-        return [_without_marks(entry, depth + 1) for entry in value]
+        return [_without_marks(entry, depth + 1) for entry in value if not is_point(entry)]
     return value
 
 
@@ -159,18 +180,43 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
         "summaries": frozenset(record["summaries"]),
         "tokens_after": record["tokens_after"],
         "ineffective": record["ineffective"],
-        "is_ambiguous": bool(recipe) and recipe[-1] == len(recipe) - 1,
         "written": record.get("written", {}),
+        "ledger": read_ledger(record),
+        "pins": record.get("pins", 0),
     }
+    bare = frozenset(record.get("bare", ()))
     count = record["replaced"]
-    is_whole = common["is_ambiguous"] and _hashes_to(messages, count, loaded.fingerprints.get("replaced"))
-    if not is_whole and _hashes_to(messages, len(recipe), loaded.fingerprints.get("standing")):
+    is_whole = _hashes_to(messages, count, loaded.fingerprints.get("replaced"))
+    is_standing = _hashes_to(messages, len(recipe), loaded.fingerprints.get("standing"))
+    common["is_ambiguous"] = is_whole and is_standing and len(recipe) < count
+    if is_standing and not common["is_ambiguous"]:
         return SessionState(**common, standing=list(messages[: len(recipe)]), sources=[None] * len(recipe))
-    if _hashes_to(messages, count, loaded.fingerprints.get("replaced")):
+    if is_whole:
         sources = [entry if isinstance(entry, int) else None for entry in recipe]
-        standing = [messages[entry] if isinstance(entry, int) else entry["item"] for entry in recipe]
-        return SessionState(**common, replaced=list(messages[:count]), standing=standing, sources=sources)
+        dialect = dialects.get(record["dialect"]) if bare else None
+        standing = [
+            entry["item"]
+            if not isinstance(entry, int)
+            else bare_item(messages[entry], dialect)
+            if dialect is not None and entry in bare
+            else messages[entry]
+            for entry in recipe
+        ]
+        return SessionState(
+            **common,
+            replaced=list(messages[:count]),
+            standing=standing,
+            sources=sources,
+            bare=bare,
+            dialect=record.get("dialect", ""),
+        )
     return None
+
+
+def read_ledger(record: Mapping[str, Any]) -> tuple[Entry, ...] | None:
+    """The ledger in a step's record; None if an earlier version wrote it."""
+    entries = record.get("ledger")
+    return None if entries is None else tuple(map(from_json, entries))
 
 
 def adopt(messages: Sequence[Any]) -> Loaded | None:
@@ -186,7 +232,8 @@ def adopt(messages: Sequence[Any]) -> Loaded | None:
             return None
         if message.protected or message.role in ("system", "developer") or message.text == GAP:
             continue
-        if message.role != "assistant" or len(message.parts) != 1 or not is_frame(message.text):
+        said = [part for part in message.parts if not is_cache_point(part)]
+        if message.role != "assistant" or len(said) != 1 or not is_frame(message.text):
             return None
         standing = messages[: place + 1]
         record = {
@@ -211,7 +258,7 @@ def _hashes_to(messages: Sequence[Any], count: int, expected: str | None) -> boo
 
 def forget(step: int) -> Loaded:
     """What is loaded of a step whose state was forgotten: nothing stands, so everything in the host's list is new."""
-    return Loaded(step, *describe_state([], [], [], frozenset(), 0, 0))
+    return Loaded(step, *describe_state([], [], [], frozenset(), 0, 0, ledger=()))
 
 
 def describe_state(
@@ -223,10 +270,15 @@ def describe_state(
     ineffective: int,
     sides: Mapping[str, Any] | None = None,
     written: Mapping[str, Sequence[str]] | None = None,
+    ledger: Sequence[Entry] | None = None,
+    pins: int = 0,
+    bare: frozenset[int] = frozenset(),
+    dialect: str = "",
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
 
-    `sides` is what `describe_sides` returned, `written` what `Written.describe` did. Records of earlier versions have neither.
+    `sides` is what `describe_sides` returned, `written` what `Written.describe` did. Records of earlier versions have neither,
+    and no ledger. `bare` are the messages of the recipe that stand without their signed thinking.
     """
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
@@ -244,6 +296,11 @@ def describe_state(
         state["sides"] = sides
     if written is not None:
         state["written"] = written
+    if ledger is not None:
+        state["ledger"] = list(map(to_json, ledger))
+        state["pins"] = pins
+    if bare:
+        state["bare"], state["dialect"] = sorted(bare), dialect
     known: dict[int, bytes] = {}
     return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
 
@@ -267,8 +324,8 @@ def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) 
 # on, and the pass itself comes before what was sent. So the record says, for either side, where each message stands in the list
 # before it, or what it is if compact wrote it. Neither side has to be guessed.
 
-Entry: TypeAlias = int | Mapping[str, Any]
-"""The place of a message in the list before, or `{"item": message}`."""
+Place: TypeAlias = int | Mapping[str, Any]
+"""The place of a message in the list before, `{"item": message}`, or `{"bare": place}` for one without its signed thinking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +361,14 @@ def describe_sides(
         items: The messages of `after`.
         scale: Turns raw tokens into the model's own.
     """
-    places = find_places((row.message for row in before), (row.message for row in after))
+    places = find_places((row.own for row in before), (row.own for row in after))
+    entries = [
+        {"bare": entry} if row.bare_of is not None and isinstance(entry, int) else entry
+        for row, entry in zip(after, _entries(places, items), strict=True)
+    ]
     return {
         "before": None if stood is given else _entries(find_places(given, stood), stood),
-        "after": _entries(places, items),
+        "after": entries,
         "levels": [row.level for row in after],
         "tokens_before": _scaled(before, scale),
         "tokens_after": _scaled(after, scale),
@@ -316,27 +377,37 @@ def describe_sides(
 
 def rebuild_sides(record: Mapping[str, Any], transcript: Sequence[Any]) -> Sides:
     """Rebuild both sides from what `describe_sides` returned and the archived transcript."""
-    described: Sequence[Entry] | None = record["before"]
+    described: Sequence[Place] | None = record["before"]
     before = list(transcript) if described is None else _resolved(described, transcript)
-    after: Sequence[Entry] = record["after"]
+    after: Sequence[Place] = record["after"]
+    is_bare = any(isinstance(entry, Mapping) and "bare" in entry for entry in after)
+    dialect = dialects.detect(before) if is_bare else None
     return Sides(
         before=before,
-        after=_resolved(after, before),
-        places=[entry if isinstance(entry, int) else None for entry in after],
+        after=_resolved(after, before, dialect),
+        places=[entry if isinstance(entry, int) else entry.get("bare") for entry in after],
         levels=list(record["levels"]),
         tokens_before=list(record["tokens_before"]),
         tokens_after=list(record["tokens_after"]),
     )
 
 
-def _entries(places: Sequence[int | None], items: Sequence[Any]) -> list[Entry]:
+def _entries(places: Sequence[int | None], items: Sequence[Any]) -> list[Place]:
     return [
         {"item": plain(item)} if place is None else place for place, item in zip(places, items, strict=True)
     ]
 
 
-def _resolved(entries: Sequence[Entry], items: Sequence[Any]) -> list[Any]:
-    return [items[entry] if isinstance(entry, int) else entry["item"] for entry in entries]
+def _resolved(entries: Sequence[Place], items: Sequence[Any], dialect: Dialect | None = None) -> list[Any]:
+    found = []
+    for entry in entries:
+        if isinstance(entry, int):
+            found.append(items[entry])
+        elif dialect is not None and "bare" in entry:
+            found.append(bare_item(items[entry["bare"]], dialect))
+        else:
+            found.append(entry["item"])
+    return found
 
 
 def _scaled(rows: Sequence[Row], scale: Callable[[int], int]) -> list[int]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+from compact.events.times import moment as moment
+from compact.events.times import timestamp as timestamp
 
 Clock: TypeAlias = Callable[[], datetime]
 """Returns the current time, with a timezone."""
@@ -43,6 +45,14 @@ PassOutcome: TypeAlias = Literal[
 ]
 Fallback: TypeAlias = Literal["extractive", "pruning-only", "snapshot", "none"]
 RecoveryAction: TypeAlias = Literal["compact", "truncate", "give_up"]
+EntryKind: TypeAlias = Literal["rule", "correction", "preference", "decision", "answer", "fact"]
+EntrySource: TypeAlias = Literal["user", "host", "model"]
+LedgerAction: TypeAlias = Literal[
+    "added",  # read from the user's words, or pinned
+    "replaced",  # the user said something else since
+    "withdrawn",  # the user or the host took it back
+    "left",  # it stands, and the ledger had no room for it
+]
 Severity: TypeAlias = Literal["low", "medium", "high"]
 WarningCode: TypeAlias = Literal[
     "redaction_disabled",  # the archive and the exporters get what the agent sees, secrets included
@@ -62,7 +72,7 @@ WarningCode: TypeAlias = Literal[
     "torn_events",  # a half-written line was cut from the end of events.jsonl
     "ledger_full",  # the user's standing rules no longer fit their share of the context
     "learned_limit",  # a provider's refusal taught a smaller window
-    "clock_unknown",  # the age of the provider's cache is not known
+    "clock_unknown",  # reserved
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 
@@ -297,11 +307,26 @@ class Recovery(Properties):
     """The limit that the provider named, if any."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerChanged(Properties):
+    """An entry of the ledger of the user's words changed with a step. The payload holds its text."""
+
+    NAME: ClassVar[str] = "compact.ledger"
+    action: LedgerAction
+    """What happened to it. `left`: it stands, and this step's ledger had no room for it."""
+    entry_id: str
+    """The same for the same words at the same place."""
+    kind: EntryKind
+    """What was said."""
+    source: EntrySource
+    """Who added it: read from the user's words, pinned by the host, or proposed by a model."""
+
+
 KINDS: dict[str, type[Properties]] = {
     kind.NAME: kind
     for kind in (
         TokenEstimate, TriggerDecision, Archival, Offload, CallsShrunk, SummaryCreated, PrunedMessages, Started, Finished,
-        Failure, Warned, Recovery,
+        Failure, Warned, Recovery, LedgerChanged,
     )
 }  # fmt: skip
 """The class of properties for every event name."""
@@ -354,9 +379,6 @@ def _to_plain(value: Any) -> dict[str, Any]:
     }
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
-
-
 def parse(data: Any) -> Event:
     """Read back what `Event.to_json` wrote, in this version or an earlier one.
 
@@ -369,30 +391,6 @@ def parse(data: Any) -> Event:
     from compact.events.reading import read
 
     return read(data)
-
-
-def timestamp(moment: datetime) -> str:
-    """Format a time in UTC with fixed width: `2026-01-31T12:00:00.000000Z`.
-
-    Raises:
-        ValueError: the time has no timezone.
-    """
-    if moment.tzinfo is not UTC:
-        if moment.tzinfo is None:
-            raise ValueError(f"a clock must give times with a timezone, got {moment!r}")
-        moment = moment.astimezone(UTC)
-    return f"{moment.isoformat('T', 'microseconds')[:-6]}Z"
-
-
-def moment(text: str) -> datetime:
-    """Read back what `timestamp` wrote.
-
-    Raises:
-        ValueError: the text has another form.
-    """
-    if not _TIME.fullmatch(text):
-        raise ValueError(f"not a time like 2026-01-31T12:00:00.000000Z: {text!r}")
-    return datetime.fromisoformat(text)
 
 
 class Ids:

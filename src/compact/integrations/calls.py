@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -138,10 +137,10 @@ class HostCall:
             self.manager.resolver.note_unseen(self.session_id)
             return
         self.manager.resolver.note_calls(self.session_id, call_ids(event))
-        for path in ("usage", "response.usage", "message.usage"):
-            usage = None
-            with suppress(AttributeError):
-                usage = attrgetter(path)(event)
+        for path in ("usage", "usage_metadata", "response.usage", "message.usage", "metadata.usage"):
+            usage = event
+            for name in path.split("."):
+                usage = _field(usage, name)
             if usage is not None:
                 observe(self.manager, self.session_id, usage)
                 return
@@ -153,7 +152,10 @@ def _is_read(reply: Any) -> bool:
 
 
 def call_ids(event: Any) -> Iterator[str]:
-    """Find the ids of tool calls in a reply or in an event of a stream: of chat, of Responses or of Anthropic."""
+    """Find the ids of tool calls in a reply or in an event of a stream, of any provider."""
+    if isinstance(event, Mapping):
+        yield from _texts(_bedrock_ids(event))
+        return
     if hasattr(event, "http_response"):
         with suppress(ValueError):
             event = json.loads(event.http_response.text, object_hook=lambda found: SimpleNamespace(**found))
@@ -166,6 +168,21 @@ def call_ids(event: Any) -> Iterator[str]:
     yield from _texts(
         getattr(block, "id", None) for block in blocks if getattr(block, "type", None) == "tool_use"
     )
+    yield from _texts(_google_ids(event))
+
+
+def _bedrock_ids(event: Mapping[str, Any]) -> Iterator[Any]:
+    """The ids in a reply of Converse, or in an event of its stream."""
+    message = _field(event.get("output"), "message")
+    blocks = [*(_field(message, "content") or ()), _field(event.get("contentBlockStart"), "start")]
+    return (_field(_field(block, "toolUse"), "toolUseId") for block in blocks)
+
+
+def _google_ids(reply: Any) -> Iterator[Any]:
+    """The ids in a reply of Google, or in a chunk of its stream."""
+    for candidate in _listed(reply, "candidates"):
+        for part in _listed(getattr(candidate, "content", None), "parts"):
+            yield getattr(getattr(part, "function_call", None), "id", None)
 
 
 def _listed(value: Any, name: str) -> Sequence[Any]:
@@ -270,6 +287,8 @@ _PREAMBLE = frozenset(
 """Events before the model says anything. A request that gets no further may be sent again."""
 _DELTAS = frozenset({"content.delta", "refusal.delta"})
 """What the stream helper for chat completions makes of a chunk, even of one without text."""
+_SILENT_EVENTS = frozenset({"messageStart", "ping"})
+"""Events of Bedrock's stream before the model says anything."""
 _SILENT_BLOCKS = frozenset({"text", "thinking"})
 """Anthropic's blocks that say nothing by their beginning."""
 _SAID = ("content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "audio")
@@ -328,6 +347,8 @@ async def aread_ahead(stream: Any) -> HostStream:
 
 def is_preamble(event: Any) -> bool:
     """Return whether a stream's event comes before the model says anything."""
+    if isinstance(event, Mapping):
+        return event.keys() <= _SILENT_EVENTS
     kind = getattr(event, "type", None)
     if kind == "content_block_start":
         return getattr(getattr(event, "content_block", None), "type", None) in _SILENT_BLOCKS

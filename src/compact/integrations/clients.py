@@ -1,4 +1,4 @@
-"""`manager.wrap(client)`: an OpenAI or Anthropic client whose requests fit.
+"""`manager.wrap(client)`: an OpenAI or Anthropic client whose requests fit. Google's and AWS's are in modules of their own.
 
 The wrapped client is used like the original. Methods that send a conversation are intercepted, however they are reached:
 `with_raw_response` and `with_streaming_response` may stand anywhere on the way to them. What cannot be intercepted raises
@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from compact.errors import ConfigError
+from compact.integrations import bedrock, google_genai
 from compact.integrations.calls import HostCall, Proxy
 from compact.integrations.raw_replies import abegin_raw, begin_raw
 from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
@@ -106,8 +107,13 @@ def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
     return _Part(client, "", _Sender(manager, session_id, is_async=hasattr(type(client), "__aenter__")))
 
 
-for _package in ("openai", "anthropic"):
-    register(_package, wrap)
+for _package, _wrap in (
+    ("openai", wrap),
+    ("anthropic", wrap),
+    ("google", google_genai.wrap),
+    ("botocore", bedrock.wrap),
+):
+    register(_package, _wrap)
 
 
 class _Part(Proxy):

@@ -62,11 +62,34 @@ class RecallTools:
         """Schemas for Anthropic's messages."""
         return [tool.anthropic() for tool in self._described]
 
+    @property
+    def gemini(self) -> list[dict[str, Any]]:
+        """The tools for Google's Gemini API: one tool with a declaration for each."""
+        described = [
+            {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
+            for tool in self._described
+        ]
+        return [{"functionDeclarations": described}]
+
+    @property
+    def converse(self) -> list[dict[str, Any]]:
+        """The tools for Bedrock's `toolConfig`."""
+        return [
+            {
+                "toolSpec": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "inputSchema": {"json": tool.schema},
+                }
+            }
+            for tool in self._described
+        ]
+
     def answers(self, reply: Any) -> list[dict[str, Any]]:
         """Return the answers to a reply's calls of these tools, for the next request. Other calls are left to the host.
 
-        The answers are messages for chat completions, items for Responses, and blocks of the next user message for
-        Anthropic. `reply` is the client's reply, its message or its output, as an object or as a dict. Never raises
+        The answers are messages for chat completions, items for Responses, and blocks or parts of the next user message
+        for Anthropic, Converse and Gemini. `reply` is the client's reply, its message or its output, as an object or as a dict. Never raises
         because of what the model wrote.
         """
         return [
@@ -98,10 +121,28 @@ def _messages_of(reply: Any) -> Iterable[tuple[str, Any]]:
         return [("chat", choice["message"]) for choice in data["choices"]]
     if isinstance(data.get("output"), list):
         return [("responses", item) for item in data["output"]]
+    if "candidates" in data:
+        candidates = data["candidates"] or ()
+        return [("gemini", candidate["content"]) for candidate in candidates if candidate.get("content")]
+    if isinstance(data.get("output"), Mapping) and "message" in data["output"]:
+        return [("converse", data["output"]["message"])]
+    if isinstance(data.get("parts"), list):
+        return [("gemini", data)]
+    if _is_converse(data):
+        return [("converse", data)]
     return [("anthropic" if isinstance(data.get("content"), list) else "chat", data)]
 
 
+def _is_converse(data: Mapping[str, Any]) -> bool:
+    return isinstance(data.get("role"), str) and get("converse").claim(data) == 2
+
+
 def _to_result(dialect: str, call: ToolCall, text: str) -> dict[str, Any]:
+    if dialect == "gemini":
+        own = {"id": call.id} if call.id else {}
+        return {"functionResponse": {**own, "name": call.name, "response": {"output": text}}}
+    if dialect == "converse":
+        return {"toolResult": {"toolUseId": call.id, "content": [{"text": text}]}}
     if dialect == "chat":
         return {"role": "tool", "tool_call_id": call.id, "content": text}
     if dialect == "responses":

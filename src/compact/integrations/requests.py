@@ -12,7 +12,7 @@ from compact.messages.protecting import unmarked
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
 
-__all__ = ["ANTHROPIC", "CHAT", "KEPT", "RESPONSES", "RequestShape", "abegin", "begin"]
+__all__ = ["ANTHROPIC", "CHAT", "CONVERSE", "GEMINI", "KEPT", "RESPONSES", "RequestShape", "abegin", "begin"]
 
 _TOOLS = ("tools", "functions")
 _SCHEMAS = frozenset({*_TOOLS, "response_format", "text", "text_format", "output_config", "output_format"})
@@ -46,6 +46,23 @@ KEPT = frozenset(
         "extra_headers",
         "extra_query",
         "timeout",
+        # Google's config and Bedrock's request
+        "http_options",
+        "labels",
+        "cached_content",
+        "safety_settings",
+        "tool_config",
+        "thinking_config",
+        "automatic_function_calling",
+        "response_modalities",
+        "response_mime_type",
+        "speech_config",
+        "inferenceConfig",
+        "guardrailConfig",
+        "requestMetadata",
+        "performanceConfig",
+        "serviceTier",
+        "additionalModelResponseFieldPaths",
     ]
 )
 """Fields of a request that live masking leaves as they are."""
@@ -173,6 +190,8 @@ class RequestShape:
 CHAT = RequestShape("chat", "messages", None)
 RESPONSES = RequestShape("responses", "input", "instructions", ("previous_response_id", "conversation"))
 ANTHROPIC = RequestShape("anthropic", "messages", "system", ("thread",))
+GEMINI = RequestShape("gemini", "contents", "system_instruction")
+CONVERSE = RequestShape("converse", "messages", "system")
 
 
 def shape_of(parameters: Mapping[str, Any]) -> RequestShape | None:

@@ -1,4 +1,5 @@
-"""Cache marks: `cache_control` on content blocks, with which a host tells Anthropic how far to cache a request.
+"""Cache marks, with which a host tells the provider how far to cache a request: `cache_control` on Anthropic's blocks, and
+cache points, which are blocks of their own (Bedrock Converse).
 
 A request may have four, and hosts move them to their newest messages. So a mark belongs to the request and not to the
 message: what compact writes in place of a message carries the mark that the host's own message carries now.
@@ -7,14 +8,20 @@ message: what compact writes in place of a message carries the mark that the hos
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
-from compact.messages.message import POINTER_OPENS, SUMMARY_OPENS
+from compact.messages.message import CACHE_POINT, POINTER_OPENS, SUMMARY_OPENS
 
 MAX_MARKS = 4
 """The most marks of a request: in its tools, its system prompt and its messages together."""
 _KEY = "cache_control"
 _OURS = (POINTER_OPENS, SUMMARY_OPENS)
+
+
+def is_point(block: Any) -> bool:
+    """Whether a block is a cache point: a mark that stands as a block of its own."""
+    return isinstance(block, Mapping) and CACHE_POINT in block
 
 
 def count_marks(*values: Any) -> int:
@@ -31,7 +38,7 @@ def has_mark(item: Any) -> bool:
         return False
     for block in content:
         if type(block) is dict:
-            if block.get(_KEY) is not None:
+            if block.get(_KEY) is not None or block.get(CACHE_POINT) is not None:
                 return True
             inner = block.get("content")
             if type(inner) is list and any(type(b) is dict and b.get(_KEY) is not None for b in inner):
@@ -41,12 +48,12 @@ def has_mark(item: Any) -> bool:
 
 def without_marks(item: Any) -> Any:
     """The message without marks: the same object if it has none."""
-    return _strip(item, ()) if has_mark(item) else item
+    return _strip(item, repeat(True)) if has_mark(item) else item
 
 
 def mark_of(item: Any) -> Any:
     """The last mark of a message, or None."""
-    return next((block[_KEY] for block in reversed(list(_marked(item)))), None)
+    return next((block.get(_KEY, block.get(CACHE_POINT)) for block in reversed(list(_marked(item)))), None)
 
 
 def with_mark(item: Any, mark: Any) -> Any:
@@ -56,6 +63,8 @@ def with_mark(item: Any, mark: Any) -> Any:
     if isinstance(content, str) and content.strip():
         return {**item, "content": [{"type": "text", "text": content, _KEY: mark}]}
     blocks = content if isinstance(content, list) else []
+    if blocks and all(isinstance(block, Mapping) and "type" not in block for block in blocks):
+        return {**item, "content": [*blocks, {CACHE_POINT: mark}]}
     for place in reversed(range(len(blocks))):
         block = blocks[place]
         if isinstance(block, Mapping) and _can_carry(block):
@@ -94,35 +103,40 @@ def limit_marks(items: Sequence[Any], limit: int) -> Sequence[Any]:
     surplus = len(marked) - max(0, limit)
     if surplus <= 0:
         return items
-    ours = [block for block in marked if _is_ours(block)]
-    others = [block for block in marked if not _is_ours(block)]
-    goes = [id(block) for block in [*ours, *others][:surplus]]
-    return [_strip(item, set(goes)) if has_mark(item) else item for item in items]
+    # By place: a host may use one cache point several times.
+    going = set(sorted(range(len(marked)), key=lambda place: not _is_ours(marked[place]))[:surplus])
+    goes = (place in going for place in range(len(marked)))
+    return [_strip(item, goes) if has_mark(item) else item for item in items]
 
 
 def _marked(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every block with a mark: of a message, of a list of blocks or tools, of a tool result."""
+    """Every block with a mark, in order: of a message, of a list of blocks or tools, of a tool result."""
     blocks = value.get("content") if isinstance(value, Mapping) else value
     for block in blocks if isinstance(blocks, list | tuple) else ():
         if isinstance(block, Mapping):
             yield from _marked(block)
-            if block.get(_KEY) is not None:
+            if _is_marked(block):
                 yield block
 
 
-def _strip(item: Any, only: Any) -> Any:
-    """A copy without marks; with `only`, without the marks of the blocks with these ids."""
+def _is_marked(block: Mapping[str, Any]) -> bool:
+    return block.get(_KEY) is not None or block.get(CACHE_POINT) is not None
+
+
+def _strip(item: Any, goes: Iterator[bool]) -> Any:
+    """A copy without marks. `goes` says of each mark, in the order of `_marked`, whether it is taken off."""
     blocks = item.get("content")
     if not isinstance(blocks, list | tuple):
         return item
-    kept = [_strip_block(block, only) if isinstance(block, Mapping) else block for block in blocks]
-    return {**item, "content": kept}
+    stripped = [_strip_block(block, goes) if isinstance(block, Mapping) else block for block in blocks]
+    return {**item, "content": [block for block in stripped if block is not None]}
 
 
-def _strip_block(block: Mapping[str, Any], only: Any) -> Mapping[str, Any]:
-    goes = _KEY in block and (not only or id(block) in only)
-    found = _strip(block, only) if any(True for _ in _marked(block)) else block
-    return {key: value for key, value in found.items() if key != _KEY} if goes else found
+def _strip_block(block: Mapping[str, Any], goes: Iterator[bool]) -> Mapping[str, Any] | None:
+    found = _strip(block, goes) if any(True for _ in _marked(block)) else block
+    if not _is_marked(block) or not next(goes):
+        return found
+    return None if is_point(block) else {key: value for key, value in found.items() if key != _KEY}
 
 
 def _can_carry(block: Mapping[str, Any]) -> bool:

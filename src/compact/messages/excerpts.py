@@ -1,30 +1,23 @@
-"""Excerpts of long texts: the head, the tail where it matters, or the most informative lines. Pure, deterministic.
+"""Excerpts of long texts: the head, the tail where it matters, or pieces with their line numbers. Pure, deterministic.
 
-The most informative lines are those that name things found nowhere else. The worth of a line is that of the names in it:
-paths, identifiers, ids, numbers. A name that is already kept is worth little, so the chosen lines complement each other and
-repetitions are not chosen.
-
-Choosing lines runs over everything that leaves a context, so the loops over words run in C: text is mapped to words byte by
-byte, and the worth of a line is a sum over a table.
+Which pieces are worth their room is chosen elsewhere (`summaries.choosing`). Splitting runs over everything that leaves a
+context, so the loops over words run in C: text is mapped to words byte by byte.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from compact.messages.cues import TELLING_END, TELLING_WORDS
+from compact.messages.cues import TELLING_END
 
 MAX_TOKEN_CHARS = 128
 """No token of any encoding is longer. A text with more characters than that for each token need not be counted."""
 _TAIL_CHARS = 2000
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
-_GREP_SUFFIX = re.compile(r"[-:]\d+[-:]?$")
-_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z][a-z]+[A-Z]")
 _WORD_BYTES = bytes(
     n if n >= 128 or chr(n).isalnum() or chr(n) in "_./@#-\0" else ord(" ") for n in range(256)
 )
@@ -32,15 +25,10 @@ _END = "\0"
 """Separates pieces while they are processed together."""
 _ARROW = "\u2192"
 """Some tools put it between a line number and the line."""
-_TELLING_WORTH = 0.6
-_AGAIN = 0.2
-"""Factor for a name that is already in the context, applied once per occurrence."""
-_PROSE = 0.01
-"""Worth of a character: among lines without names, the longer ones win."""
-_STILL = 0.75
-"""A line that lost at most a quarter of its worth since it was ranked is still chosen."""
 _PIECE_CHARS = 240
 """Longer lines are split into parts."""
+_JSON_CHARS = 200
+"""Lines of JSON are split into parts of about this length, where an object begins or between its fields."""
 _GROUP_CHARS = 80
 """Short lines are grouped up to this length."""
 
@@ -159,42 +147,25 @@ def words_of(texts: Iterable[str]) -> set[str]:
     """Every word of the texts, split at spaces and punctuation."""
     found: set[str] = set()
     for text in texts:
-        found.update(_spaced(text).split())
+        found.update(split_words(text))
     return found
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, in order, split at spaces and at punctuation that no name contains."""
+    return _spaced(text.replace(_END, " ")).split()
+
+
+def split_lines(text: str) -> list[list[str]]:
+    """The words of each line of a text."""
+    return [line.split() for line in _spaced(text.replace(_END, " ").replace("\n", _END)).split(_END)]
 
 
 def _spaced(text: str) -> str:
     """Replace everything that is not part of a word by a space; `_END` is kept."""
     raw = text.replace(_ARROW, " ").encode("utf-8", "replace")
-    return raw.translate(_WORD_BYTES).decode("utf-8", "replace")
-
-
-@lru_cache(maxsize=1 << 16)
-def worth_of(word: str) -> float:
-    """The worth of having this word in the context: most for identifiers, nothing for plain words."""
-    if len(word) < 4 and (len(word) < 3 or word.isdigit()):
-        return 0.0  # mostly line numbers
-    if word.lower() in TELLING_WORDS:
-        return _TELLING_WORTH
-    if word.isalpha() and (word.islower() or not word.isascii() or len(word) < 4):
-        return 0.0
-    bare = _GREP_SUFFIX.sub("", word.strip(".-/@#")) or word
-    if "/" in bare:
-        return 1.1
-    pieces = bare.split(".")
-    if len(pieces) > 1 and all(pieces):
-        return _named(bare) + sum(_named(piece) for piece in pieces if len(piece) > 3)
-    return _named(bare) if len(bare) > 2 else 0.0
-
-
-def _named(name: str) -> float:
-    if name.isdigit():
-        return 0.3
-    if "_" in name.strip("_") or "." in name or _INNER_CAPITAL.search(name):
-        return 1.0
-    if any(map(str.isdigit, name)) or "-" in name:
-        return 0.5
-    return 0.2 if name[:1].isupper() else 0.0
+    # A dot that ends a sentence is no part of the word before it.
+    return raw.translate(_WORD_BYTES).replace(b". ", b" ").replace(b".\0", b"\0").decode("utf-8", "replace")
 
 
 def pieces_of(text: str, owner: int) -> list[Piece]:
@@ -210,7 +181,8 @@ def pieces_of(text: str, owner: int) -> list[Piece]:
             if line.isspace() or not line:
                 continue
         if len(line) > _PIECE_CHARS:
-            found += [Piece(part, owner, number, n) for n, part in enumerate(_parts(line))]
+            parts = _json_parts(line) or _parts(line)
+            found += [Piece(part, owner, number, n) for n, part in enumerate(parts)]
             continue
         if not group:
             first = number
@@ -219,6 +191,41 @@ def pieces_of(text: str, owner: int) -> list[Piece]:
     if group:
         found.append(Piece("\n".join(group), owner, first))
     return found
+
+
+def _json_parts(line: str) -> list[str]:
+    """A line of JSON in parts: its keys and values in their order, without the signs of JSON. Empty if it is none."""
+    bare = line.strip()
+    if bare[:1] not in "{[" or bare[-1:] not in "}]":
+        return []
+    try:
+        value = json.loads(bare)
+    except (ValueError, RecursionError):
+        return []
+    parts = [""]
+    size = 0
+    for text, opens in _leaves(value, ""):
+        if size + len(text) > (_JSON_CHARS // 2 if opens else _JSON_CHARS):
+            parts.append("")
+            size = 0
+        parts[-1] += text
+        size += len(text)
+    return [piece for part in parts for piece in _parts(part) if piece]
+
+
+def _leaves(value: Any, key: str, opens: bool = False) -> Iterator[tuple[str, bool]]:
+    """The leaves of a value as `key: value, `, and whether an object begins there."""
+    named = f"{key}: " if key else ""
+    if isinstance(value, dict) and value:
+        yield named, True
+        for inner, each in value.items():
+            yield from _leaves(each, inner)
+    elif isinstance(value, list) and value:
+        yield named, False
+        for each in value:
+            yield from _leaves(each, "")
+    else:
+        yield f"{named}{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}, ", opens
 
 
 def _parts(line: str) -> Iterable[str]:
@@ -232,48 +239,12 @@ def _parts(line: str) -> Iterable[str]:
         start = stop
 
 
-def choose(
-    pieces: Sequence[Piece],
-    costs: Sequence[float],
-    factors: Sequence[float],
-    standing: set[str],
-    room: float,
-) -> list[int]:
-    """Return the indexes of the pieces to take, the most informative first, until they cost `room`.
-
-    `costs` are their tokens, `factors` weigh the text of each owner, `standing` are the words of what is kept anyway.
-    Of equal pieces the newest counts; the others come last.
-    """
+def split_pieces(pieces: Sequence[Piece]) -> list[list[str]]:
+    """The different words of each piece, in order."""
     if not pieces:
         return []
-    words = [line.split() for line in _spaced(_END.join([piece.text for piece in pieces])).split(_END)]
-    worth = {word: worth_of(word) for word in set(chain.from_iterable(words))}
-    for word in standing & worth.keys():
-        worth[word] *= _AGAIN
-    value = worth.__getitem__
-    gains = [
-        sum(map(value, named)) + _PROSE * len(piece.text) for named, piece in zip(words, pieces, strict=True)
-    ]
-    rates = [
-        gain * factors[piece.owner] / cost for gain, piece, cost in zip(gains, pieces, costs, strict=True)
-    ]
-    order: list[int] = []
-    repeating: list[int] = []
-    seen: set[str] = set()
-    for place in sorted(range(len(pieces) - 1, -1, -1), key=rates.__getitem__, reverse=True):
-        named, text = words[place], pieces[place].text
-        # It may repeat what was taken since the ranking.
-        if text in seen or sum(map(value, named)) + _PROSE * len(text) < gains[place] * _STILL:
-            repeating.append(place)
-            continue
-        seen.add(text)
-        order.append(place)
-        room -= costs[place]
-        if room <= 0:
-            return order
-        for word in named:
-            worth[word] *= _AGAIN
-    return [*order, *repeating]
+    joined = _spaced(_END.join([piece.text.replace(_END, " ") for piece in pieces]))
+    return [list(dict.fromkeys(words.split())) for words in joined.split(_END)]
 
 
 def number_lines(pieces: Iterable[Piece]) -> str:

@@ -11,7 +11,20 @@ from compact.messages import dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
-from compact.messages.message import GAP, Message, Part, Reasoning, Text, ToolCall, ToolResult, unknown_number
+from compact.messages.message import (
+    CACHE_POINT,
+    GAP,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    is_cache_point,
+    unknown_number,
+)
 from compact.messages.pairs import (
     Batch,
     Found,
@@ -23,22 +36,29 @@ from compact.messages.pairs import (
     result_at,
     results_in,
 )
+from compact.messages.thinking import Request, find_unbound
 
 __all__ = [
+    "MARKED",
     "ROLES",
+    "ModelRules",
     "Violation",
     "bad_text",
     "ends_blank",
     "fill_role_gaps",
+    "fits_call",
     "gap_before",
     "has_content",
     "id_problem",
     "is_misplaced",
+    "is_refused_text",
     "item_id",
     "lacks_content",
+    "loose_end",
     "name_problem",
     "role_gaps",
     "structure_violations",
+    "unsigned_calls",
     "violations",
     "violations_in",
 ]
@@ -49,6 +69,8 @@ _NAME_RULES = {
     "responses": _NAME,
     "anthropic": (re.compile(r"[A-Za-z0-9_-]{1,128}"), "1 to 128 of A-Z a-z 0-9 _ -"),
     "ai_sdk": _NAME,
+    "gemini": (re.compile(r"[A-Za-z0-9_.:-]{1,128}"), "1 to 128 of A-Z a-z 0-9 _ . : -"),
+    "converse": _NAME,
 }
 """The names of tools that a provider accepts."""
 
@@ -58,7 +80,10 @@ ROLES = {
     "responses": _ALL_ROLES,
     "anthropic": frozenset({"system", "user", "assistant"}),
     "ai_sdk": _ALL_ROLES,
+    "gemini": frozenset({"user", "assistant"}),
+    "converse": frozenset({"system", "user", "assistant"}),
 }
+"""The roles of the neutral form that a dialect has. Gemini's `model` is the assistant."""
 # Anthropic has a pattern. The others take any visible characters. Their lengths differ (OpenAI's own chat endpoint stops
 # at 40), but providers do not issue ids longer than they accept, so only the common limit is enforced.
 _VISIBLE_ID = (re.compile(r"[!-~]{1,64}"), "1 to 64 visible ASCII characters")
@@ -67,7 +92,15 @@ _ID_RULES = {
     "responses": _VISIBLE_ID,
     "anthropic": _NAME,
     "ai_sdk": _VISIBLE_ID,
+    "gemini": _VISIBLE_ID,
+    "converse": (re.compile(r"[A-Za-z0-9_.:-]{1,64}"), "1 to 64 of A-Z a-z 0-9 _ . : -"),
 }
+_NO_BLANK_TEXT = frozenset({"anthropic", "converse"})
+"""Dialects whose provider refuses a text block that is only whitespace. Gemini refuses an empty one."""
+_ENDS_SPEAKING = frozenset({"anthropic", "converse"})
+"""Dialects whose reply may not end with thinking, or with blanks where the model should go on."""
+MARKED = frozenset({"anthropic", "converse"})
+"""Dialects in which a host marks how far to cache a request."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -83,25 +116,49 @@ class Violation:
     """One sentence for people."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelRules:
+    """What differs between models of one provider."""
+
+    checks_prefixes: bool = False
+    """Whether a signed thinking block is refused when anything before it has changed since it was made."""
+
+
 def violations(
-    messages: Sequence[Any], dialect: str | None = None, in_flight: bool = True
+    messages: Sequence[Any] | Mapping[str, Any],
+    dialect: str | None = None,
+    in_flight: bool = True,
+    rules: ModelRules | None = None,
+    previous: Sequence[Any] | Mapping[str, Any] | None = None,
 ) -> list[Violation]:
     """Return every reason why a provider would refuse this list, in the order of the messages; empty means legal.
 
     Args:
-        messages: The host's list, in any dialect.
+        messages: The host's list, in any dialect, or a request body with `messages` or `input`, `system` and `tools`.
         dialect: Its dialect; detected if not given.
         in_flight: Whether the newest batch of calls may still wait for results. True suits a history between two
             steps, False a request that is about to be sent.
+        rules: What the model that is asked refuses.
+        previous: What was sent before, as a list or a request body. Only models that check prefixes are compared with it.
 
     Raises:
         MessageError: the list is not recognisable, or an entry is not a message.
     """
-    known, neutral = dialects.read(messages, dialect)
+    request = Request.of(messages)
+    known, neutral = dialects.read(request.messages, dialect)
     found = violations_in(neutral, known, in_flight)
-    if known.NAME == "anthropic" and (marks := count_marks(*messages)) > MAX_MARKS:
+    if (
+        known.NAME in MARKED
+        and (marks := count_marks(*request.messages, request.system, request.tools)) > MAX_MARKS
+    ):
         why = f"the messages carry {marks} cache marks, more than {MAX_MARKS}"
-        found.append(Violation(len(messages) - 1, "cache_marks", why))
+        found.append(Violation(len(request.messages) - 1, "cache_marks", why))
+    if rules is not None and rules.checks_prefixes and previous is not None and known.NAME != "harness":
+        found += [
+            Violation(unbound.index, "thinking_unbound", f"a thinking block would be refused: {unbound.why}")
+            for unbound in find_unbound(request, Request.of(previous), known)
+        ]
+        found.sort(key=lambda violation: violation.index)
     return found
 
 
@@ -132,8 +189,8 @@ def structure_violations(
 
 
 def ends_blank(messages: Sequence[Message], dialect: Dialect) -> bool:
-    """Whether the list ends with blanks in a reply that the model should continue, which Anthropic refuses."""
-    if dialect.NAME != "anthropic" or not messages or messages[-1].role != "assistant":
+    """Whether the list ends with blanks in a reply that the model should continue, which Claude refuses."""
+    if dialect.NAME not in _ENDS_SPEAKING or not messages or messages[-1].role != "assistant":
         return False
     last = messages[-1].parts[-1] if messages[-1].parts else None
     return isinstance(last, Text) and last.text != last.text.rstrip()
@@ -190,14 +247,16 @@ def name_problem(name: str, dialect: Dialect) -> str | None:
 
 def is_misplaced(part: Part, role: str, dialect: Dialect) -> bool:
     """Whether a part cannot stand in a message of this role: only an assistant calls and thinks, only others answer."""
-    if isinstance(part, ToolCall) or (isinstance(part, Reasoning) and dialect.NAME == "anthropic"):
+    if isinstance(part, ToolCall) or (isinstance(part, Reasoning) and dialect.RESULTS_IN_USER):
         return role != "assistant"
+    if role == "system" and dialect.NAME == "converse" and isinstance(part, Image | Opaque):
+        return part.kind == "image" or part.type not in ("guardContent", CACHE_POINT)
     return isinstance(part, ToolResult) and role == "assistant"
 
 
 def lacks_content(message: Message, dialect: Dialect) -> bool:
     """Whether a message says nothing that its provider accepts. An empty text is accepted in an OpenAI system prompt."""
-    if message.role in ("user", "assistant") or dialect.NAME == "anthropic":
+    if message.role in ("user", "assistant") or dialect.RESULTS_IN_USER:
         return not has_content(message, dialect)
     return not message.parts
 
@@ -215,6 +274,26 @@ def item_id(message: Message, dialect: Dialect) -> str | None:
     return own if is_real else None
 
 
+def is_refused_text(text: str, dialect: Dialect) -> bool:
+    """Whether a provider refuses a text block with this text: blanks, or with Gemini nothing at all."""
+    if dialect.NAME in _NO_BLANK_TEXT:
+        return not text.strip()
+    return dialect.NAME == "gemini" and not text
+
+
+def loose_end(message: Message, dialect: Dialect) -> int:
+    """How many parts at the end of a reply lead to nothing: thinking, and cache points behind it."""
+    if dialect.NAME not in _ENDS_SPEAKING or message.role != "assistant":
+        return 0
+    said = [
+        n
+        for n, part in enumerate(message.parts, 1)
+        if not (isinstance(part, Reasoning) or is_cache_point(part))
+    ]
+    tail = message.parts[said[-1] if said else 0 :]
+    return len(tail) if any(isinstance(part, Reasoning) for part in tail) else 0
+
+
 def has_content(message: Message, dialect: Dialect) -> bool:
     """Whether a message has anything that a provider accepts as content."""
     return any(_is_content(part, dialect) for part in message.parts)
@@ -222,7 +301,9 @@ def has_content(message: Message, dialect: Dialect) -> bool:
 
 def _is_content(part: Part, dialect: Dialect) -> bool:
     if isinstance(part, Text):
-        return bool(part.text.strip()) if dialect.NAME == "anthropic" else bool(part.text)
+        return not is_refused_text(part.text, dialect) and bool(part.text)
+    if is_cache_point(part):
+        return False
     if isinstance(part, Reasoning):
         # A separate item in Responses. In other dialects thinking alone is not a message.
         return dialect.ITEMS_ARE_PARTS
@@ -235,7 +316,7 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
         yield Violation(index, "unknown_role", f"the role {message.role!r} is not one of {allowed}")
     if lacks_content(message, dialect):
         yield Violation(index, "empty_content", f"the {message.role} message has no content")
-    if message.origin is not None and not is_plain(message.origin):
+    if message.origin is not None and not (dialect.TAKES_PLAIN and is_plain(message.origin)):
         yield from _form_rules(index, plain(message.origin), dialect)
     for part in message.parts:
         if is_misplaced(part, message.role, dialect):
@@ -244,12 +325,12 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
     problems = (bad_text(piece) for piece in dialect.pieces(message.origin) if isinstance(piece, str))
     if problem := next(filter(None, problems), None):
         yield Violation(index, "invalid_text", f"the message contains {problem}")
-    if dialect.NAME == "anthropic":
+    if dialect.RESULTS_IN_USER:
         texts = [part for part in message.parts if isinstance(part, Text)]
         texts += [part for result in message.results for part in result.content if isinstance(part, Text)]
-        if any(not part.text.strip() and isinstance(part.origin, Mapping) for part in texts):
+        if any(is_refused_text(part.text, dialect) and isinstance(part.origin, Mapping) for part in texts):
             yield Violation(index, "empty_block", "a text block is empty or only whitespace")
-        if message.role == "assistant" and message.parts and isinstance(message.parts[-1], Reasoning):
+        if loose_end(message, dialect):
             yield Violation(
                 index, "reasoning_separated", "the last block of an assistant message is thinking"
             )
@@ -312,6 +393,11 @@ def _answer_rules(
             call = call_at(messages, place)
             why = f"the call {call.id!r} of {call.name!r} has no result"
             yield Violation(place.message, "missing_result", why)
+        elif answer is not None and not fits_call(
+            call_at(messages, place), result_at(messages, answer), dialect
+        ):
+            why = f"the result of {result_at(messages, answer).name!r} has another id or name than its call"
+            yield Violation(answer.message, "unlike_call", why)
     for place in batch.repeats:
         call_id = result_at(messages, place).call_id
         yield Violation(place.message, "duplicate_result", f"the call {call_id!r} is answered twice")
@@ -331,11 +417,18 @@ def _answer_rules(
     yield Violation(batch.end - 1, rule, why)
 
 
+def fits_call(call: ToolCall, result: ToolResult, dialect: Dialect) -> bool:
+    """Whether a result carries the id and the name of the call that it answers. Only Gemini's results repeat both."""
+    return dialect.NAME != "gemini" or (call.id, call.name) == (result.call_id, result.name)
+
+
 def _results_directly_behind(messages: Sequence[Message], batch: Batch, dialect: Dialect) -> list[Found]:
     last = min(batch.end + 1, batch.stop) if dialect.RESULTS_IN_USER else batch.stop
     found: list[Found] = []
     for index in range(batch.end, last):
         for place, part in enumerate(messages[index].parts):
+            if is_cache_point(part):
+                continue
             if not isinstance(part, ToolResult):
                 return found
             found.append(Found(index, place))
@@ -355,6 +448,28 @@ def _orphan(index: int, result: ToolResult) -> Violation:
     return Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
 
 
+def unsigned_calls(messages: Sequence[Message], dialect: Dialect) -> list[Found]:
+    """The calls that Gemini refuses: the first of a reply without a signature, in a turn in which calls are signed."""
+    if dialect.NAME != "gemini":
+        return []
+    start = max((index for index, message in enumerate(messages) if message.starts_turn), default=0)
+    firsts = [
+        next(
+            Found(index, place)
+            for place, part in enumerate(messages[index].parts)
+            if isinstance(part, ToolCall)
+        )
+        for index in range(start, len(messages))
+        if messages[index].calls
+    ]
+    unsigned = [place for place in firsts if not call_at(messages, place).signed]
+    return unsigned if len(unsigned) < len(firsts) or _signs_calls(messages[start:]) else []
+
+
+def _signs_calls(messages: Sequence[Message]) -> bool:
+    return any(call.signed for message in messages for call in message.calls)
+
+
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Violation]:
     if dialect.NAME == "responses":
         seen: set[str] = set()
@@ -368,7 +483,7 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
             if not followed and any(isinstance(part, Reasoning) for part in message.parts):
                 why = "the reasoning item is not followed by the item it led to"
                 yield Violation(index, "reasoning_separated", why)
-    elif dialect.NAME == "anthropic":
+    elif dialect.RESULTS_IN_USER:
         spoken = [index for index, message in enumerate(messages) if message.role != "system"]
         for index, message in enumerate(messages):
             if message.role == "system" and spoken and index > spoken[0]:
@@ -379,3 +494,7 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
             if index != spoken[0]:
                 why = f"two {messages[index].role} messages in a row"
                 yield Violation(index, "roles_alternate", why)
+        for place in unsigned_calls(messages, dialect):
+            name = call_at(messages, place).name
+            why = f"the call of {name!r} lost its thought signature, which others of its turn have"
+            yield Violation(place.message, "missing_signature", why)

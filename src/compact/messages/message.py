@@ -30,6 +30,8 @@ RECALL_OPENS = "[compact recovery] "
 """The start of a recall tool's answer."""
 GAP = "[earlier messages are not shown]"
 """The text between two messages of the same role, in dialects where roles must alternate."""
+CACHE_POINT = "cachePoint"
+"""The key of a block that marks how far to cache a request, in dialects where such a mark is a block."""
 _DEEPEST_NUMBER = 200
 """A list or object nested deeper than this is not searched for numbers."""
 
@@ -39,6 +41,8 @@ class Text:
     """Text that the model reads."""
 
     text: str
+    signed: bool = False
+    """The provider signed the part. It is never changed, only taken out as a whole."""
     origin: Any = field(default=None, compare=False, repr=False)
     kind: Literal["text"] = "text"
 
@@ -54,6 +58,8 @@ class ToolCall:
     """The dialect has no id here; the next result answers the call."""
     free_form: bool = False
     """The arguments are plain text by design, not JSON."""
+    signed: bool = False
+    """The provider signed the part, so its arguments are never changed."""
     origin: Any = field(default=None, compare=False, repr=False)
     kind: Literal["tool_call"] = "tool_call"
 
@@ -176,8 +182,15 @@ class Message:
 
     @property
     def signed(self) -> bool:
-        """Whether it contains reasoning that must not be changed."""
-        return any(isinstance(part, Reasoning) and part.signed for part in self.parts)
+        """Whether it contains a part that must not be changed: reasoning, or with Gemini a text or a call."""
+        return any(isinstance(part, Reasoning | Text | ToolCall) and part.signed for part in self.parts)
+
+    @property
+    def is_only_results(self) -> bool:
+        """Whether it holds tool results and nothing else but cache points."""
+        return bool(self.results) and all(
+            isinstance(part, ToolResult) or is_cache_point(part) for part in self.parts
+        )
 
     @property
     def starts_turn(self) -> bool:
@@ -187,6 +200,11 @@ class Message:
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
         """Return a copy with other parts."""
         return replace(self, parts=parts, edited=True)
+
+
+def is_cache_point(part: Part) -> bool:
+    """Whether a part is a cache mark that stands as a block of its own (Bedrock Converse). It says nothing."""
+    return isinstance(part, Opaque) and part.type == CACHE_POINT
 
 
 def to_json(value: Any) -> str:

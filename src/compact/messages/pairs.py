@@ -74,7 +74,7 @@ def in_flight(messages: Sequence[Message], batch: Batch) -> bool:
     return (
         batch.is_open
         and batch.stop == len(messages)
-        and all(len(m.results) == len(m.parts) and m.parts for m in messages[batch.end : batch.stop])
+        and all(m.is_only_results for m in messages[batch.end : batch.stop])
         and not any(messages[call.message].aborted for call in batch.calls)
     )
 

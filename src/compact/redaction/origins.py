@@ -46,7 +46,9 @@ _BLOCKS = word_set(
 _PROVIDER_FIELDS = word_set("providerOptions providerMetadata provider_specific_fields extra_content")
 """Fields that hold what a provider wants back, by the provider's name."""
 _TEXTS = word_set("content text thinking reasoning_content reasoning refusal arguments input output code")
-_RESULT_FIELDS = word_set("output outputs result results errorText codeExecutionResult response")
+_RESULT_FIELDS = word_set(
+    "output outputs result results errorText codeExecutionResult code_execution_result toolResponse tool_response response"
+)
 """What a tool said inside an entry of the model, such as a call that the provider ran itself."""
 _RESULTS = word_set(
     "toolResult functionResponse function_response document searchResult guardContent resource tool_result"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from asyncio import to_thread
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from compact.archive import Archive
 from compact.archive.recall import RecallTool, recall_tools
@@ -16,11 +17,13 @@ from compact.runtime.conductor import Conductor
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.parts import check_count
+from compact.runtime.pinning import entries_of, pin, unpin
 from compact.runtime.recalling import follow_running, note_answers
 from compact.runtime.run import is_light
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, check_session_id
 from compact.runtime.tenants import Tenant, Tenants
+from compact.summaries.ledger import Entry, Kind
 
 R = TypeVar("R")
 
@@ -171,6 +174,70 @@ class BetweenCalls(ABC):
         session.tenant.resolver.forget(session_id)
         forget = partial(self.services.archive_of(session.tenant.name).forget_state, session_id)
         return self.conductor.work_alone(session, forget, session.begin_anew)
+
+    # --- what people said, and what stands of it
+
+    def pin(
+        self,
+        session_id: str,
+        text: str,
+        kind: Kind = "rule",
+        *,
+        source: Literal["host", "model"] = "host",
+        tenant: str | None = None,
+    ) -> Entry:
+        """Add an entry to the session's ledger and return it. It stands in the context from the next step on.
+
+        It is durable on return, with secrets masked, and edits nothing that was sent. With `source="model"` only words are
+        accepted that a person says in a message. Pinning what stands already changes nothing. What takes more tokens than
+        the ledger has room for is refused.
+
+        Raises:
+            ConfigError: an argument is wrong, the words are too many, or a model's words are nobody's.
+            ArchiveError: the archive did not take it.
+        """
+        return pin(self.services, self._session(session_id, tenant), text, kind, source)
+
+    async def apin(
+        self,
+        session_id: str,
+        text: str,
+        kind: Kind = "rule",
+        *,
+        source: Literal["host", "model"] = "host",
+        tenant: str | None = None,
+    ) -> Entry:
+        """`pin` for async hosts."""
+        return await to_thread(self.pin, session_id, text, kind, source=source, tenant=tenant)
+
+    def unpin(self, session_id: str, entry_id: str, *, tenant: str | None = None) -> None:
+        """Withdraw an entry of the session's ledger, whoever added it. It leaves the context with the next step.
+
+        What does not stand any more stays as it is: a second call changes nothing.
+
+        Raises:
+            ConfigError: the session has no such entry.
+            ArchiveError: the archive did not take it.
+        """
+        unpin(self.services, self._session(session_id, tenant), entry_id)
+
+    async def aunpin(self, session_id: str, entry_id: str, *, tenant: str | None = None) -> None:
+        """`unpin` for async hosts."""
+        await to_thread(self.unpin, session_id, entry_id, tenant=tenant)
+
+    def ledger(self, session_id: str, *, tenant: str | None = None) -> list[Entry]:
+        """Return what people said in the session and what stands of it, in the order of time.
+
+        These are the entries of the newest step, what was said since in the last list that this manager saw, and the pins.
+
+        Raises:
+            ArchiveError: the archive does not answer.
+        """
+        return entries_of(self.services, self._session(session_id, tenant))
+
+    async def aledger(self, session_id: str, *, tenant: str | None = None) -> list[Entry]:
+        """`ledger` for async hosts."""
+        return await to_thread(self.ledger, session_id, tenant=tenant)
 
     def last_outcome(self, session_id: str, *, tenant: str | None = None) -> Outcome | None:
         """What the newest pass over a session did; None before the first, and if the session is not in memory."""

@@ -404,6 +404,8 @@ class Lines:
             intake=session.intake,
             now=self.services.now,
             written=session.written,
+            thinking=known.thinking,
+            sent=session.sent,
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:

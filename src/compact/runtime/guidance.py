@@ -13,8 +13,8 @@ To keep this conversation within the model's limit, older material is moved out 
   under `/conversation_history/`.
 
 To get something back: `{p}read_file(path)` shows a stored file, `{p}ls("/tool_outputs/")` and `{p}ls("/conversation_history/")`
-list what there is, `{p}grep(pattern, "/conversation_history/")` finds text, and `{p}search(query)` finds passages by meaning
-of their words. Secrets are masked as `<REDACTED>` in what is stored: never write such a mask back.
+list what there is, `{p}grep(pattern, "/conversation_history/")` finds text, and `{p}search(query)` finds short passages by
+the words near what you need: names, numbers, things. Secrets are masked as `<REDACTED>` in what is stored: never write such a mask back.
 """
 
 

@@ -356,10 +356,11 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         return self._tenant.name
 
     def wrap(self, client: C, session_id: str | None = None, tenant: str | None = None) -> C:
-        """Return an OpenAI or Anthropic client that is used as before, whose requests fit and survive overflow.
+        """Return a client that is used as before, whose requests fit and survive overflow.
 
-        Its calls also take `session_id=`. Without an id, conversations are told apart by their contents, and none of
-        them is continued after a restart.
+        It is a client of OpenAI, Anthropic or google-genai, or boto3's for bedrock-runtime. Its calls also take
+        `session_id=`. Without an id, conversations are told apart by their contents, and none of them is continued
+        after a restart.
 
         Raises:
             ConfigError: it is not such a client, or the id is not a non-empty string.

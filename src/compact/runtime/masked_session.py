@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from compact.errors import MaskingError
+from compact.messages.cache_marks import is_point
 from compact.messages.dialects.wire import begins_with, plain
 from compact.redaction import Redactor
 from compact.redaction.live import LiveMasks
@@ -138,5 +139,5 @@ def _unmarked(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         return {k: _unmarked(v, depth + 1) for k, v in value.items() if k != "cache_control"}
     if isinstance(value, list | tuple):
-        return [_unmarked(entry, depth + 1) for entry in value]
+        return [_unmarked(entry, depth + 1) for entry in value if not is_point(entry)]
     return value

@@ -6,29 +6,34 @@ import threading
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from compact.config import CompactConfig, share_of
 from compact.engine.limits import Rules
+from compact.engine.thinking import ThinkingRules
 from compact.errors import ConfigError, WindowTooSmall
 from compact.events import PolicyInForce, Warned
 from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.session_cache import Session
 from compact.summaries import strategies
 from compact.tokens import Meter
-from compact.tokens.models import is_same_model
+from compact.tokens.models import is_same_model, model_table
 from compact.tokens.windows import Window, check_window, window_of
 
 _LARGER = "Use a model, or a server, with a larger context window"
 _ORIGINS = {
     "configured": "max_context_tokens",
     "windows": "windows in the configuration",
+    "models": "models in the configuration",
     "built-in": "the built-in table",
     "default": "the default for unknown models",
     "cap": "a cap",
 }
 _LOWEST_TARGET = 0.9
 """A target lies at least a tenth below the trigger. Otherwise every call would act again."""
+_LEAST_LEDGER = 600
+"""Tokens. The ledger may take this many, however small its share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class KnownModel:
     window: Window
     rules: Rules
     warnings: tuple[Warned, ...]
+    thinking: ThinkingRules
 
 
 class Models:
@@ -53,6 +59,8 @@ class Models:
 
     def __init__(self, config: CompactConfig, count_tokens: Callable[[str], int] | None = None) -> None:
         self.config = config
+        self.table = model_table().with_rows(config.models)
+        """What is known about models, with the user's own rows."""
         self._count_tokens = count_tokens
         self._meters: dict[str, Meter] = {}
         self._lock = threading.Lock()
@@ -79,7 +87,12 @@ class Models:
         if found is None:
             _check_name(name)
             with self._lock:
-                made = Meter(name, memo_bytes=self.config.meter.memo_bytes, count=self._count_tokens)
+                made = Meter(
+                    name,
+                    memo_bytes=self.config.meter.memo_bytes,
+                    count=self._count_tokens,
+                    profile=self.table.profile(name),
+                )
                 found = self._meters.setdefault(name, made)
         return found
 
@@ -94,9 +107,11 @@ class Models:
         or the table knows brings its own; one that nobody knows gets `max_context_tokens` too.
         """
         name, config = model or self.config.model, self.config
-        found = window_of(name, windows=config.windows)
+        found = window_of(name, windows=config.windows, table=self.table)
         if not found.known or is_same_model(name, config.model):
-            found = window_of(name, configured=config.max_context_tokens, windows=config.windows)
+            found = window_of(
+                name, configured=config.max_context_tokens, windows=config.windows, table=self.table
+            )
         return found
 
     def look_up(self, model: str | None) -> KnownModel:
@@ -109,8 +124,20 @@ class Models:
         name, version, window = model or self.config.model, self.learned.version, self.window(model)
         warnings = tuple(_check_window(self.config, window, name))
         rules = rules_for(self.config, window.tokens)
-        found = self.known[name] = KnownModel(name, version, self.meter(name), window, rules, warnings)
+        thinking = self.thinking_rules(name)
+        found = self.known[name] = KnownModel(
+            name, version, self.meter(name), window, rules, warnings, thinking
+        )
         return found
+
+    def thinking_rules(self, model: str) -> ThinkingRules:
+        """What becomes of signed thinking in a pass: as it is configured, else as the model wants it."""
+        chosen, preserved = self.config.policy.thinking, self.table.thinking(model).preserved
+        strip = preserved if chosen is None else chosen == "strip"
+        if chosen == "keep":
+            return ThinkingRules(model=model)
+        reads = partial(self.table.reads, model)
+        return ThinkingRules(strip, keep_open_loop=not preserved, model=model, reads=reads)
 
     def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
         """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more.
@@ -128,11 +155,12 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
     policy = config.policy
     budget = config.budget(window)
     down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
+    target = round(config.trigger_tokens(window) * down_to)
     return Rules(
         window=window,
         budget=budget,
         trigger=min(share_of(window, policy.trigger_pct), budget),
-        target=round(config.trigger_tokens(window) * down_to),
+        target=target,
         summarize_above=config.summarize_tokens(window),
         recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
         has_thresholds=any((policy.token_threshold, policy.message_threshold, policy.turn_threshold)),
@@ -151,6 +179,7 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
         max_turns=policy.max_turns,
         strategy=policy.strategy,
         summary_tokens=config.summary.max_tokens,
+        ledger_tokens=max(_LEAST_LEDGER, round(target * policy.ledger_share)),
         ineffective_passes=config.recovery.ineffective_passes,
         in_force=PolicyInForce(
             trigger_pct=policy.trigger_pct,

@@ -31,9 +31,11 @@ from compact.engine.effects import (
     Effect,
     Emit,
     Find,
+    IsStored,
     KeepRemoved,
     Load,
     Loaded,
+    LoadPins,
     Store,
 )
 from compact.engine.state import adopt, forget, restore_state
@@ -82,7 +84,7 @@ class Services:
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
-        self._redactor = as_redactor(redactor or _make_redactor(config))
+        self._redactor = as_redactor(redactor or make_redactor(config))
         self._session_redactors: WeakValueDictionary[SessionKey, Redactor] = WeakValueDictionary()
         self._making_redactors = threading.Lock()
         self.recorder = _make_recorder(clock)
@@ -195,6 +197,8 @@ class Services:
                 return stored.path
             case Find():
                 return archive().find_text(session.id, effect.path)
+            case IsStored():
+                return archive().holds_output(session.id, effect.text)
             case SummaryRequest():
                 return self._summarize(run, effect)
             case Begin():
@@ -220,8 +224,10 @@ class Services:
                 return run.committed
             case Load():
                 return self._load(session, run.call.messages)
+            case LoadPins():
+                return archive().pins(session.id)
             case KeepRemoved():
-                return archive().put_removed(session.id, effect.items, trace=effect.trace)
+                return archive().put_removed(session.id, effect.items, trace=effect.trace).path
 
     def _load(self, session: Session, messages: Sequence[Any]) -> Loaded | None:
         """The state of the newest step; of an older one if the host's list continues that, because several agents share
@@ -321,7 +327,8 @@ class Services:
         dialect, redactor = get(request.dialect), self.redactor_of(session)
         items = [dialect.write(message) for message in request.messages]
         masked = tuple(dialect.read(item) for item in redactor.redact_messages(items, "compact"))
-        return replace(request, messages=masked, previous=redactor.redact(request.previous, "compact"))
+        previous = redactor.redact(request.previous, "compact")
+        return replace(request, messages=masked, previous=previous, kept=(), values=None)
 
     # --- events and statistics
 
@@ -399,7 +406,8 @@ def _make_exporters(config: CompactConfig, given: Iterable[ExporterLike]) -> lis
     return found
 
 
-def _make_redactor(config: CompactConfig) -> Redactor:
+def make_redactor(config: CompactConfig) -> Redactor:
+    """The redactor that the settings describe."""
     if not config.redaction.enabled:
         return Redactor.disabled()
     return Redactor(rules_from_config(config.redaction.rules, config.redaction.extra))

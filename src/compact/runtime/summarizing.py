@@ -21,6 +21,7 @@ from compact.runtime.threads import in_thread
 from compact.summaries import extractive, llm, templates
 from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tokens import Meter
+from compact.tokens.models import model_table
 from compact.tokens.windows import window_of
 
 AGENT = "agent"
@@ -65,12 +66,14 @@ class Writers:
 
     def needs_model(self, request: SummaryRequest, given: Summarizer | None = None) -> bool:
         """Whether a model or the host has to be asked; otherwise code writes the summary."""
-        if request.source == "extractive":
+        if request.source != "configured":
             return False
         return bool(given or self._given) or (self._config.summary.model is not None and not self._problem)
 
     def extract(self, request: SummaryRequest, meter: Meter) -> Reply:
-        """The summary that needs no model."""
+        """The summary that needs no model, or the record alone."""
+        if request.source == "record":
+            return Reply(extractive.write_record(request, meter.count_text), trusted=True)
         return Reply(extractive.summarize(request, meter.count_text), trusted=True)
 
     def ask(
@@ -127,6 +130,7 @@ class Writers:
             meter.model if is_agent else summary.model,
             configured=self._config.max_context_tokens if is_agent and meter.model == own else None,
             windows=self._config.windows,
+            table=model_table().with_rows(self._config.models),
         )
         return llm.SummaryEndpoint(
             model=meter.model if is_agent else summary.model,

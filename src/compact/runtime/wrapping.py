@@ -42,8 +42,9 @@ def wrap_client(manager: Any, client: C, session_id: str | None) -> C:
             hint="Import CompactManager from compact, or import compact.integrations.clients",
             path="client",
         )
+    *others, last = _wrappers
     raise ConfigError(
-        f"wrap takes a client of the packages {' or '.join(_wrappers)}, got {type(client).__name__}",
+        f"wrap takes a client of the packages {', '.join(others)} or {last}, got {type(client).__name__}",
         hint="For another client call manager.call(session_id, messages, send)",
         path="client",
     )

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compact.messages.excerpts import Piece, choose, pieces_of, words_of, worth_of
+from compact.messages.excerpts import words_of
 from compact.summaries import strategies
+from compact.summaries.extracting import findings
 from compact.summaries.extracting.extractors import EXTRACTORS, Fact
-from compact.summaries.extracting.session_reading import Reading, Source, flat, read
+from compact.summaries.extracting.session_reading import Reading, flat, read
+from compact.summaries.needs import PLAIN_SHAPES, shape_of
+from compact.summaries.record import carried_sources, sources_of, write
 from compact.summaries.request import SummaryRequest, cite_step
+from compact.summaries.spoken import spoken_in
 from compact.summaries.strategies import DETAILS, Section
 from compact.summaries.voices import (
     AGENT,
@@ -33,16 +37,17 @@ from compact.summaries.voices import (
 
 _CARRIED = re.compile(r"\[(?:v\d+ )?m\d+\]")
 _CITED = re.compile(r"\s*\[(?:v\d+ )?m\d+\]$|^\[(?:v\d+ )?m\d+\]\s*")
-_LEAST_LINE = 4
-"""Tokens. No fact fits into less room than this."""
 _CARRIED_PLACE = -1
 """The place of a fact of the previous summary, before all messages."""
-_CARRIED_SHARE = 0.5
-"""The share of a section's quota that facts of the previous summary may take before new ones are considered."""
+_SECTIONS_SHARE = 1 / 3
+"""How much of the room the sections with facts may take before the record."""
+_SECTIONS_TOKENS = 200
+"""They may take this much in any case, in a small room at most `_MOST_OF_SMALL` of it."""
+_MOST_OF_SMALL = 0.5
 _FACT_CHARS = 640
-_DETAIL_CHARS = 240
-_SHORTENED = 12
-"""Tokens. With less than twice this room left, the next line is shortened instead of left out."""
+_FEW_LINES = 2
+_RECORD = Section("## Record: lines of the session, in its own words", (DETAILS,), 1.0)
+"""Where the record stands beside a summary that somebody else wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ class _Line:
     cite: str = ""
     added: int = 0
     """What a quote costs beside another one of the same message."""
+    stays: bool = False
+    """A decision or a result of an earlier summary, which reports of what was just seen must not push out."""
 
     @property
     def source(self) -> tuple[str, str] | None:
@@ -92,13 +99,14 @@ class _Filling:
             self.quoted.add(line.source)
         return cost
 
-    def fill(self, room: int, total_room: int) -> int:
-        """Take the facts that fit `room`, in order, and return what was spent of `total_room`."""
+    def fill(self, room: int, total_room: int, *, staying: bool = False) -> int:
+        """Take the facts that fit `room`, in order, and return what was spent of `total_room`. `staying`: only such that stay."""
         before = self.spent
         left = []
         for line in self.waiting:
             cost = self.cost(line)
-            if self.spent + cost <= room and self.spent + cost - before <= total_room:
+            is_meant = line.stays or not staying
+            if is_meant and self.spent + cost <= room and self.spent + cost - before <= total_room:
                 self.take(line)
             else:
                 left.append(line)
@@ -118,29 +126,54 @@ class _Filling:
 
 
 def summarize(request: SummaryRequest, count: Callable[[str], int]) -> str:
-    """Write a summary of at most `request.max_tokens` tokens; empty if there is no room for a line.
+    """Write a summary and its record, of at most `request.max_tokens + request.record_tokens` tokens together.
+
+    Empty if there is no room for a line.
 
     Raises:
         ConfigError: there is no strategy of that name.
     """
     strategy = strategies.get(request.strategy)
     reading = read(request.messages, request.numbered, request.pointers)
+    reading.goes_on = bool(request.previous)
     before = _parse_previous(cite_step(request.previous, request.previous_step), strategy.sections)
-    referred = words_of(source.text for source in reading.texts) if before else set()
+    referred = words_of(text.text for text in spoken_in(request.messages)) if before else set()
     # A fact in a section that is not carried over must not keep it out of one that is, so each kind has its own set.
     seen: dict[bool, set[str]] = {True: set(), False: set()}
     filled: dict[Section, _Filling] = {}
-    for section in sorted(strategy.sections, key=lambda section: not section.in_time):
-        facts = _in_turn(EXTRACTORS[name](reading) for name in section.extractors if name != DETAILS)
-        carried = before.get(section.heading, []) if section.keeps else []
-        carried = sorted(carried, key=lambda fact: not _mentions(fact.text, referred))
+    for section in sorted(_facts_of(strategy), key=lambda section: not section.in_time):
+        facts = _in_turn(EXTRACTORS[name](reading) for name in section.extractors)
+        carried = [fact for line in before.get(section.heading, ()) for fact in _carried(line)]
+        carried = (
+            sorted(carried, key=lambda fact: not _mentions(fact.text, referred)) if section.keeps else []
+        )
         lines = list(_lines(section, reading, _in_turn([facts, carried]), count, seen[section.keeps]))
         filled[section] = _Filling(section, lines, count(section.heading) + 2)
-    fillings = [filled[section] for section in strategy.sections]
-    _share_out(fillings, request.max_tokens, count, reading, seen[True])
-    if not any(filling.taken for filling in fillings):
-        return _shortest(fillings, reading, request.max_tokens, count)
-    return _print_sections(fillings, request.max_tokens, count)
+    fillings = [filled[section] for section in _facts_of(strategy)]
+    details = next((section for section in strategy.sections if DETAILS in section.extractors), None)
+    whole = request.max_tokens + request.record_tokens
+    room = whole - _fill_sections(
+        fillings, request.max_tokens if details is None else whole, request.max_tokens
+    )
+    record = [] if details is None else _write_details(details, request, fillings, before, room, count)
+    room -= sum(count(line) + 1 for line in record)
+    for filling in fillings:
+        room -= filling.fill(whole, room)
+    if not record and not any(filling.taken for filling in fillings):
+        return _shortest(fillings, request, whole, count)
+    return _print_sections(strategy, fillings, record, whole, count)
+
+
+def write_record(request: SummaryRequest, count: Callable[[str], int]) -> str:
+    """Write only the record, of at most `request.record_tokens` tokens, for a summary that somebody else wrote."""
+    carried = _parse_previous(cite_step(request.previous, request.previous_step), (_RECORD,))
+    lines = _write_details(_RECORD, request, (), carried, request.record_tokens, count)
+    return "\n".join(lines)
+
+
+def _facts_of(strategy: strategies.Strategy) -> list[Section]:
+    """The sections that list facts: all but the one that takes the record."""
+    return [section for section in strategy.sections if DETAILS not in section.extractors]
 
 
 def _in_turn(columns: Iterable[Sequence[Fact]]) -> list[Fact]:
@@ -153,6 +186,9 @@ def _lines(
 ) -> Iterator[_Line]:
     """The facts as they are printed, the most important first, without repetitions."""
     rank = itertools.count()
+    is_findings = "findings" in section.extractors
+    if is_findings:
+        facts = _standing(facts, reading)
     for fact in facts:
         said = closed(flat(fact.text, _FACT_CHARS))
         key = _CITED.sub("", said.removeprefix("Decided: "))
@@ -164,7 +200,21 @@ def _lines(
             continue
         cited = [said] if fact.place == _CARRIED_PLACE else [said, reading.cite(fact.place)]
         line = " ".join(["-", *(reversed(cited) if "ledger" in section.extractors else cited)])
-        yield _Line(fact.place, next(rank), line, count(line) + 1)
+        is_result = "decisions" in section.extractors or (is_findings and findings.is_lasting(key))
+        stays = fact.place == _CARRIED_PLACE and is_result
+        yield _Line(fact.place, next(rank), line, count(line) + 1, stays=stays)
+
+
+def _standing(facts: Sequence[Fact], reading: Reading) -> list[Fact]:
+    """The findings, without those of the previous summary that the session replaces or takes back.
+
+    What tells more than how things stand right now comes first, however old it is.
+    """
+    carried = [fact.text for fact in facts if fact.place == _CARRIED_PLACE and not fact.speaker]
+    replaced = findings.replaced_by(reading, [_CITED.sub("", text) for text in carried])
+    gone = {text for text, over in zip(carried, replaced, strict=True) if over}
+    left = [fact for fact in facts if fact.place != _CARRIED_PLACE or fact.text not in gone]
+    return sorted(left, key=lambda fact: not findings.is_lasting(_CITED.sub("", fact.text)))
 
 
 def _quoted(place: int, rank: int, said: str, speaker: str, cite: str, count: Callable[[str], int]) -> _Line:
@@ -172,101 +222,87 @@ def _quoted(place: int, rank: int, said: str, speaker: str, cite: str, count: Ca
     return _Line(place, rank, said, count(line) + 1, speaker, cite, count(f" {said}"))
 
 
-def _share_out(
-    fillings: Sequence[_Filling],
-    room: int,
-    count: Callable[[str], int],
-    reading: Reading,
-    seen: set[str],
-) -> None:
-    """Fill the quotas, then the details, then give what is left to the sections in their order."""
-    whole = room
+def _fill_sections(fillings: Sequence[_Filling], whole: int, most: int) -> int:
+    """Fill the quotas of the sections with facts and return what they cost. The record gets most of the room.
+
+    In a small room a quota may be shorter than a sentence, so what they leave belongs to the decisions and results of earlier
+    summaries: a report of how things stand is replaced by the next one. In a large room the record is worth more than that.
+    """
+    room = min(most, max(int(whole * _SECTIONS_SHARE), min(_SECTIONS_TOKENS, int(whole * _MOST_OF_SMALL))))
     shares = sum(filling.section.share for filling in fillings)
-    details = [filling for filling in fillings if DETAILS in filling.section.extractors]
-    others = [filling for filling in fillings if filling not in details]
-    for filling in others:
-        room -= filling.fill(int(whole * filling.section.share / shares), room)
-    for filling in details:
-        quota = int(whole * filling.section.share / shares)
-        if not reading.texts:
-            continue
-        # Room that the other sections left is better spent on lines that name things than on their second choices.
-        filling.fill(int(quota * _CARRIED_SHARE), room)
-        room -= filling.spent
-        room = _fill_details(filling, fillings, room, count, reading, seen)
+    spent = 0
     for filling in fillings:
-        room -= filling.fill(whole, room)
+        spent += filling.fill(int(room * filling.section.share / shares), room - spent)
+    small = min(room, _SECTIONS_TOKENS)
+    for filling in fillings:
+        spent += filling.fill(small, small - spent, staying=True)
+    return spent
 
 
-def _fill_details(
-    filling: _Filling,
+def _write_details(
+    section: Section,
+    request: SummaryRequest,
     fillings: Sequence[_Filling],
+    before: Mapping[str, Sequence[str]],
     room: int,
     count: Callable[[str], int],
-    reading: Reading,
-    seen: set[str],
-) -> int:
-    """Take the most informative lines that no section has yet, and return the room that is left."""
-    standing = words_of(line.text for other in fillings for line in other.taken)
-    sources = reading.texts
-    pieces = [piece for owner, source in enumerate(sources) for piece in pieces_of(source.text, owner)]
-    costs = [len(piece.text) / 3.5 + 8 for piece in pieces]
-    factors = [source.worth for source in sources]
-    room -= 0 if filling.taken else filling.heading_tokens
-    for place in choose(pieces, costs, factors, standing, room * 1.5):
-        if room < 2 * _LEAST_LINE:
-            break
-        piece, source = pieces[place], sources[pieces[place].owner]
-        line = _detail(piece, source, _DETAIL_CHARS, reading, count)
-        if line.text in seen:
-            continue
-        cost = line.added if line.source in filling.quoted else line.tokens
-        if cost > room:
-            if room > 2 * _SHORTENED:
-                continue
-            line = _detail(piece, source, 2 * room, reading, count)
-            cost = line.added if line.source in filling.quoted else line.tokens
-            if cost > room:
-                continue
-        seen.add(line.text)
-        filling.take(line)
-        room -= cost
-    return room
+) -> list[str]:
+    """The heading and the record, or nothing if no line fits."""
+    sources = [
+        *carried_sources(before.get(section.heading, ())),
+        *sources_of(request.messages, request.numbered, request.pointers),
+    ]
+    standing = [*request.instructions, *(line.text for filling in fillings for line in filling.taken)]
+    # A section that is not carried over must not keep a line out of the record, which is.
+    lasting = [
+        *request.instructions,
+        *request.withdrawn,
+        *(line.text for filling in fillings if filling.section.keeps for line in filling.taken),
+    ]
+    room -= count(section.heading) + 2
+    lines = write(sources, request.kept, standing, room, count, request.values, lasting)
+    return [section.heading, *lines] if lines else []
 
 
-def _detail(piece: Piece, source: Source, limit: int, reading: Reading, count: Callable[[str], int]) -> _Line:
-    """A line of a text that names things: in the agent's own voice, or quoted."""
-    cite = reading.cite(source.place)
-    if source.speaker == AGENT:
-        line = f"- {flat(defuse(piece.text), limit)} {cite}"
-        return _Line(source.place, piece.line, line, count(line) + 1)
-    said = flat(piece.text if source.speaker == PERSON else defuse(piece.text), limit)
-    return _quoted(source.place, piece.line, quote(said, source.speaker), source.speaker, cite, count)
-
-
-def _print_sections(fillings: Sequence[_Filling], limit: int, count: Callable[[str], int]) -> str:
+def _print_sections(
+    strategy: strategies.Strategy,
+    fillings: Sequence[_Filling],
+    record: Sequence[str],
+    limit: int,
+    count: Callable[[str], int],
+) -> str:
     """Print the sections. If the whole costs more than the sum of its lines, the least important lines are dropped."""
+    record = list(record)
     while True:
+        by_section = {filling.section: filling for filling in fillings}
         blocks = []
-        for filling in fillings:
-            if filling.taken:
-                blocks.append("\n".join([filling.section.heading, *filling.lines()]))
+        for section in strategy.sections:
+            filling = by_section.get(section)
+            if filling is None:
+                blocks += ["\n".join(record)] if record else []
+            elif filling.taken:
+                blocks.append("\n".join([section.heading, *filling.lines()]))
         text = "\n".join(blocks)
         if count(text) <= limit:
             return text
-        longest = max(fillings, key=lambda filling: len(filling.taken))
-        if len(longest.taken) <= 1:
+        if len(record) > _FEW_LINES:
+            del record[-1]
+            continue
+        longest = max(fillings, key=lambda filling: len(filling.taken), default=None)
+        if longest is None or len(longest.taken) <= 1:
             return fitting_lines(text, limit, count)
         del longest.taken[-max(1, len(longest.taken) // 50) :]
 
 
-def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count: Callable[[str], int]) -> str:
+def _shortest(
+    fillings: Sequence[_Filling], request: SummaryRequest, limit: int, count: Callable[[str], int]
+) -> str:
     """The beginning of the most important line, if no whole line fits."""
     for filling in fillings:
         for line in filling.waiting:
             text = f"- {attribute(line.speaker, [line.text], line.cite)}" if line.speaker else line.text
             return fitting_lines(text, limit, count)
-    for source in reversed(reading.texts):
+    for source in reversed(list(sources_of(request.messages, request.numbered, request.pointers))):
         said = flat(source.text if source.speaker == PERSON else defuse(source.text[:_FACT_CHARS]))
         text = (
             f"- {attribute(source.speaker, [quote(said, source.speaker)], '')}"
@@ -277,21 +313,20 @@ def _shortest(fillings: Sequence[_Filling], reading: Reading, limit: int, count:
     return ""
 
 
-def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, list[Fact]]:
-    """The facts of the previous summary by heading. Those under an unknown heading belong to the details."""
-    known = {section.heading: section for section in sections}
+def _parse_previous(previous: str, sections: Sequence[Section]) -> dict[str, list[str]]:
+    """The lines of the previous summary by heading. Those under an unknown heading belong to the details."""
+    known = {section.heading for section in sections}
     rest = next(
         (section.heading for section in sections if DETAILS in section.extractors), sections[-1].heading
     )
-    found: dict[str, list[Fact]] = {}
+    found: dict[str, list[str]] = {}
     heading = rest
     for line in previous.splitlines():
         bare = line.strip()
         if bare.startswith("#"):
             heading = bare if bare in known else rest
         elif bare:
-            text = bare.removeprefix("- ").removeprefix("* ")
-            found.setdefault(heading, []).extend(_carried(text))
+            found.setdefault(heading, []).append(bare.removeprefix("- ").removeprefix("* "))
     return found
 
 
@@ -305,4 +340,5 @@ def _carried(text: str) -> list[Fact]:
 
 
 def _mentions(text: str, referred: set[str]) -> bool:
-    return any(worth_of(word) >= 0.3 for word in words_of([_CARRIED.sub("", text)]) & referred)
+    words = words_of([_CARRIED.sub("", text)]) & referred
+    return any(shape_of(word) not in (None, *PLAIN_SHAPES) for word in words)

@@ -173,7 +173,7 @@ def _read_reply(answer: str, tag: str) -> Reply:
     """Read the reply from a completion. A proxy's page is no JSON; an error with status 200 has no choices.
 
     Raises:
-        CompactError: there is no reply in it.
+        CompactError: the completion has no reply.
     """
     try:
         completion = json.loads(answer)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from compact.messages import Message
@@ -32,10 +32,20 @@ class SummaryRequest:
     """The step of the previous summary, to whose transcript its citations refer."""
     instructions: tuple[str, ...] = ()
     """What the user said before these messages, in their words. Code carries it over; a summary may refer to it."""
+    withdrawn: tuple[str, ...] = ()
+    """What the user said and later changed or took back. The record does not quote it."""
+    around: tuple[str, ...] = ()
+    """What people say in the rest of the context. It stays there; a summary may refer to it."""
     pointers: frozenset[str] = frozenset()
     """Hashes (`text_hash`) of the tool results and arguments in them that are pointers of compact's. Others only look like it."""
-    source: Literal["configured", "extractive"] = "configured"
-    """Which summarizer is asked: the one that the host chose, or the one that needs no model."""
+    record_tokens: int = 0
+    """Tokens for the record: lines of the messages that code chooses and puts beside the summary."""
+    kept: Sequence[Message] = ()
+    """The messages that stay in the context behind these. What they say need not be said again."""
+    values: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
+    """How likely each word of the session is to be needed again (`needs.weigh`). None: it has to be worked out."""
+    source: Literal["configured", "extractive", "record"] = "configured"
+    """Who is asked: the summarizer that the host chose, the one that needs no model, or nobody for more than the record."""
 
     @property
     def numbered(self) -> tuple[int, ...]:

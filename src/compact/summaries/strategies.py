@@ -1,9 +1,9 @@
 """What a summary consists of. A strategy names the sections, for the extractive summarizer and for a model's prompt.
 
-task_state     goals, constraints, decisions, progress, state, entities: for ongoing work
+task_state     goals, constraints, decisions, findings, progress, state, entities: for ongoing work
 decision_log   [step] decision :: rationale :: inputs :: outputs, in chronological order: for troubleshooting
-code_delta     what changed, file by file, why, and what follows: for code
-brief          the next step, the state, the decisions: for people
+code_delta     what changed, file by file, why, what was found, and what follows: for code
+brief          the next step, the state, the decisions, the findings: for people
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ def _prompt(name: str) -> str:
 
 
 _NEXT = Section("## Next step", ("next_steps",), 0.1, in_time=False, keeps=False)
+_FINDINGS = "## Findings: what was established"
+_OUTSTANDING = Section(
+    "## Outstanding: problems and blockers", ("problems",), 0.1, in_time=False, keeps=False
+)
 _ENTITIES = Section("## Entities: important details, identifiers, files", (DETAILS,), 0.3)
 
 TASK_STATE = Strategy(
@@ -69,9 +73,10 @@ TASK_STATE = Strategy(
         Section("## Goals: intent and success criteria", ("goals",), 0.08, in_time=False),
         Section("## Constraints", ("constraints",), 0.08),
         Section("## Decisions: made, not open", ("decisions",), 0.12),
+        Section(_FINDINGS, ("findings",), 0.12),
         Section("## Progress: files changed and commands run", ("changes", "commands", "reads"), 0.2),
         Section("## Current state", ("state",), 0.07, in_time=False, keeps=False),
-        Section("## Outstanding: problems and blockers", ("problems",), 0.1, in_time=False, keeps=False),
+        _OUTSTANDING,
         _ENTITIES,
     ),
     prompt=_prompt("task_state"),
@@ -80,7 +85,9 @@ DECISION_LOG = Strategy(
     name="decision_log",
     sections=(
         _NEXT,
-        Section("## Decisions: decision :: rationale :: inputs :: outputs", ("ledger",), 0.65),
+        Section("## Decisions: decision :: rationale :: inputs :: outputs", ("ledger",), 0.45),
+        Section(_FINDINGS, ("findings",), 0.12),
+        _OUTSTANDING,
         _ENTITIES,
     ),
     prompt=_prompt("decision_log"),
@@ -91,6 +98,7 @@ CODE_DELTA = Strategy(
         _NEXT,
         Section("## Changes: file by file, and why", ("changes",), 0.3),
         Section("## Diff", ("edits",), 0.25),
+        Section(_FINDINGS, ("findings",), 0.12),
         Section(
             "## Follow-up: failing commands and open problems",
             ("problems",),
@@ -109,6 +117,7 @@ BRIEF = Strategy(
         _NEXT,
         Section("## Now", ("state", "problems"), 0.2, in_time=False, keeps=False),
         Section("## Decided", ("decisions",), 0.2),
+        Section("## Found", ("findings",), 0.15),
         Section("## Done", ("changes", "commands"), 0.25),
         Section("## Facts", (DETAILS,), 0.25),
     ),

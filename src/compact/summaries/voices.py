@@ -20,8 +20,6 @@ HOST = "host"
 """The speaker of what a program put into the conversation: reminders, text beside tool results."""
 AGENT = ""
 """The speaker of the agent's own words, which stand without quotes."""
-INSTRUCTIONS = "## What the user asked, in their words, newest first"
-"""The heading over the user's own words. Only code writes it."""
 _TOOL = "tool"
 _ROLES = ("user", "human", "assistant", "system", "developer", "host", "agent", "ai", "model", "bot", "admin")
 _SPEAKER_CHARS = 40
@@ -109,8 +107,17 @@ def _break(text: str, *, is_alien: bool) -> str:
         text = _BRACKET.sub("(", _CITATION.sub("(", text) if is_alien else text)
     if is_alien and "#" in text:
         text = _MARKS.sub("", text)
+    if text.isascii() and not _may_name_role(text.lower()):
+        return text
     text = _ROLE_FIELD.sub(r"(role \g<role>)", text)
     return _ROLE_LINE.sub(r"\g<before>(\g<role>)", _ROLE.sub(r"\g<before>(\g<role>)", text))
+
+
+def _may_name_role(lowered: str) -> bool:
+    """Whether one of the patterns for roles can match: most texts name none, and looking for words is fast."""
+    return any(
+        role in lowered for role in ("user", "human", "assistant", "system", "developer", "admin")
+    ) or (":" in lowered and ("ai" in lowered or "bot" in lowered))
 
 
 def _break_tag(opened: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 _MAX_DEPTH = 16
-_ATOMS = frozenset({str, int, float, bool, type(None)})
+_ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
 _SMALL_BYTES = 32
 
 
@@ -175,7 +175,7 @@ def _copy(value: Any, depth: int) -> Any:
 
 
 def _weight(value: Any) -> int:
-    if type(value) is str:
+    if type(value) is str or type(value) is bytes:
         return getsizeof(value)
     if type(value) not in (dict, list, tuple):
         return _SMALL_BYTES

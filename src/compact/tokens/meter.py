@@ -17,12 +17,12 @@ from typing import Any
 
 from compact.errors import ConfigError, MessageError
 from compact.messages import Image, Sealed, to_json
-from compact.messages.dialects import Dialect, detect, get, not_a_list, unreadable
+from compact.messages.dialects import Dialect, detect, get, not_a_list, read_prompt, unreadable
 from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
 from compact.tokens.images import image_tokens, sealed_tokens
 from compact.tokens.memo import Counted, Known, Memo
-from compact.tokens.models import profile_of
+from compact.tokens.models import Profile, profile_of
 from compact.tokens.windows import window_of
 
 MESSAGE_TOKENS = 1
@@ -64,7 +64,7 @@ class Meter:
 
     `memo_bytes` bounds what is remembered. `fast` chooses the package that counts: None for the fastest installed, True
     for splintr or an error, False for tiktoken. The numbers are the same. `count` is a function of the host that counts
-    instead, in the model's own tokens: then no factor is applied.
+    instead, in the model's own tokens: then no factor is applied. `profile` replaces what the built-in table says.
     """
 
     def __init__(
@@ -74,10 +74,11 @@ class Meter:
         memo_bytes: int = 64_000_000,
         fast: bool | None = None,
         count: Callable[[str], int] | None = None,
+        profile: Profile | None = None,
     ) -> None:
         if not isinstance(model, str):
             raise ConfigError(f"model must be a name, got {type(model).__name__}", path="model")
-        self._profile = profile_of(model)
+        self._profile = profile or profile_of(model)
         self._fast = fast
         self._host = None if count is None else HostCounter(count)
         if count is not None:
@@ -193,8 +194,9 @@ class Meter:
             shares[_OTHER] += REPLY_TOKENS
         if system:
             try:
-                shares[_SYSTEM] += self.count_item({"role": "system", "content": system}, "anthropic")
-            except MessageError as problem:
+                known, prompt = read_prompt(system)
+                shares[_SYSTEM] += self.count_item(prompt, known)
+            except (MessageError, ValueError) as problem:
                 raise _not_a_prompt(system) from problem
         other, first, developer = map(self.scale, shares)
         schema = self.scale(self.count_tools(tools)) if tools else 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from compact.tokens.encodings import ENCODINGS
 from compact.tokens.images import Area, Crops, Flat, ImageFormula, Patches, Tiles
 
 _MILLION = 1_000_000
@@ -18,6 +20,12 @@ _FORMULAS: Mapping[str, Callable[..., ImageFormula]] = MappingProxyType(
     {"tiles": Tiles, "patches": Patches, "area": Area, "crops": Crops, "flat": Flat}
 )
 _NO_FORMULA = Flat(1600)
+_ANY = "*"
+CONFIGURED = "configuration"
+"""The source of a field that the configuration's `models` sets."""
+
+Native: TypeAlias = Literal["anthropic", "openai"]
+"""Whose API writes a summary of its own in place of history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,26 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Thinking:
+    """What holds for a model's signed thinking blocks."""
+
+    preserved: bool = False
+    """Whether a block is valid only behind the very prefix with which it was made."""
+    unread: tuple[str, ...] = ()
+    """The rows whose blocks this model does not read; `*` is every other row."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCache:
+    """What a provider's prompt cache takes, and how long it keeps it."""
+
+    min: int | None = None
+    """The shortest prefix in tokens; None: not known."""
+    lives: tuple[int, ...] = ()
+    """Seconds that an entry lives behind its last use, the default first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """Dollars per million tokens."""
 
@@ -40,33 +68,143 @@ class Price:
     output: float
     cache_read: float
     cache_write: float
+    cache_write_1h: float | None = None
+    """Of input that is put into the cache for an hour; None: there is no such price."""
+    tiers: tuple[tuple[int, Price], ...] = ()
+    """The prices of larger requests, with the input above which they hold, in ascending order."""
 
     @classmethod
-    def of(cls, entry: Mapping[str, float]) -> Price:
+    def of(cls, entry: Mapping[str, Any]) -> Price:
         """The price in a row. A cache price that is missing is that of `input`."""
-        return cls(**{"cache_read": entry["input"], "cache_write": entry["input"], **entry})
+        own = {key: value for key, value in entry.items() if key != "tiers"}
+        prices = {"cache_read": own["input"], "cache_write": own["input"], **own}
+        tiers = sorted(
+            (tier["above"], cls.of({**own, **_prices_of(tier)})) for tier in entry.get("tiers", ())
+        )
+        return cls(**prices, tiers=tuple(tiers))
+
+    def at(self, input_tokens: int) -> Price:
+        """The prices of a request of this size. A tier holds for the whole request."""
+        return next((price for above, price in reversed(self.tiers) if input_tokens > above), self)
 
     def plain(self, input_tokens: int, output_tokens: int) -> float:
         """The cost when nothing is cached."""
-        return (input_tokens * self.input + output_tokens * self.output) / _MILLION
+        price = self.at(input_tokens)
+        return (input_tokens * price.input + output_tokens * price.output) / _MILLION
 
     def cached(self, input_tokens: int, reused_tokens: int, output_tokens: int) -> float:
         """The cost when the cache serves the unchanged beginning and the rest is written to it."""
-        fresh = (input_tokens - reused_tokens) * self.cache_write
-        return (fresh + reused_tokens * self.cache_read + output_tokens * self.output) / _MILLION
+        price = self.at(input_tokens)
+        fresh = (input_tokens - reused_tokens) * price.cache_write
+        return (fresh + reused_tokens * price.cache_read + output_tokens * price.output) / _MILLION
+
+
+def _prices_of(tier: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in tier.items() if key != "above"}
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTable:
-    """The rows of `models.toml`, one mapping for each field that is looked up on its own."""
+class Known:
+    """One field of the table as it holds for a model."""
 
-    windows: Mapping[str, int]
-    profiles: Mapping[str, Profile]
-    prices: Mapping[str, Price]
+    value: Any
+    row: str
+    """The name of the row that has it."""
+    source: str
+    """Where the value comes from, in words."""
 
 
 UNKNOWN = Profile("cl100k_base", 135, exact=False)
 """The profile of a model that no row names."""
+FIELDS = ("window", "output", "encoding", "percent", "images", "thinking", "native", "cache", "price")
+"""The fields of a row, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """Rows of models, and what holds for a model by them."""
+
+    rows: Mapping[str, Mapping[str, Any]]
+    sources: Mapping[str, str]
+    """Sources in words, by the short names that rows use."""
+
+    @cached_property
+    def windows(self) -> Mapping[str, int]:
+        """Context windows by row."""
+        return self._column("window")
+
+    @cached_property
+    def profiles(self) -> Mapping[str, Profile]:
+        """How tokens are counted, by row."""
+        return {name: _profile(row) for name, row in self.rows.items() if "encoding" in row}
+
+    @cached_property
+    def prices(self) -> Mapping[str, Price]:
+        """Prices by row."""
+        return {name: Price.of(price) for name, price in self._column("price").items()}
+
+    def with_rows(self, more: Mapping[str, Mapping[str, Any]]) -> ModelTable:
+        """This table with rows of the user's: their fields replace those of a row of the same name."""
+        if not more:
+            return self
+        rows = dict(self.rows)
+        for name, fields in more.items():
+            own = rows.get(name, {})
+            origins = {**own.get("from", {}), **dict.fromkeys(fields, CONFIGURED)}
+            rows[name] = {**own, **fields, "from": origins}
+        return ModelTable(rows, self.sources)
+
+    def row_of(self, model: str) -> str | None:
+        """The name of the row that describes a model; None if no row does."""
+        return match_model(model, self.rows)
+
+    def find(self, model: str, field: str) -> Known | None:
+        """A field of a model with its origin; None if no row has it."""
+        # What belongs to an encoding is that of the row with the encoding.
+        column = self._column("encoding" if field in ("percent", "images") else field)
+        name = match_model(model, column)
+        if name is None or field not in self.rows[name]:
+            return None
+        source = self.rows[name].get("from", {}).get(field, "")
+        return Known(self.rows[name][field], name, self.sources.get(source, source))
+
+    def profile(self, model: str) -> Profile:
+        """How a model's tokens are counted; an unknown name gets `UNKNOWN`."""
+        name = match_model(model, self.profiles)
+        return UNKNOWN if name is None else self.profiles[name]
+
+    def output(self, model: str) -> int | None:
+        """The most tokens of one reply; None: not known."""
+        found = self.find(model, "output")
+        return None if found is None else int(found.value)
+
+    def thinking(self, model: str) -> Thinking:
+        """What holds for a model's thinking blocks. Those of a model that no row names are taken for unbound."""
+        found = self.find(model, "thinking")
+        if found is None:
+            return Thinking()
+        return Thinking(bool(found.value.get("preserved", False)), tuple(found.value.get("unread", ())))
+
+    def reads(self, model: str, maker: str) -> bool:
+        """Whether a model reads the thinking blocks of another one, as far as that is documented."""
+        own, other = self.row_of(model), self.row_of(maker)
+        unread = self.thinking(model).unread
+        return own == other or not (other in unread or _ANY in unread)
+
+    def native(self, model: str) -> Native | None:
+        """Whose API compacts a session of this model; None: nobody's, as far as is known."""
+        found = self.find(model, "native")
+        return None if found is None else found.value
+
+    def prompt_cache(self, model: str) -> PromptCache | None:
+        """The rules of a model's prompt cache; None: not known."""
+        found = self.find(model, "cache")
+        if found is None:
+            return None
+        return PromptCache(found.value.get("min"), tuple(found.value.get("lives", ())))
+
+    def _column(self, field: str) -> dict[str, Any]:
+        return {name: row[field] for name, row in self.rows.items() if field in row}
 
 
 @cache
@@ -74,12 +212,105 @@ def model_table() -> ModelTable:
     """Read `models.toml`, once per process."""
     import tomllib  # only needed here, and not cheap to import
 
-    rows = tomllib.loads((files("compact.tokens") / "models.toml").read_text(encoding="utf-8"))
-    return ModelTable(
-        windows={name: row["window"] for name, row in rows.items() if "window" in row},
-        profiles={name: _profile(row) for name, row in rows.items() if "encoding" in row},
-        prices={name: Price.of(row["price"]) for name, row in rows.items() if "price" in row},
+    found = tomllib.loads((files("compact.tokens") / "models.toml").read_text(encoding="utf-8"))
+    return ModelTable(found["models"], found["sources"])
+
+
+def check_rows(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+    """The first wrong field of a user's rows, as its path and a sentence; None if all are right."""
+    for name, row in rows.items():
+        for field, value in row.items():
+            expected = _EXPECTED.get(field)
+            if expected is None:
+                return f"{name}.{field}", f"is not a field of a model; there are {', '.join(FIELDS)}"
+            is_right, words = expected
+            if not is_right(value):
+                return f"{name}.{field}", f"must be {words}"
+        if row.keys() & {"percent", "images"} and "encoding" not in row:
+            return f"{name}.encoding", "must be set beside percent and images, which belong to it"
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_thinking(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and value.keys() <= {"preserved", "unread"}
+        and isinstance(value.get("preserved", False), bool)
+        and isinstance(value.get("unread", []), list | tuple)
+        and all(isinstance(name, str) for name in value.get("unread", []))
     )
+
+
+def _is_cache(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and value.keys() <= {"min", "lives"}
+        and _is_count(value.get("min", 1))
+        and isinstance(value.get("lives", []), list | tuple)
+        and all(map(_is_count, value.get("lives", [])))
+    )
+
+
+_PRICES = frozenset({"input", "output", "cache_read", "cache_write", "cache_write_1h"})
+
+
+def is_price(value: Any) -> bool:
+    """Whether this is a price as a row has it: `input`, `output`, and perhaps those of the cache and `tiers`."""
+    return (
+        isinstance(value, Mapping)
+        and {"input", "output"} <= value.keys() <= _PRICES | {"tiers"}
+        and _are_dollars(value)
+        and isinstance(value.get("tiers", []), list | tuple)
+        and all(map(_is_tier, value.get("tiers", [])))
+    )
+
+
+def _is_tier(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and {"above"} < value.keys() <= _PRICES | {"above"}
+        and _is_count(value["above"])
+        and _are_dollars(value)
+    )
+
+
+def _are_dollars(value: Mapping[str, Any]) -> bool:
+    found = [value[key] for key in _PRICES & value.keys()]
+    return all(
+        isinstance(each, int | float) and not isinstance(each, bool) and 0 <= each < math.inf
+        for each in found
+    )
+
+
+def _is_formula(value: Any) -> bool:
+    if not isinstance(value, Mapping) or len(value) != 1 or not value.keys() <= _FORMULAS.keys():
+        return False
+    try:
+        return all(_FORMULAS[name](*numbers) is not None for name, numbers in value.items())
+    except TypeError:
+        return False
+
+
+_EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
+    {
+        "window": (_is_count, "a whole number >= 1"),
+        "output": (_is_count, "a whole number >= 1"),
+        "encoding": (lambda value: value in ENCODINGS, f"one of {', '.join(ENCODINGS)}"),
+        "percent": (_is_count, "a whole number >= 1, such as 135"),
+        "images": (_is_formula, f"one formula with its numbers: {', '.join(_FORMULAS)}"),
+        "thinking": (_is_thinking, "a mapping with preserved (true or false) and unread (a list of names)"),
+        "native": (lambda value: value in ("anthropic", "openai"), "anthropic or openai"),
+        "cache": (_is_cache, "a mapping with min (tokens) and lives (a list of seconds)"),
+        "price": (
+            is_price,
+            "a mapping with input and output in dollars, and perhaps cache_read, cache_write, cache_write_1h and tiers",
+        ),
+    }
+)
 
 
 def _profile(row: Mapping[str, Any]) -> Profile:
@@ -91,10 +322,8 @@ def _profile(row: Mapping[str, Any]) -> Profile:
 
 @lru_cache(maxsize=256)
 def profile_of(model: str) -> Profile:
-    """How a model's tokens are counted; an unknown name gets `UNKNOWN`."""
-    profiles = model_table().profiles
-    name = match_model(model, profiles)
-    return UNKNOWN if name is None else profiles[name]
+    """How a model's tokens are counted by the built-in table; an unknown name gets `UNKNOWN`."""
+    return model_table().profile(model)
 
 
 def is_same_model(one: str, other: str) -> bool:
@@ -105,8 +334,7 @@ def is_same_model(one: str, other: str) -> bool:
 @lru_cache(maxsize=256)
 def row_of(model: str) -> str | None:
     """The name of the row that describes a model; None if no row does."""
-    table = model_table()
-    return match_model(model, {**table.windows, **table.profiles, **table.prices})
+    return model_table().row_of(model)
 
 
 def match_model(model: str, names: Iterable[str]) -> str | None:

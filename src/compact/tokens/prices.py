@@ -9,12 +9,11 @@ from typing import Any
 
 from compact.errors import ConfigError
 from compact.messages.settings_text import load_yaml, read_settings
-from compact.tokens.models import Price, match_model, model_table
+from compact.tokens.models import ModelTable, Price, is_price, match_model, model_table
 
 __all__ = ["Price", "Prices", "built_in", "read_prices"]
 
-_REQUIRED = {"input", "output"}
-_KNOWN = _REQUIRED | {"cache_read", "cache_write"}
+_OPTIONAL = ("cache_read", "cache_write", "cache_write_1h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,9 @@ class Prices:
         return None if name is None else self.by_model[name]
 
 
-def built_in() -> Prices:
-    """The prices of the model table."""
-    return Prices(model_table().prices)
+def built_in(table: ModelTable | None = None) -> Prices:
+    """The prices of the model table, or of a table with rows of the user's."""
+    return Prices((table or model_table()).prices)
 
 
 def read_prices(path: Path) -> Prices:
@@ -56,14 +55,10 @@ def read_prices(path: Path) -> Prices:
 
 
 def _price(model: str, entry: Any, path: Path) -> Price:
-    if not isinstance(entry, dict) or not _REQUIRED <= entry.keys() <= _KNOWN:
+    if not is_price(entry):
         raise ConfigError(
-            f"{path}: {model} must have input and output, and may have cache_read and cache_write",
+            f"{path}: {model} must have input and output, and may have {', '.join(_OPTIONAL)} and tiers, each a number of "
+            f"dollars >= 0, got {entry!r:.80}",
             path=model,
         )
-    for key, value in entry.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ConfigError(
-                f"{path}: {model}.{key} must be a number of dollars >= 0, got {value!r:.40}", path=model
-            )
     return Price.of(entry)

@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import ConfigError
-from compact.tokens.models import match_model, model_table
+from compact.tokens.models import CONFIGURED, ModelTable, match_model, model_table
 
 __all__ = ["DEFAULT_TOKENS", "Window", "WindowVerdict", "check_window", "window_of"]
 
 DEFAULT_TOKENS = 128_000
 """The window assumed for an unknown model."""
 
-WindowSource: TypeAlias = Literal["configured", "windows", "built-in", "default", "cap", "learned"]
+WindowSource: TypeAlias = Literal["configured", "windows", "models", "built-in", "default", "cap", "learned"]
 
 _HARD_FLOOR = 4_000
 _WARN_FLOOR = 8_000
@@ -51,34 +51,38 @@ def window_of(
     configured: Any = None,
     windows: Mapping[str, Any] | None = None,
     cap: Any = None,
+    table: ModelTable | None = None,
 ) -> Window:
     """Return the window of a model: `configured`, else the user's `windows`, else the model table, else the default.
 
-    A source whose value is not a positive finite number is skipped. A `cap` below the window wins; a larger one is
+    `table` replaces the built-in model table. A source whose value is not a positive finite number is skipped. A `cap` below the window wins; a larger one is
     ignored.
     """
-    base = _base_window(model or "", configured, windows or {})
+    base = _base_window(model or "", configured, windows or {}, table or model_table())
     limit = _positive(cap)
     return Window(limit, "cap", base.known) if limit and limit < base.tokens else base
 
 
-def _base_window(model: str, configured: Any, windows: Mapping[str, Any]) -> Window:
+def _base_window(model: str, configured: Any, windows: Mapping[str, Any], table: ModelTable) -> Window:
     if tokens := _positive(configured):
         return Window(tokens, "configured", known=True)
     usable = [name for name, value in windows.items() if _positive(value)]
     name = model if model in usable else match_model(model, usable)
     if name is not None:
         return Window(_positive(windows[name]), "windows", known=True)
-    return _built_in(model)
+    return _of_table(model, table) if table is not model_table() else _built_in(model)
 
 
 @lru_cache(maxsize=256)
 def _built_in(model: str) -> Window:
-    windows = model_table().windows
-    name = match_model(model, windows)
-    if name is None:
+    return _of_table(model, model_table())
+
+
+def _of_table(model: str, table: ModelTable) -> Window:
+    found = table.find(model, "window")
+    if found is None:
         return Window(DEFAULT_TOKENS, "default", known=False)
-    return Window(windows[name], "built-in", known=True)
+    return Window(found.value, "models" if found.source == CONFIGURED else "built-in", known=True)
 
 
 def check_window(

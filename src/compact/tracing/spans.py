@@ -16,6 +16,7 @@ from compact.engine.effects import Begin, Commit, Emit, KeepRemoved, Serve, Stor
 from compact.events import (
     CallsShrunk,
     Finished,
+    LedgerChanged,
     Offload,
     Properties,
     Recorder,
@@ -29,7 +30,7 @@ from compact.events import (
 )
 
 _CHANGES = (Offload, CallsShrunk, SummaryCreated)
-_INSTANTS = (Started, Warned, Recovery)
+_INSTANTS = (Started, Warned, Recovery, LedgerChanged)
 """Events that take no time: the time goes to the next event that says what was done."""
 
 

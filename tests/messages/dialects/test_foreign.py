@@ -68,19 +68,16 @@ def _google() -> list[Any]:
     ]
 
 
-CONVERSE_CALL = {"toolUse": {"toolUseId": "t1", "name": "read", "input": {"path": "a"}}}
 CONVERSE_RESULT = {"toolResult": {"toolUseId": "t1", "content": [{"text": "x"}], "status": "success"}}
 OLLAMA_CALL = {"function": {"name": "read", "arguments": {"path": "a"}}}
 
 FOREIGN: dict[str, tuple[Any, str]] = {
-    "Gemini contents": ([{"role": "user", "parts": [{"text": INSTRUCTION}]}, {"role": "model", "parts": [{"text": "Yes."}]}], "Gemini contents"),
-    "Gemini function calls": ([{"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}], "Gemini contents"),
     "Gemini beside chat": ([ASK, {"role": "model", "parts": [{"text": "Yes."}]}], "Gemini contents"),
-    "Gemini objects": (_google, "Gemini contents"),
+    "chat beside Gemini": ([{"role": "user", "parts": [{"text": INSTRUCTION}]}, {"role": "assistant", "content": "Yes."}], "not a gemini message"),
+    "Gemini objects beside chat": (lambda: [ASK, *_google()], "Gemini contents"),
     "a Gemini request": ([{"contents": [{"role": "user", "parts": [{"text": INSTRUCTION}]}]}], "a whole request"),
     "a chat request": ([{"model": "gpt-4o", "messages": [ASK]}], "a whole request"),
-    "Bedrock texts": ([{"role": "user", "content": [{"text": INSTRUCTION}]}], "Bedrock Converse"),
-    "Bedrock tools": ([{"role": "user", "content": [{"text": INSTRUCTION}]}, {"role": "assistant", "content": [CONVERSE_CALL]}, {"role": "user", "content": [CONVERSE_RESULT]}], "Bedrock Converse"),
+    "chat beside Bedrock": ([{"role": "user", "content": [{"text": INSTRUCTION}]}, {"role": "assistant", "content": "Yes."}], "not a converse message"),
     "Bedrock beside Anthropic": ([{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "r", "input": {}}]}, {"role": "user", "content": [CONVERSE_RESULT]}], "Bedrock Converse"),
     "Bedrock in a text list": ([{"role": "user", "content": [{"type": "text", "text": "x"}, {"text": INSTRUCTION}]}], "Bedrock Converse"),
     "Ollama": ([ASK, {"role": "assistant", "content": "", "tool_calls": [OLLAMA_CALL]}, {"role": "tool", "tool_name": "read", "content": "x"}], "Ollama"),
@@ -110,6 +107,13 @@ FOREIGN: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+NAMED: dict[str, list[Any]] = {
+    "Gemini contents": [{"role": "user", "parts": [{"text": INSTRUCTION}]}],
+    "Bedrock texts": [{"role": "user", "content": [{"text": INSTRUCTION}]}],
+    **{name: FOREIGN[name][0] for name in ("LlamaIndex", "Cohere", "a misspelt key", "text elsewhere")},
+}
+
+
 def made(shape: Any) -> list[Any]:
     found: list[Any] = shape() if callable(shape) else shape
     return found
@@ -136,11 +140,9 @@ def test_every_entry_point_refuses_it_by_index_and_says_what_it_looks_like(name:
 
 
 @pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
-@pytest.mark.parametrize(
-    "name", ["Gemini contents", "Bedrock texts", "LlamaIndex", "Cohere", "a misspelt key", "text elsewhere"]
-)
+@pytest.mark.parametrize("name", NAMED)
 def test_naming_a_dialect_does_not_make_it_one(name: str, dialect: str) -> None:
-    items, host = made(FOREIGN[name][0]), manager()
+    items, host = NAMED[name], manager()
     for work in (
         lambda: host.preflight("s", items, dialect=dialect),
         lambda: hygiene.clean(items, dialect=dialect),

@@ -68,7 +68,7 @@ def test_mutated_real_sessions_are_legal_after_cleaning(part: int) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("dialect", ["responses", "anthropic", "ai_sdk"])
+@pytest.mark.parametrize("dialect", ["responses", "anthropic", "ai_sdk", "gemini", "converse"])
 def test_mutated_real_sessions_are_legal_after_cleaning_in_other_dialects(dialect: str) -> None:
     check_mutations(range(10_000, 10_300), [dialect])
 
@@ -79,7 +79,9 @@ def test_twenty_thousand_mutated_sessions(part: int) -> None:
     check_mutations(range(part * 1000, part * 1000 + 1000), list(CONVERTERS))
 
 
-@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk", "harness"])
+@pytest.mark.parametrize(
+    "dialect", ["chat", "responses", "anthropic", "ai_sdk", "harness", "gemini", "converse"]
+)
 @given(data=st.data())
 def test_a_legal_session_comes_back_as_the_same_object(dialect: str, data: st.DataObject) -> None:
     items = data.draw(SESSIONS[dialect])
@@ -89,7 +91,7 @@ def test_a_legal_session_comes_back_as_the_same_object(dialect: str, data: st.Da
     assert hygiene.repair_tool_pairs(items, dialect).messages is items
 
 
-@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk"])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "anthropic", "ai_sdk", "gemini", "converse"])
 @given(data=st.data())
 def test_any_shuffled_session_becomes_legal(dialect: str, data: st.DataObject) -> None:
     items = data.draw(SESSIONS[dialect])

@@ -325,7 +325,7 @@ def test_without_the_archive_nothing_leaves_and_the_error_says_so() -> None:
 
 def test_a_failed_compaction_goes_straight_to_cutting() -> None:
     """What must stay is more than the wanted size: the smallest request there is, is sent all the same."""
-    pinned = user("These rules stay. " * 900, meta={"protected": True})
+    pinned = user("These rules stay. " * 1_000, meta={"protected": True})
     made, model = manager(32_000), Model(5100, SILENT)
     reply = made.call("s", [pinned, *tool_session(14, 200)], model)
     assert reply["content"]

@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 
 import pytest
 from support.archive import SECRET, SettableClock, add_step, conversation, fs_archive, recorder
+from support.engine import turns, user
 
+from compact import CompactConfig, CompactManager
 from compact.archive import Archive
 from compact.tools.cli.app import run
 
 Call: TypeAlias = Callable[..., tuple[int, str, str]]
-COMMANDS = ["ls", "show", "restore", "grep", "search", "verify", "prune"]
+COMMANDS = ["ls", "show", "restore", "grep", "search", "ledger", "verify", "prune"]
 
 
 @pytest.fixture
@@ -190,7 +192,7 @@ def test_search_prints_passages_with_their_places(called: Call, root: Path) -> N
     code, out, err = called("search", "zebra", "alpha")
     assert (code, err) == (0, "")
     assert out.startswith("1. /tool_outputs/bash_c1_")
-    assert ":1-2\n   the zebra\n" in out
+    assert ":1-2, tool bash\n   the zebra\n" in out
     (found,) = json.loads(called("search", "zebra", "alpha", "--json")[1])
     assert (found["first_line"], found["last_line"], found["text"][:9]) == (1, 2, "the zebra")
     assert called("search", "giraffe", "alpha") == (1, "No passage has any of these words\n", "")
@@ -408,3 +410,18 @@ def test_a_session_is_opened_by_what_is_listed(called: Call, root: Path) -> None
         assert json.loads(called("show", name, "--json")[1])["session_id"] == label
     code, _, err = called("show", "user:bob@example.org")
     assert (code, "there is no session" in err) == (2, True)
+
+
+def test_ledger_lists_what_the_newest_step_left(called: Call, tmp_path: Path) -> None:
+    settings = CompactConfig(archive={"adapter": "fs", "root": str(tmp_path)}, max_context_tokens=16_000)
+    with CompactManager(settings) as made:
+        made.manual_compact("s", [user("Never push to main."), *turns(12), user("Go on.")])
+        made.pin("s", "Be brief.")
+    code, out, _ = called("ledger", "s", "--root", tmp_path)
+    assert code == 0
+    assert out.splitlines()[0] == "Session s: 2 entries"
+    assert "Never push to main." in out
+    assert "pinned" in out
+    code, out, _ = called("ledger", "s", "--root", tmp_path, "--json")
+    assert [entry["text"] for entry in json.loads(out)["entries"]] == ["Never push to main.", "Be brief."]
+    assert called("ledger", "none", "--root", tmp_path)[0] == 2

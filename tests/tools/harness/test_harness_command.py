@@ -179,8 +179,8 @@ BAD: dict[str, tuple[bytes, str]] = {
         b'{"kind": 5}',
         ", line 1: it is not an artifact: its 'kind' is int, not text",
     ),
-    "no artifacts": (b"[]", ": there is no message in it"),
-    "no artifacts under the key": (b'{"artifacts": []}', ": there is no message in it"),
+    "no artifacts": (b"[]", ": it has no messages"),
+    "no artifacts under the key": (b'{"artifacts": []}', ": it has no messages"),
     "cut off in a string": (
         b'{"kind": "message", "content": "hi"}\n{"kind": "mess',
         ", line 2: its JSON is cut off: Unterminated string starting at column 10",

@@ -55,9 +55,10 @@ def test_each_check_finds_its_problem_in_every_dialect(name: str) -> None:
     assert validator.check("s", convert(fine)).passed
     assert failed(validator.check("s", convert([*fine, fine[2], other]))) == {"pii"}
     assert failed(validator.check("s", convert([SYSTEM, *talk(40)]))) == {"budget"}
-    assert failed(validator.check("s", convert([*fine[1:], SYSTEM]))) == {"order"}
-    assert failed(validator.check("s", convert(fine[1:]))) == {"control"}
-    assert failed(validator.check("s", convert([{**SYSTEM, "content": "Do."}, *fine[1:]]))) == {"control"}
+    if name != "gemini":  # its system prompt stands beside the list: see the next test
+        assert failed(validator.check("s", convert([*fine[1:], SYSTEM]))) == {"order"}
+        assert failed(validator.check("s", convert(fine[1:]))) == {"control"}
+        assert failed(validator.check("s", convert([{**SYSTEM, "content": "Do."}, *fine[1:]]))) == {"control"}
     assert validator.check("s", convert(fine)).passed, "it remembers the first request, not the last one"
     assert validator.check("another", convert(fine[1:])).passed, "sessions are told apart"
     validator.forget("s")

@@ -237,7 +237,9 @@ def test_prices_are_a_small_editable_file(called: Called, talks: Path) -> None:
 
 
 def test_a_price_belongs_to_a_family_of_models() -> None:
-    assert built_in().of("openrouter/anthropic/claude-sonnet-4-5-20250929") == Price(3.0, 15.0, 0.3, 3.75)
+    assert built_in().of("openrouter/anthropic/claude-sonnet-4-5-20250929") == Price(
+        3.0, 15.0, 0.3, 3.75, 6.0, tiers=((200_000, Price(6.0, 22.5, 0.6, 7.5, 12.0)),)
+    )
     assert built_in().of("gpt-4o-2024-11-20") == Price(2.5, 10.0, 1.25, 2.5)
     assert built_in().of("nobody-knows") is None
 

@@ -59,7 +59,9 @@ def test_everything_that_was_said_is_read(name: str, talk: Talk, tmp_path_factor
     assert violations(session.messages, session.dialect, in_flight=False) == []
 
 
-@pytest.mark.parametrize("name", ["chat", "anthropic", "codex new", "gemini session", "chatgpt"])
+@pytest.mark.parametrize(
+    "name", ["chat", "anthropic", "codex new", "gemini session", "gemini list", "converse request", "chatgpt"]
+)
 @pytest.mark.parametrize("manual", [[], ["--manual"]])
 def test_apply_writes_exactly_what_the_manager_returned(
     name: str,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.recorded_formats import WRITERS
-from support.talks import Step, Talk, Turn
+from support.talks import Step, Talk, Turn, contents
 from support.transcript_files import only, texts, written
 
 from compact.messages import dialects
@@ -174,7 +174,8 @@ def test_parts_of_every_kind_are_kept(tmp_path: Path) -> None:
     ran = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
     signed = {"text": "done", "thoughtSignature": "sig"}
     value = [{"role": "user", "parts": parts}, {"role": "model", "parts": [code, ran, signed]}]
-    session = only(written(tmp_path, value))
+    assert only(written(tmp_path, value)).messages == value, "a list of contents is read as it is"
+    session = only(written(tmp_path, {"history": value}, "checkpoint-a.json"))
     blocks = session.messages[0]["content"]
     assert [block["type"] for block in blocks] == ["text", "text", "image_url", "file", "image_url"]
     assert blocks[2]["image_url"]["url"] == "data:image/png;base64,AAAA"
@@ -195,7 +196,7 @@ def test_results_without_ids_answer_the_calls_of_their_name_in_order(tmp_path: P
         {"role": "model", "parts": calls},
         {"role": "user", "parts": [*answers, {"text": "and?"}]},
     ]
-    session = only(written(tmp_path, value))
+    session = only(written(tmp_path, {"history": value}, "checkpoint-a.json"))
     assert [call["id"] for call in session.messages[1]["tool_calls"]] == ["call_1", "call_2", "call_3"]
     assert [(m["tool_call_id"], m["content"]) for m in session.messages[2:5]] == [
         ("call_2", '{"n":0}'),
@@ -218,7 +219,8 @@ def test_the_log_of_prompts_is_read_by_session(tmp_path: Path) -> None:
 
 def test_the_prompt_and_the_model_of_a_gemini_request(tmp_path: Path) -> None:
     session = only(WRITERS["gemini request"](TALK, tmp_path))
-    assert (session.system, session.model, session.dialect) == ("Be brief.", "gemini-2.5-pro", "chat")
+    assert (session.system, session.model, session.dialect) == ("Be brief.", "gemini-2.5-pro", "gemini")
+    assert session.messages == contents(TALK), "a request is read as it is, signatures included"
 
 
 # --- opencode

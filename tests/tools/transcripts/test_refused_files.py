@@ -36,7 +36,6 @@ LOGS: dict[str, list[Any]] = {
     "a rollout of unknown items": [line("session_meta", id="c", timestamp="t"), item({"type": "hologram"})],
     "traces": [{"name": "compact.started", "session_id": "s", "properties": {}}],
     "roles without contents": [{"role": "user", "time": 1}, {"role": "assistant", "time": 2}],
-    "Bedrock messages": [{"role": "user", "content": [{"text": "hi"}]}],
     "AI SDK UI messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
     "ShareGPT rows": [{"conversations": [{"from": "human", "value": "hi"}]}],
     "prompts": [{"prompt": "a", "completion": "b"}],

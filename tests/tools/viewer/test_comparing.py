@@ -14,7 +14,7 @@ from support.viewer import WINDOW, ask, manager_on, opened
 from compact import CompactConfig, CompactManager
 from compact.archive import Archive
 from compact.engine.stages.truncate import truncate
-from compact.messages import Message, dialects
+from compact.messages import Message, Text, dialects
 from compact.tools.cli.demo import arrivals, demo_session
 from compact.tools.viewer.comparing import compare, find_cited, places
 from compact.tools.viewer.serving import ViewerServer
@@ -219,3 +219,9 @@ def test_a_comparison_carries_no_words_of_the_session(server: ViewerServer, demo
     events = ask(server, "/api/sessions/demo/events").body.decode()
     assert "COMPACT-SUMMARY" not in events
     assert str(WINDOW) in events
+
+
+def test_a_line_of_the_ledger_leads_to_the_message_of_its_step() -> None:
+    text = "- [v2 m1] Be brief.\n- [v2 m2, model] Be kind.\n- [v1 m1] Be loud.\n- [v2 m9] Be there."
+    before = [Message("user", (Text(words),)) for words in ("Be brief.", "Be kind.")]
+    assert find_cited(text, before, [], 2) == [0, 1, None, None]

@@ -177,14 +177,15 @@ def test_a_line_of_a_summary_leads_to_the_archived_message(
     page.click("#pairs .row >> nth=0")
     page.locator("#inspector button.reveal").nth(1).click()
     page.wait_for_selector(".cite")
-    line = page.locator(".lines > div").filter(has_text="can you explain this logic in more detail?")
+    said = "so it randomly picks either agent."
+    line = page.locator(".lines > div").filter(has_text=said)
     place = int(line.locator(".cite").get_attribute("data-message"))
     message = opened(demo_root).restore("demo-by-hand", 2).messages[place]
-    assert message["role"] == "user"
-    assert message["content"].startswith("can you explain this logic in more detail?")
+    assert message["role"] == "assistant"
+    assert said in message["content"]
     line.locator(".cite").click()
     page.wait_for_selector(f'#pairs .row[aria-selected="true"] >> text="#{place + 1}"')
-    expect(page.locator("#inspector pre").first).to_contain_text("can you explain this logic")
+    expect(page.locator("#inspector pre").first).to_contain_text(said)
 
 
 def test_an_older_summary_leads_on_to_what_it_stood_for(visit: Visit, server: ViewerServer) -> None:

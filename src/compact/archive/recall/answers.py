@@ -28,6 +28,8 @@ class AnswerLimits:
 
     max_chars: int = 16_000
     """Characters of one whole answer."""
+    max_search_chars: int = 4_000
+    """Characters of one whole answer of `search`: about 1,000 tokens."""
     max_lines: int = 400
     """Lines of text in one answer of `read_file`; files in one answer of `ls`."""
     max_line_chars: int = 2_000
@@ -42,6 +44,7 @@ class AnswerLimits:
     def __post_init__(self) -> None:
         least = {
             "max_chars": 4 * FRAME_CHARS,
+            "max_search_chars": FRAME_CHARS,
             "max_lines": 1,
             "max_line_chars": 80,
             "max_matches": 1,

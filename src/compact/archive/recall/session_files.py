@@ -22,8 +22,9 @@ from compact.archive.recall.answers import (
     plural,
     quote,
 )
+from compact.archive.recall.found import show
 from compact.archive.recall.grep import LinePattern, Match
-from compact.archive.recall.search import Hit, SearchIndex
+from compact.archive.recall.search import MOST_PASSAGES, SearchIndex
 from compact.errors import ArchiveError
 
 ROOT = "/"
@@ -31,7 +32,8 @@ _MOST_COUNTED = 1_000
 """Matching lines that `grep` counts before it stops searching."""
 _BEFORE_MATCH = 200
 """Characters of a long line that are shown before its match."""
-_LEAST_HIT_CHARS = 500
+_SEARCH_FRAME_CHARS = 300
+"""Reserved in an answer of `search` for its first line, its notes and the names of its files."""
 _NOTE_CHARS = 100
 """Room for the note after a line that was cut."""
 _SHOWN = 20
@@ -150,11 +152,13 @@ class SessionFiles:
         notes = [f"more follows: ls with offset={end}"] if end < len(files) else []
         return answer(f"ls {quote(path)}: {plural(len(files), 'file')}", page.lines, [*notes, *gaps])
 
-    def search(self, query: str, limit: int = 5) -> str:
-        """Show the passages that fit a query best."""
-        room = self._limits.text_chars
+    def search(self, query: str, limit: int = MOST_PASSAGES, who: str = "") -> str:
+        """Show many short passages that fit a query, with their places and who said them."""
+        room = min(self._limits.max_search_chars, self._limits.max_chars)
         deadline = Deadline(self._limits.max_seconds, self._clock)
-        hits = self._index.search(query, min(limit, room // _LEAST_HIT_CHARS), stop=deadline.is_over)
+        hits = self._index.search(
+            query, limit, max_chars=room - _SEARCH_FRAME_CHARS, who=who.strip(), stop=deadline.is_over
+        )
         listing = self._listing()
         gaps = [*_about_gaps(listing), *_about_unread(self._index.unread)]
         if self._index.unseen:
@@ -162,15 +166,18 @@ class SessionFiles:
             gaps.append(f"{later} could not be read in {self._limits.max_seconds:g} s: search again to go on")
         if not hits:
             files = plural(len(listing.files), "file")
+            by = f" by {quote(who, 40)}" if who else ""
             raise CannotAnswer(
-                f"nothing in {files} contains a word of {quote(query)}. Try other words, or ls", gaps
+                f"nothing{by} in {files} contains a word of {quote(query)}. Try other words, or ls", gaps
             )
-        lines = [
-            line for rank, hit in enumerate(hits, 1) for line in _hit_lines(rank, hit, room // len(hits))
-        ]
-        notes = ["to read on from a passage, call read_file with the path and the offset beside it"]
-        passages = plural(len(hits), "passage")
-        return answer(f"search {quote(query)}: {passages}, best first", lines, [*notes, *gaps])
+        return show(query, hits, room, gaps, self._date_of)
+
+    def _date_of(self, step: int) -> str:
+        """Return when a step was committed, to the minute; empty if its record cannot be read."""
+        try:
+            return self._archive.step(self._session_id, step).committed_at[:16].replace("T", " ")
+        except ArchiveError:
+            return ""
 
     def _listing(self) -> Listing:
         return self._archive.listing(self._session_id)
@@ -219,24 +226,6 @@ def _with_context(matching: dict[int, int], context: int, total: int) -> Iterato
         for place in range(max(last + 1, line - context), min(total, line + context + 1)):
             yield place, place > last + 1 or last < 0
             last = place
-
-
-def _hit_lines(rank: int, hit: Hit, room: int) -> list[str]:
-    place = f"lines {hit.first_line}-{hit.last_line}, offset={hit.first_line - 1}"
-    if hit.column:
-        place += f", column={hit.column}"
-    if hit.step is not None:
-        message = "" if hit.message is None else f", message {hit.message}"
-        place += f" (before step {hit.step}{message})"
-    page = BoundedLines(room)
-    page.add(f"{rank}. {hit.path} {place}")
-    for number, line in enumerate(_lines(hit.text), hit.first_line):
-        shown = f"{number:>6}\t{line}"
-        if len(shown) >= page.left:
-            page.add(f"{shown[: cut_near(shown, page.left - 2)]}…")
-            break
-        page.add(shown)
-    return page.lines
 
 
 def _find_file(listing: Listing, path: str) -> FileInfo:

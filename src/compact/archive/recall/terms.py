@@ -1,6 +1,7 @@
 """Splits text into search terms: words, identifiers and their parts, and characters in scripts without spaces.
 
-Stored texts and queries are split by the same function, so the two always agree.
+Stored texts and queries are split by the same function, so the two always agree. English endings are the index's business
+(`porter`). Elsewhere accents are dropped, and a long word also counts by its beginning, which its endings do not change.
 """
 
 from __future__ import annotations
@@ -25,9 +26,41 @@ _UNSPACED = re.compile(
 )
 """Thai, Lao, Burmese, Khmer, kana, Han, Hangul: scripts whose words are not separated by spaces, or carry endings."""
 
+_ACCENTED = re.compile("[\u00c0-\u024f\u0370-\u052f\u1e00-\u1fff]")
+"""Letters of Latin, Greek and Cyrillic that may carry an accent. Marks of other scripts are vowels, and stay."""
+_MARKS = re.compile("[\u0300-\u036f]")
+_BEGINNING = 5
+"""Letters of a word's beginning. A word of another script counts by it if it is longer."""
+
 _LONGEST_NAME = 120
 _MOST_HUMPS = 6
 """A word with more changes of case is encoded data, and its parts mean nothing."""
+
+
+_IN_ANY_TEXT = """
+a about above after again all also am an and any are as at be because been before being between both but by can could did do
+does doing down during each either few for from further had has have having he her here hers him his how i if in into is it
+its itself just let me more most my myself no nor not of off on once only or other ought our ours out over own per please same
+shall she should so some such than that the their theirs them then there these they this those through to too under until up
+upon us very was we were what when where whether which while who whom whose why will with would you your yours
+s t d m ll re ve don doesn didn isn wasn won
+"""
+_ABOUT_TALK = """
+say says said tell told mention mentioned mentions discuss discussed talk talked ask asked conversation conversations chat
+chats session sessions recall remember remind list order across throughout aspects different bring brought
+"""
+_STOPS = frozenset(_IN_ANY_TEXT.split())
+"""Words that say nothing about what is asked for."""
+_TALK = frozenset(_ABOUT_TALK.split())
+"""Words by which people ask what was said. They rarely stand where it was said."""
+_WEIGHT_OF_TALK = 0.3
+_LASTING = """
+always never prefer whenever immer nie niemals lieber toujours jamais prefere siempre nunca prefiero sempre prefiro preferisco
+altijd nooit liever zawsze nigdy wole asla всегда никогда 总是 从不 以后 今後 必ず 항상
+"""
+LASTING = tuple(_LASTING.split())
+"""Terms by which people say how something is to be from then on, in several languages."""
+_MOST_TERMS = 64
 
 
 def terms(text: str) -> list[str]:
@@ -81,10 +114,26 @@ def _of_foreign(piece: str) -> Iterator[str]:
     end = 0
     for run in _UNSPACED.finditer(piece):
         if run.start() > end:
-            yield piece[end : run.start()].casefold()
+            yield from _of_letters(piece[end : run.start()])
         characters = run.group()
         yield from characters
         yield from map("".join, pairwise(characters))
         end = run.end()
     if end < len(piece):
-        yield piece[end:].casefold()
+        yield from _of_letters(piece[end:])
+
+
+def _of_letters(word: str) -> Iterator[str]:
+    word = word.casefold()
+    if _ACCENTED.search(word):
+        word = _MARKS.sub("", unicodedata.normalize("NFD", word))
+    yield word
+    if len(word) > _BEGINNING and not word.isascii():
+        yield word[:_BEGINNING]
+
+
+def query_terms(query: str) -> dict[str, float]:
+    """Return the terms of a query with their weights. A query of nothing but stop words is taken at its word."""
+    wanted = list(dict.fromkeys(terms(query)))
+    telling = [term for term in wanted if term not in _STOPS] or wanted
+    return {term: _WEIGHT_OF_TALK if term in _TALK else 1.0 for term in telling[:_MOST_TERMS]}

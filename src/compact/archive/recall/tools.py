@@ -27,6 +27,7 @@ from pydantic import (
 
 from compact.archive.reading import Reader
 from compact.archive.recall.answers import AnswerLimits, CannotAnswer, answer, quote
+from compact.archive.recall.search import MOST_PASSAGES
 from compact.archive.recall.session_files import SessionFiles
 from compact.errors import ArchiveError
 
@@ -39,7 +40,9 @@ _DESCRIPTIONS = {
     "grep": "Find lines in this session's archive by a regular expression (RE2: no lookaround, no backreferences). "
     "Answers like grep -n: path:line:text, with lines of context.",
     "ls": f"List the files of this session's archive. It has two folders: {_PLACES}.",
-    "search": "Find passages in this session's archive by words, best first. "
+    "search": "Find what was said or shown earlier in this session, by words. Give the words that stand near what you need: "
+    "names, numbers, identifiers, the things it is about; a full question is not needed. Answers with many short passages "
+    "(about 1,000 tokens in all), each with its file, line, message and who said it. "
     "Use it when you do not know the exact text; use grep when you do.",
 }
 _LARGEST = 10**12
@@ -184,10 +187,11 @@ def _argument_models(max_lines: int) -> dict[str, type[BaseModel]]:
         "ls": {"path": place, "offset": _number("Files to skip.")},
         "search": {
             "query": _text(
-                "Words that occur near what you are looking for, in any order.",
-                "timeout of the payment client",
+                "Words that stand near what you need, in any order: names, numbers, identifiers.",
+                "payment client timeout seconds",
             ),
-            "limit": _number("Passages to show at most.", 1, 20),
+            "limit": _number("Passages to show at most.", 1, MOST_PASSAGES),
+            "who": _text("Only what this speaker said: user, agent, tool, or a tool's name.", "user"),
         },
     }
     models = {}

@@ -32,7 +32,7 @@ _SPOOLED = re.compile(
     rf"{keys.OUTPUTS}/[^/]+|{keys.HISTORY}/removed_[^/]+|{re.escape(keys.SESSION)}|"
     rf"{re.escape(keys.TENANT.rpartition('/')[2])}"
 )
-_SEGMENT = re.compile(r"(?P<log>.+/(?:events|outputs|learned|placeholders))/[^/]+\.jsonl")
+_SEGMENT = re.compile(r"(?P<log>.+/(?:events|outputs|learned|placeholders|pins))/[^/]+\.jsonl")
 
 
 class SpooledStore:

@@ -1,38 +1,31 @@
 """Write one summary message for a number of rows. The message says where the archive keeps what it replaces.
 
-Code carries the user's own instructions verbatim, whoever writes the rest. What a summarizer writes is verified before it
-stands for anything. If verification fails, the summarizer is asked again where that can help; otherwise the fallback is used.
+What a summarizer writes is verified before it stands for anything. If verification fails, the summarizer is asked again where
+that can help; otherwise the fallback is used. The user's words are added behind the stages (`engine.user_words`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compact.engine.context import Context, Desk, Fold, Row, total
 from compact.engine.effects import Asking, Emit
-from compact.engine.frames import frame, instructions_in, step_of, summary_in
+from compact.engine.frames import frame, step_of, summary_in
 from compact.events import Failure, Fallback
-from compact.messages import Message, Text
-from compact.messages.cues import CONSTRAINT
+from compact.messages import Message, Part, Text
 from compact.messages.dialects import Dialect
-from compact.messages.excerpts import head_and_tail
 from compact.messages.hygiene.sanitizing import valid_text
+from compact.messages.legality import MARKED
+from compact.messages.message import is_cache_point
 from compact.summaries.checking.attribution import Heard
 from compact.summaries.checking.claims import SourceText
 from compact.summaries.checking.facts import appendix, facts_of
 from compact.summaries.checking.verification import Defect, Expected, Verdict, verify
 from compact.summaries.request import LEAST_ASKED, Reply, SummaryRequest, cite_step
-from compact.summaries.voices import INSTRUCTIONS, defuse_summary, fitting_lines
+from compact.summaries.voices import defuse_summary, fitting_lines
 
-_TAGGED = re.compile(r"<([a-z]+(?:-[a-z]+)+)>.*?</\1>", re.DOTALL)
-_LONGEST_FRAMING = 8_000
-_INSTRUCTION_SHARE = 3
-"""The user's own words take at most one part in this many of a summary."""
-_ONE_INSTRUCTION = 2
-"""A single instruction takes at most one part in this many of that."""
 _LEAST_BODY = 8
 """Tokens. Less room than this is not filled at all."""
 _SHORTER_RETRIES = 2
@@ -74,35 +67,39 @@ def fold(
     previous = "\n\n".join(row.message.text for row in earlier)
     empty = Message("assistant", (Text(frame(context.step, "", " ", where)),))
     room = max_tokens - desk.count(empty) - 2
-    kept = _list_instructions(rows, previous, room // _INSTRUCTION_SHARE, desk) if carry_instructions else ""
+    asked = min(context.rules.summary_tokens, room)
+    folded = {id(row) for row in (*rows, *earlier)}
     request = SummaryRequest(
         messages=tuple(row.quotable for row in rows),
         dialect=desk.dialect.NAME,
+        around=_said_around(rows, context),
         strategy=context.rules.strategy,
-        max_tokens=room - desk.count_text(kept),
+        max_tokens=asked,
+        record_tokens=room - asked,
+        kept=tuple(row.quotable for row in context.rows if id(row) not in folded),
+        values=context.values,
         previous=summary_in(previous),
         positions=(places[0], places[-1]),
         numbers=tuple(place + 1 for place in places[: len(rows)]),
         previous_step=step_of(previous),
         pointers=desk.written.pointers,
-        instructions=tuple(instructions_in(previous)),
+        instructions=tuple(entry.text for entry in context.ledger if entry.status == "stands"),
+        withdrawn=tuple(entry.text for entry in context.ledger if entry.status != "stands"),
     )
     body = yield from _write_body(request, desk, total(rows), by_code or not rows)
     step, summary = context.step, body.text
     if not summary and request.previous and request.max_tokens >= _LEAST_BODY:
         step = request.previous_step
         summary = _cut_to_fit(cite_step(request.previous, step), request, desk)
-    if not summary and carry_instructions:
-        kept = _list_instructions(rows, previous, room, desk)  # a ledger has the whole room for them
     # Arguments of a call may carry a NUL as data. In a text it would make the whole list illegal.
-    text = frame(step, valid_text(kept), valid_text(summary), where)
-    message = Message("assistant", (summary_part(text, [*earlier, *rows], desk.dialect),))
+    text = frame(step, "", valid_text(summary), where)
+    message = Message("assistant", summary_parts(text, [*earlier, *rows], desk.dialect))
     return Fold(
         row=Row(message, desk.count(message), None, "summary" if summary else "ledger"),
         text=text,
         input_tokens=total(rows) + total(earlier),
         input_messages=len(rows) or len(earlier),
-        is_empty=not (kept or body.text or body.failed),
+        is_empty=not (body.text or body.failed or (carry_instructions and context.ledger)),
         positions=request.positions,
         step=context.step,
         transcript=where,
@@ -143,7 +140,7 @@ def _ask(request: SummaryRequest, desk: Desk, input_tokens: int) -> Asking[Body 
             return Body(_cut_to_fit(reply.text, request, desk), "extractive", asked.strategy)
         verdict = _verify(reply, request, desk, input_tokens)
         if verdict.defect is None:
-            return _complete(verdict, request, asked.strategy, desk)
+            return (yield from _complete(verdict, request, asked.strategy, desk))
         again = retries.next_request(asked, verdict.defect)
         yield _rejection(verdict, asked, again, desk)
         if again is None:
@@ -188,22 +185,29 @@ def _as_reply(answer: Any) -> Reply:
     return reply if reply.trusted else replace(reply, text=defuse_summary(valid_text(reply.text)))
 
 
+def _said_around(rows: Sequence[Row], context: Context) -> tuple[str, ...]:
+    """What people say in the rest of the context. A summary of the agent's work may speak of what it was asked."""
+    folded = {id(row) for row in rows}
+    rest = (row for row in context.rows if row.message.starts_turn and id(row) not in folded)
+    return tuple(row.quotable.text for row in rest)
+
+
 def _verify(reply: Reply, request: SummaryRequest, desk: Desk, input_tokens: int) -> Verdict:
     """Verify a reply against the available room. A retry asks for less, but whatever fits is accepted."""
     expected = Expected(
-        source=SourceText.of(request.messages, request.previous),
+        source=SourceText.of(request.messages, request.previous, *request.instructions, *request.around),
         limit=request.max_tokens,
         count=desk.count_text,
         by_model=reply.by_model,
         previous=request.previous,
         input_tokens=input_tokens,
-        heard=Heard.of(request.messages, request.previous, request.instructions),
+        heard=Heard.of(request.messages, request.previous, (*request.instructions, *request.around)),
     )
     return verify(desk.redact(reply.text), expected, cut_off=reply.cut_off, refused=reply.refused)
 
 
-def _complete(verdict: Verdict, request: SummaryRequest, strategy: str, desk: Desk) -> Body:
-    """Add the facts that the text forgot, as far as they fit."""
+def _complete(verdict: Verdict, request: SummaryRequest, strategy: str, desk: Desk) -> Asking[Body]:
+    """Add the facts that the text forgot, and the record, as far as they fit."""
     text = verdict.text
     room = request.max_tokens - desk.count_text(text) - 2
     added = desk.redact(
@@ -212,14 +216,36 @@ def _complete(verdict: Verdict, request: SummaryRequest, strategy: str, desk: De
     whole = f"{text}\n\n{added}" if added else text
     # Masks may be longer than what they hide.
     text = whole if desk.count_text(whole) <= request.max_tokens else text
-    return Body(text, "configured", strategy, verdict.struck)
+    record = yield from _write_record(request, text, desk)
+    return Body(f"{text}\n\n{record}" if record else text, "configured", strategy, verdict.struck)
+
+
+def _write_record(request: SummaryRequest, summary: str, desk: Desk) -> Asking[str]:
+    """Return the record beside a summary: what room it has is what the summary left."""
+    room = _room(request) - desk.count_text(summary) - 2
+    if not request.record_tokens or room < _LEAST_BODY:
+        return ""
+    said = Message("assistant", (Text(summary),))
+    asked = replace(request, source="record", record_tokens=room, kept=(*request.kept, said))
+    try:
+        reply = _as_reply((yield asked))
+    except Exception as problem:
+        yield _failure(type(problem).__name__, str(problem), "none", asked, desk)
+        return ""
+    record = desk.redact(reply.text.strip())
+    return record if desk.count_text(record) <= room else fitting_lines(record, room, desk.count_text)
+
+
+def _room(request: SummaryRequest) -> int:
+    """Tokens for a summary and its record together."""
+    return request.max_tokens + request.record_tokens
 
 
 def _cut_to_fit(text: str, request: SummaryRequest, desk: Desk) -> str:
     masked = desk.redact(text.strip())
-    if desk.count_text(masked) <= request.max_tokens:
+    if desk.count_text(masked) <= _room(request):
         return masked
-    return fitting_lines(masked, request.max_tokens, desk.count_text)
+    return fitting_lines(masked, _room(request), desk.count_text)
 
 
 def _rejection(verdict: Verdict, asked: SummaryRequest, again: SummaryRequest | None, desk: Desk) -> Emit:
@@ -247,62 +273,21 @@ def _failure(
 # --- the message
 
 
-def summary_part(text: str, rows: Sequence[Row], dialect: Dialect) -> Text:
-    """The text of a summary. It takes over a cache mark of what it replaces."""
-    if dialect.NAME != "anthropic":
-        return Text(text)
-    for row in reversed(rows):
+def without_mark_of_kept(made: Fold, gone: Sequence[Row], desk: Desk) -> Fold:
+    """The fold with the cache mark of the rows that really go. One that stays carries its mark itself."""
+    if desk.dialect.NAME not in MARKED:
+        return made
+    message = Message("assistant", summary_parts(made.row.message.text, gone, desk.dialect))
+    return replace(made, row=replace(made.row, message=message))
+
+
+def summary_parts(text: str, rows: Sequence[Row], dialect: Dialect) -> tuple[Part, ...]:
+    """The parts of a summary: its text. It takes over a cache mark of what it replaces."""
+    for row in reversed(rows if dialect.NAME in MARKED else ()):
         for part in row.message.parts:
+            if is_cache_point(part):
+                return Text(text), part
             mark = part.origin.get("cache_control") if isinstance(part.origin, dict) else None
             if mark is not None:
-                return Text(text, origin={"type": "text", "text": text, "cache_control": mark})
-    return Text(text)
-
-
-def _list_instructions(rows: Sequence[Row], previous: str, room: int, desk: Desk) -> str:
-    """List what the user said in these rows and before, newest first, as much as fits. A long entry is cut, not left out."""
-    said = [row.quotable.text.strip() for row in rows if row.message.starts_turn]
-    texts = list(dict.fromkeys([text for text in reversed(said) if text] + instructions_in(previous)))
-    lines: dict[int, str] = {}
-    room -= desk.count_text(INSTRUCTIONS) + 1
-    all_fit = sum(desk.count_text(_as_bullet(text)) + 1 for text in texts) <= room
-    for place in _by_weight(texts):
-        text = texts[place]
-        limit = room if all_fit else min(room, max(room // _ONE_INSTRUCTION, 24))
-        if limit < 12:
-            break
-        fits = all_fit or desk.count_text(text) <= limit
-        line = _as_bullet(text if fits else head_and_tail(text, limit, desk.count_text, "[...]"))
-        cost = desk.count_text(line) + 1
-        if cost <= room:
-            lines[place] = line
-            room -= cost
-    return "\n".join([INSTRUCTIONS, *(lines[place] for place in sorted(lines))]) if lines else ""
-
-
-def _as_bullet(text: str) -> str:
-    return "- " + text.replace("\n", "\n  ")
-
-
-def _by_weight(texts: Sequence[str]) -> list[int]:
-    """Order instructions by their claim to room: the newest, the first of the session, rules, then the rest.
-
-    Messages that the agent's own program wrote in the user's name come last.
-    """
-    framing = [_is_framing(text) for text in texts]
-    own = [place for place, frame in enumerate(framing) if not frame]
-    ends = (own[:1], own[-1:])
-    return sorted(
-        range(len(texts)),
-        key=lambda place: (
-            framing[place],
-            *(place not in end for end in ends),
-            CONSTRAINT.search(texts[place]) is None,
-            place,
-        ),
-    )
-
-
-def _is_framing(text: str) -> bool:
-    """Whether a message consists only of blocks like `<local-command-caveat>...</local-command-caveat>`."""
-    return len(text) < _LONGEST_FRAMING and not _TAGGED.sub("", text).strip()
+                return (Text(text, origin={"type": "text", "text": text, "cache_control": mark}),)
+    return (Text(text),)

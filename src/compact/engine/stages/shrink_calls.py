@@ -7,17 +7,19 @@ the context. Room that is left goes to excerpts: beside its pointer, a text keep
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compact.engine.context import Context, Desk, Row, tool_names, total, with_result_text
 from compact.engine.effects import Asking, Emit, Store
-from compact.engine.plan import choose_kept, doomed
+from compact.engine.plan import choose_kept, doomed, summary_room
 from compact.events import CallsShrunk
 from compact.messages import Message, Text, ToolCall, ToolResult, to_json
-from compact.messages.excerpts import Piece, choose, number_lines, pieces_of, read_numbered, words_of
+from compact.messages.excerpts import Piece, number_lines, pieces_of, read_numbered, words_of
 from compact.messages.message import POINTER_OPENS
 from compact.messages.units import Unit, removable
+from compact.summaries.choosing import choose
 
 BULKY_TOKENS = 80
 """A text shorter than this is not worth a pointer."""
@@ -30,13 +32,11 @@ _HEADER = re.compile(
     rf"{re.escape(POINTER_OPENS)}.* is in (?P<path>\S+), [\d,]+ tokens(?:\]|{re.escape(_EXCERPT)})"
 )
 _LEAST_SHARE = 0.1
-_LEAST_ROOM = 1 / 16
+_LEAST_ROOM = 1 / 64
 """A share of the texts. With less room than this, excerpts cost more to choose than they are worth."""
 _TRIES = 4
 _MORE = 1.3
 """Pieces are ranked for somewhat more than the room, because their cost is an estimate."""
-_OWN_WORDS = 3.0
-"""How much more likely the agent repeats what it wrote itself than what a tool showed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def shrink_calls(context: Context) -> Asking[Context]:
     ]
     folding = doomed(context, free, least)
     folding_tokens = sum(context.tokens_of(units[place]) for place in folding)
-    target = rules.target + max(0, folding_tokens - rules.summary_tokens)
+    target = rules.target + max(0, folding_tokens - summary_room(context, free))
     may_go = [may_go and place not in folding for place, may_go in enumerate(free)]
     return (yield from shrink(context, may_go, target))
 
@@ -118,7 +118,7 @@ def shrink(
     reduced: list[_Reduced] = []
     for bulk in going:
         reduced.append((yield from _archive(bulk, rows[bulk.row].quotable, desk)))
-    found, shown = _fit(rows, reduced, desk, target)
+    found, shown = _fit(context, reduced, target)
     for entry in reduced:
         text = shown[entry.bulk]
         if text is not entry.bulk.text:
@@ -226,21 +226,20 @@ def _archive(bulk: _Bulk, masked: Message, desk: Desk) -> Asking[_Reduced]:
     return _Reduced(bulk, path, header, bulk.masked(masked))
 
 
-def _fit(
-    rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk, target: int
-) -> tuple[list[Row], dict[_Bulk, str]]:
+def _fit(context: Context, reduced: Sequence[_Reduced], target: int) -> tuple[list[Row], dict[_Bulk, str]]:
     """Put pointers into the rows, with as much of the texts as fits the target."""
+    rows, desk = context.rows, context.desk
     bare = {entry.bulk: _show(entry, (), desk) for entry in reduced}
     found = _apply(rows, bare, desk)
     room = float(target - total(found))
     if room < _LEAST_ROOM * sum(entry.bulk.tokens for entry in reduced) or not desk.excerpt_share:
         return _spare_newest(rows, found, bare, desk, target)
+    reduced = sorted(reduced, key=lambda entry: (entry.bulk.row, entry.bulk.part))
     pieces = [piece for owner, entry in enumerate(reduced) for piece in entry.pieces(owner)]
     rates = [entry.bulk.tokens / len(entry.bulk.text) for entry in reduced]
     costs = [len(piece.text) * rates[piece.owner] + _PIECE_TOKENS for piece in pieces]
     limits = [entry.bulk.tokens * desk.excerpt_share for entry in reduced]
-    factors = [_OWN_WORDS if entry.bulk.key is not None else 1.0 for entry in reduced]
-    order = choose(pieces, costs, factors, words_of(_untouched_texts(rows, bare, desk)), room * _MORE)
+    order = choose(pieces, costs, context.values, _standing(rows, reduced, desk), room * _MORE)
     wanted = room
     for _ in range(_TRIES):
         shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, wanted), desk)
@@ -311,17 +310,28 @@ def _show(entry: _Reduced, kept: Sequence[Piece], desk: Desk) -> str:
     return text if desk.count_text(text) < entry.bulk.tokens else entry.bulk.text
 
 
-def _untouched_texts(rows: Sequence[Row], reduced: Iterable[_Bulk], desk: Desk) -> Iterable[str]:
+def _standing(rows: Sequence[Row], reduced: Sequence[_Reduced], desk: Desk) -> dict[str, int]:
+    """For every word that no pointer replaces, the owner of pieces before which it stands last."""
+    rows_of_owners = [entry.bulk.row for entry in reduced]
+    gone = {(entry.bulk.row, entry.bulk.part) for entry in reduced}
+    found: dict[str, int] = {}
+    for index, text in _untouched_texts(rows, gone, desk):
+        found.update(dict.fromkeys(words_of([text]), bisect(rows_of_owners, index)))
+    return found
+
+
+def _untouched_texts(
+    rows: Sequence[Row], gone: set[tuple[int, int]], desk: Desk
+) -> Iterable[tuple[int, str]]:
     """The texts of the context that no pointer replaces."""
-    gone = {(bulk.row, bulk.part) for bulk in reduced}
     for index, row in enumerate(rows):
         for place, part in enumerate(row.message.parts):
             if (index, place) in gone:
                 continue
             if isinstance(part, Text | ToolResult) and not desk.written.is_pointer(part.text):
-                yield part.text
+                yield index, part.text
             elif isinstance(part, ToolCall):
-                yield part.arguments_text
+                yield index, part.arguments_text
 
 
 def _apply(rows: Sequence[Row], shown: Mapping[_Bulk, str], desk: Desk) -> list[Row]:

@@ -6,19 +6,22 @@ selective   user messages stay where they are; the runs between them become one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias
 
-from compact.engine.context import Context, Fold, total
-from compact.engine.effects import Asking, Emit
-from compact.engine.plan import choose_folded, rows_of, spare, summary_room
-from compact.engine.stages.fold import fold
-from compact.events import SummaryCreated
+from compact.engine.context import Context, Fold, Row, alternate, total
+from compact.engine.effects import Asking
+from compact.engine.plan import RUN_TOKENS, choose_folded, find_runs, folds_users, least_room, rows_of, spare
+from compact.engine.stages.fold import fold, without_mark_of_kept
+from compact.engine.user_words import cost, unseen
 from compact.messages.message import text_hash
-from compact.messages.units import runs_between_users
 
-_RUN_TOKENS = 100
-"""Roughly the least that a summary of a run between user messages takes."""
+_MOST_OF_COST = 0.8
+"""A summary takes at most this share of what it replaces."""
+_MOST_OF_ALL = 0.5
+"""The same if everything is folded that may be: the pass was asked for to make room."""
+_Folded: TypeAlias = tuple[list[Row], tuple[Fold, ...]]
+"""The rows with the summaries in place of what is gone, and these summaries."""
 _MOST_ASKED = 8
 """Runs that a model is asked to summarize in one pass; code does the rest, because the agent is waiting."""
 
@@ -28,37 +31,34 @@ def summarize(context: Context) -> Asking[Context]:
     rules = context.rules
     if not rules.fold_all and context.tokens <= max(rules.target, rules.summarize_above or 0):
         return context
-    folded = yield from (_fold_runs if rules.layout == "selective" else _fold_oldest)(context)
-    for made in folded.folds:
-        if made.writer == "none":
-            continue  # pruned without a summary: the error that led to it has its own event
-        event = SummaryCreated(
-            strategy=made.strategy,
-            input_messages=made.input_messages,
-            summary_tokens=context.desk.scale(made.row.tokens),
-            compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
-        )
-        yield Emit(event, payload={"summary": made.text})
-    return replace(folded, summaries=context.summaries | {text_hash(made.text) for made in folded.folds})
+    return (yield from (_fold_runs if rules.layout == "selective" else _fold_oldest)(context))
 
 
 def _fold_oldest(context: Context) -> Asking[Context]:
     """One summary in front of everything that is kept and not pinned. It takes an earlier summary in."""
     rules, rows = context.rules, context.rows
-    reserve = summary_room(context)
-    gone = choose_folded(context, reserve)
-    cost = sum(rows[n].tokens for n in gone)
-    made = yield from _fold_rows(context, sorted(gone), min(reserve, cost * 2 // 3), words=True)
-    if made is None or made.row.tokens >= cost or made.is_empty:
+    gone = choose_folded(context)
+    tokens = sum(rows[n].tokens for n in gone)
+    room = (
+        rules.summary_tokens
+        if rules.fold_all
+        else max(least_room(context), rules.target - (context.tokens - tokens))
+    )
+    most = _MOST_OF_ALL if rules.fold_all else _MOST_OF_COST
+    made = yield from _fold_rows(context, sorted(gone), min(room, int(tokens * most)), words=True)
+    if made is None or made.row.tokens >= tokens or made.is_empty:
         return context
-    if not rules.fold_all and rules.recent_tokens is None:
-        # A context that is half empty has forgotten what it could have kept.
-        gone -= spare(context, gone, rules.target - (context.tokens - cost + made.row.tokens))
     pinned = rows_of(context.units, pinned=True)
-    kept = [n for n in range(len(rows)) if n not in gone]
-    place = next((k for k, n in enumerate(kept) if n not in pinned), len(kept))
-    after = [rows[n] for n in kept]
-    return context.with_rows([*after[:place], made.row, *after[place:]], folds=(made,))
+
+    def without(gone: Collection[int]) -> _Folded:
+        kept = [n for n in range(len(rows)) if n not in gone]
+        place = next((k for k, n in enumerate(kept) if n not in pinned), len(kept))
+        after = [rows[n] for n in kept]
+        one = without_mark_of_kept(made, [rows[n] for n in sorted(gone)], context.desk)
+        return [*after[:place], one.row, *after[place:]], (one,)
+
+    may_stay = () if rules.fold_all or rules.recent_tokens is not None else gone
+    return _give_back(context, gone, may_stay, without)
 
 
 def _fold_runs(context: Context) -> Asking[Context]:
@@ -67,52 +67,70 @@ def _fold_runs(context: Context) -> Asking[Context]:
     Long single messages, such as summaries of earlier passes, are folded only if that is not enough. User messages stay
     unless everything between them, at its smallest, is still too much; then the oldest turns are folded.
     """
-    rules, rows = context.rules, context.rows
-    runs, earlier = _find_runs(context)
-    costs = {run: total(rows[run.start : run.stop]) for run in (*runs, *earlier)}
-    beside = context.tokens - sum(costs.values())
-    if (
-        beside + sum(min(cost, _RUN_TOKENS) for cost in costs.values()) > rules.keep_up_to
-        and not rules.fold_all
-    ):
+    if folds_users(context):
         return (yield from _fold_oldest(context))
-    # A pass that ends close to the limit is soon followed by the next one.
+    rules, rows = context.rules, context.rows
+    runs, earlier = find_runs(context)
+    costs = {run: total(rows[run.start : run.stop]) for run in (*runs, *earlier)}
+    # What was folded before is folded again only if a pass would end close to the limit: the next one would come soon.
     enough = rules.target + (rules.keep_up_to - rules.target) // 5
-    room_for_runs = enough - beside - sum(costs[run] for run in earlier)
-    share = min(0.5, room_for_runs / max(1, sum(costs[run] for run in runs)))
     size, made_for, asked = context.tokens, dict[range, Fold](), 0
+    ahead = sum(costs[run] for run in runs)
     for run, limit in [*((run, rules.target) for run in runs), *((run, enough) for run in earlier)]:
         if size <= limit and not rules.fold_all:
             continue
-        cost = costs[run]
-        wanted = int(cost * share) if run in runs else cost // 4
-        room = min(rules.summary_tokens, max(wanted, min(cost // 2, _RUN_TOKENS)))
+        tokens = costs[run]
+        # Every run gets the same share. What a summary did not take goes to those behind it.
+        share = min(0.5, (rules.target - (size - ahead)) / max(1, ahead))
+        wanted = int(tokens * share) if run in runs else tokens // 4
+        ahead -= tokens if run in runs else 0
+        room = min(rules.summary_tokens, max(wanted, min(tokens // 2, RUN_TOKENS)))
         made = yield from _fold_rows(context, run, room, words=False, by_code=asked >= _MOST_ASKED)
-        asked += room > _RUN_TOKENS
-        if made is not None and made.row.tokens < cost and not made.is_empty:
+        asked += room > RUN_TOKENS
+        if made is not None and made.row.tokens < tokens and not made.is_empty:
             made_for[run] = made
-            size -= cost - made.row.tokens
-    after = list(rows)
-    in_order = sorted(made_for, key=lambda run: run.start)
-    for run in reversed(in_order):
-        after[run.start : run.stop] = [made_for[run].row]
-    return context.with_rows(after, folds=tuple(made_for[run] for run in in_order))
+            size -= tokens - made.row.tokens
+
+    def without(gone: Collection[int]) -> _Folded:
+        after, folds = list(rows), list[Fold]()
+        for run in sorted(made_for, reverse=True, key=lambda run: run.start):
+            one = without_mark_of_kept(made_for[run], [rows[n] for n in run if n in gone], context.desk)
+            after[run.start : run.stop] = [one.row, *(rows[n] for n in run if n not in gone)]
+            folds.insert(0, one)
+        return after, tuple(folds)
+
+    gone = {n for run in made_for for n in run}
+    return _give_back(context, gone, () if rules.fold_all else gone, without)
 
 
-def _find_runs(context: Context) -> tuple[list[range], list[range]]:
-    """The runs between user messages; and long single messages, most of which earlier passes left of such runs."""
-    rows, rules = context.rows, context.rules
-    messages = [row.message for row in rows]
-    found = list(
-        runs_between_users(
-            messages, context.desk.dialect, rules.retention_window, context.is_pinned, shortest=1
-        )
-    )
-    alone = [rows[run.start] for run in found]
-    earlier = [
-        run for run, row in zip(found, alone, strict=True) if len(run) == 1 and row.tokens > 2 * _RUN_TOKENS
-    ]
-    return [run for run in found if len(run) > 1], earlier
+def _give_back(
+    context: Context,
+    gone: Collection[int],
+    may_stay: Collection[int],
+    without: Callable[[Collection[int]], _Folded],
+) -> Context:
+    """The context without the rows that are `gone`, but with the newest that `may_stay` and have room.
+
+    A context that is half empty has forgotten what it could have kept. The room is what the summaries and the ledger leave. What stays
+    needs no place in the ledger.
+    """
+    rules = context.rules
+    rows, folds = without(gone)
+    own = context.summaries | {text_hash(made.text) for made in folds}
+
+    def room_in(found: Context) -> int:
+        ledger = cost(found, unseen(found.ledger, found.rows)) if rules.aside else 0
+        return rules.target + rules.aside - total(alternate(found.rows, found.desk)) - ledger
+
+    found, folded = context.with_rows(rows, summaries=own, folds=folds), set(may_stay)
+    while more := spare(context, folded, room_in(found)):
+        folded -= more
+        rows, folds = without(folded)
+        fuller = found.with_rows(rows, folds=folds)
+        if room_in(fuller) < 0:
+            break
+        found = fuller
+    return found
 
 
 def _fold_rows(

@@ -16,7 +16,18 @@ from compact.messages.dialects.forms import Flaw
 from compact.messages.dialects.wire import is_plain, plain, require_shallow
 from compact.messages.message import Message, Piece
 
-__all__ = ["NAMES", "Dialect", "detect", "get", "not_a_list", "read", "require_list", "unreadable", "write"]
+__all__ = [
+    "NAMES",
+    "Dialect",
+    "detect",
+    "get",
+    "not_a_list",
+    "read",
+    "read_prompt",
+    "require_list",
+    "unreadable",
+    "write",
+]
 
 
 class Dialect(Protocol):
@@ -29,7 +40,11 @@ class Dialect(Protocol):
     ITEMS_ARE_PARTS: bool
     """A reply of the model may span several neighbouring entries (OpenAI Responses)."""
     RESULTS_IN_USER: bool
-    """Tool results are part of a user message, and roles must alternate (Anthropic)."""
+    """Tool results are part of a user message, and roles must alternate (Anthropic, Gemini, Converse)."""
+    TAKES_PLAIN: bool
+    """A message may be a role and a string, `{"role": "user", "content": "Hi"}`."""
+    MODEL_ROLE: str
+    """What the model's role is called on the wire."""
 
     def claim(self, item: Mapping[str, Any]) -> int:
         """Return 2 if the entry certainly belongs to this dialect, 1 if it may, 0 if it does not."""
@@ -56,7 +71,7 @@ class Dialect(Protocol):
         ...
 
 
-NAMES: tuple[str, ...] = ("chat", "responses", "anthropic", "ai_sdk", "harness")
+NAMES: tuple[str, ...] = ("chat", "responses", "anthropic", "ai_sdk", "harness", "gemini", "converse")
 """The canonical names, in the order in which they are tried for an ambiguous list."""
 
 _ALIASES = {
@@ -70,6 +85,11 @@ _ALIASES = {
     "vercel": "ai_sdk",
     "artifacts": "harness",
     "harness_artifacts": "harness",
+    "google": "gemini",
+    "google_genai": "gemini",
+    "contents": "gemini",
+    "bedrock": "converse",
+    "bedrock_converse": "converse",
 }
 
 
@@ -93,9 +113,12 @@ def detect(messages: Sequence[Any]) -> Dialect:
         MessageError: an entry is not a message, or belongs to another dialect than the entries before it.
     """
     chosen: Dialect | None = None
+    first = -1
+    plains: list[int] = []
     waiting: list[tuple[int, Mapping[str, Any]]] = []
     for index, item in enumerate(messages):
         if is_plain(item):
+            plains.append(index)
             continue
         data = _mapping(item, index)
         if chosen is not None:
@@ -103,6 +126,7 @@ def detect(messages: Sequence[Any]) -> Dialect:
                 raise _not_a_message(index, item, data, chosen)
             continue
         chosen = next((dialect for dialect in map(get, NAMES) if dialect.claim(data) == 2), None)
+        first = index
         if chosen is None:
             waiting.append((index, data))
     if chosen is None:
@@ -122,6 +146,10 @@ def detect(messages: Sequence[Any]) -> Dialect:
     for index, data in waiting:
         if not chosen.claim(data):
             raise _not_a_message(index, messages[index], data, chosen)
+    if plains and not chosen.TAKES_PLAIN:
+        # The entry that came later is the stranger: a session is continued in the dialect in which it began.
+        index, around = (first, get("chat")) if plains[0] < first else (plains[0], chosen)
+        raise _not_a_message(index, messages[index], _mapping(messages[index], index), around)
     return chosen
 
 
@@ -141,6 +169,29 @@ def read(messages: Sequence[Any], dialect: str | Dialect | None = None) -> tuple
         except (ValueError, TypeError, AttributeError) as problem:  # a field may be of any type
             raise unreadable(index, known, problem, item) from problem
     return known, found
+
+
+def read_prompt(system: Any) -> tuple[Dialect, Any]:
+    """A system prompt outside the list as a message of a dialect that can hold it: text, blocks, or Gemini's parts.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if isinstance(system, str):
+        return get("anthropic"), {"role": "system", "content": system}
+    given = plain(system) if isinstance(system, Mapping) or hasattr(system, "model_dump") else None
+    if given is not None and "parts" in given:
+        return get("gemini"), {"role": "system", "parts": given["parts"]}
+    if given is not None and isinstance(given.get("text"), str):
+        return get("converse"), {"role": "system", "content": [given]}
+    blocks = system if isinstance(system, list | tuple) else ()
+    if blocks and not any(isinstance(block, Mapping) and "type" in block for block in blocks):
+        return get("converse"), {"role": "system", "content": [_as_block(block) for block in blocks]}
+    return get("anthropic"), {"role": "system", "content": system}
+
+
+def _as_block(block: Any) -> Any:
+    return block if isinstance(block, str | Mapping) else plain(block)
 
 
 def unreadable(index: int, dialect: Dialect, problem: Exception, item: Any = None) -> MessageError:
@@ -208,7 +259,7 @@ def _not_a_message(index: int, item: Any, data: Mapping[str, Any], chosen: Diale
     if chosen is None:
         return MessageError(
             f"messages[{index}] is not a message of any known dialect (keys: {keys}){_looks(shape)}",
-            hint=f"{hint}Expected a dict with a 'role' and 'content', or an item with a known 'type'; "
+            hint=f"{hint}Expected a dict with a 'role' and 'content' or 'parts', or an item with a known 'type'; "
             f"or name the dialect: {', '.join(NAMES)}",
             index=index,
         )

@@ -33,6 +33,8 @@ EXPECTED = (
 )
 ITEMS_ARE_PARTS = False
 RESULTS_IN_USER = False
+TAKES_PLAIN = True
+MODEL_ROLE = "assistant"
 
 
 def claim(item: Mapping[str, Any]) -> int:

@@ -29,9 +29,12 @@ EXPECTED = (
 )
 ITEMS_ARE_PARTS = False
 RESULTS_IN_USER = False
+TAKES_PLAIN = True
+MODEL_ROLE = "assistant"
 
 _RESULT_ROLES = ("tool", "function")
-_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
+_SIGNED_KEYS = ("reasoning_details", "thinking_blocks")
+_REASONING_KEYS = ("reasoning_content", "reasoning", *_SIGNED_KEYS)
 
 
 def claim(item: Mapping[str, Any]) -> int:
@@ -165,6 +168,8 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
         found.extend(wire.opaque_pieces(data["function_call"]))
     if data.get("reasoning_details") and not isinstance(data.get("reasoning"), str):
         found.extend(wire.opaque_pieces(data["reasoning_details"]))
+    if data.get("thinking_blocks") and not isinstance(data.get("reasoning_content"), str):
+        found.extend(wire.opaque_pieces(data["thinking_blocks"]))
 
 
 def _read_block(block: Mapping[str, Any] | str) -> Part:
@@ -185,9 +190,9 @@ def _read_reasoning(data: Mapping[str, Any]) -> list[Part]:
     for key in _REASONING_KEYS:
         value = data.get(key)
         if value:
-            # Details carry signatures or encrypted text for providers behind a router.
+            # These carry signatures or encrypted text for providers behind a router.
             text = value if isinstance(value, str) else ""
-            found.append(Reasoning(text, signed=key == "reasoning_details", origin=key))
+            found.append(Reasoning(text, signed=key in _SIGNED_KEYS, origin=key))
     return found
 
 

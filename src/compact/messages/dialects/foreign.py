@@ -115,10 +115,11 @@ class Shape(NamedTuple):
 
 
 _CONVERT = "Convert the list to OpenAI chat messages ({'role', 'content', 'tool_calls'?}) or Anthropic messages first"
-_GEMINI = Shape("Gemini contents: a 'parts' list", _CONVERT)
+_ALONE = "A list has one format throughout: convert the other entries, and pass no other `dialect`"
+_GEMINI = Shape("Gemini contents: a 'parts' list", _ALONE)
 _UI = Shape("AI-SDK UI messages: a 'parts' list", "Pass the result of `convertToModelMessages` instead")
 _PYDANTIC_AI = Shape("pydantic-ai messages: a 'parts' list", "Use compact.integrations.pydantic_ai")
-_CONVERSE = Shape("Bedrock Converse: content blocks without a 'type'", _CONVERT)
+_CONVERSE = Shape("Bedrock Converse: content blocks without a 'type'", _ALONE)
 _LANGCHAIN = Shape(
     "LangChain messages", "Use compact.integrations.langchain, or convert with `convert_to_openai_messages`"
 )

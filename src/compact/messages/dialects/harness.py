@@ -14,6 +14,8 @@ NAME = "harness"
 EXPECTED = "an artifact: {'kind': 'system' | 'task' | 'message' | 'tool_output' | ..., 'content': text}"
 ITEMS_ARE_PARTS = False
 RESULTS_IN_USER = False
+TAKES_PLAIN = True
+MODEL_ROLE = "assistant"
 
 KINDS = ("system", "task", "message", "tool_call", "tool_output")
 """The kinds that have a meaning of their own. Any other kind is something that stays while it fits."""

@@ -30,6 +30,8 @@ EXPECTED = (
 )
 ITEMS_ARE_PARTS = True
 RESULTS_IN_USER = False
+TAKES_PLAIN = True
+MODEL_ROLE = "assistant"
 
 _CALLS: dict[str, tuple[str, str]] = {
     # type of the call: (its name if it carries none, the key of its arguments)

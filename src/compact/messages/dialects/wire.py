@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -133,13 +134,18 @@ def rebuild(origin: Any, data: dict[str, Any]) -> Any:
     """Return `data` as the host's kind of object: its SDK class if `origin` had one, else the dict."""
     if origin is None or isinstance(origin, Mapping):
         return data
-    validate = getattr(type(origin), "model_validate", None)
-    if validate is None:
+    if not hasattr(type(origin), "model_validate"):
         return with_fields(origin, data)
-    try:
-        return validate(data)
-    except ValueError:
-        return data
+    for kind in type(origin).__mro__:
+        if kind is not type(origin) and not getattr(kind, "model_fields", None):
+            break
+        try:
+            return kind.model_validate(data)  # type: ignore[attr-defined]
+        except TypeError:
+            continue  # a class with arguments of its own, such as google-genai's UserContent: its base takes all fields
+        except ValueError:
+            break
+    return data
 
 
 def write_entry(message: Message, fill: Callable[[dict[str, Any], Message], None]) -> Any:
@@ -280,6 +286,13 @@ def text_block(part: Text, kind: str = "text") -> Any:
     return {"type": kind, "text": part.text}
 
 
+def encoded(value: Any) -> str:
+    """Binary data as it goes over the wire: bytes as base64, text as it is; empty for anything else."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode("ascii")
+    return value if isinstance(value, str) else ""
+
+
 def join_text(parts: Iterable[Part]) -> str:
     """Join the text of parts, for fields that take nothing but a string."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
@@ -305,6 +318,9 @@ def _without_blobs(value: Any, blobs: list[Piece], depth: int) -> Any:
             blobs.append(Sealed(len(value) // _BLOB_SHARE))
             return ""
         return value
+    if isinstance(value, bytes | bytearray):
+        blobs.append(Sealed(len(value) * 4 // 3 // _BLOB_SHARE))
+        return ""
     if depth > 20:
         return value
     if isinstance(value, Mapping):

@@ -17,7 +17,7 @@ from compact.messages.hygiene.repair import Repair, repair_neutral, repair_tool_
 from compact.messages.hygiene.sanitizing import sanitize, sanitize_neutral
 from compact.messages.hygiene.turn_limit import limit_neutral, limit_turns
 from compact.messages.hygiene.work import Cleaned, Removed, write_back
-from compact.messages.legality import ends_blank
+from compact.messages.legality import MARKED, ends_blank
 from compact.messages.message import Text
 from compact.messages.pairs import batches, in_flight
 
@@ -57,7 +57,7 @@ def clean_report(
     repair = repair_neutral(kept, known)
     removed = (*unsendable, *too_old, *repair.removed)
     cleaned = write_back(messages, neutral, repair.messages, known)
-    return Cleaned(limit_marks(cleaned, MAX_MARKS) if known.NAME == "anthropic" else cleaned, removed)
+    return Cleaned(limit_marks(cleaned, MAX_MARKS) if known.NAME in MARKED else cleaned, removed)
 
 
 def sendable(messages: Sequence[Any], dialect: str | None = None) -> Any:

@@ -19,9 +19,10 @@ from compact.messages import dialects
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import plain
 from compact.messages.hygiene.sanitizing import safe_id
+from compact.messages.hygiene.signatures import sign_calls
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
-from compact.messages.legality import fill_role_gaps, structure_violations
-from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from compact.messages.legality import fill_role_gaps, fits_call, structure_violations
+from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult, is_cache_point
 from compact.messages.pairs import (
     Batch,
     Found,
@@ -173,7 +174,7 @@ class _Bench:
         messages = [self._join(group) for group in groups]
         if self.dialect.NAME == "responses":
             return _without_lonely_reasoning(messages)
-        return fill_role_gaps(messages, self.dialect)
+        return sign_calls(fill_role_gaps(messages, self.dialect), self.dialect)
 
     def _belongs_together(self, left: tuple[Message, int | None], right: tuple[Message, int | None]) -> bool:
         if self.dialect.RESULTS_IN_USER and left[0].role == right[0].role != "system":
@@ -208,9 +209,12 @@ class _Bench:
         mended = result
         if not result.by_position and result.call_id != call_id:
             mended = replace(mended, call_id=call_id)
+        if not fits_call(replace(call, id=call_id), mended, self.dialect):
+            mended = replace(mended, call_id=call_id, name=call.name, by_position=not call_id)
         if _is_blank(result):
             mended = replace(mended, name=call.name or "unknown")
-        return (piece if mended is result else piece.with_parts((mended,))), self.sources[place.message]
+        parts = tuple(mended if part is result else part for part in piece.parts)
+        return (piece if mended is result else piece.with_parts(parts)), self.sources[place.message]
 
     def _drop(self, result: ToolResult) -> None:
         self.counts["duplicates" if result.call_id in self.answered else "orphans"] += 1
@@ -230,7 +234,9 @@ def _mergeable(left: Message, right: Message) -> bool:
 
 
 def _other_keys(message: Message) -> dict[str, Any]:
-    return {key: value for key, value in plain(message.origin).items() if key not in ("role", "content")}
+    return {
+        key: value for key, value in plain(message.origin).items() if key not in ("role", "content", "parts")
+    }
 
 
 def _split(message: Message, dialect: Dialect) -> list[Message]:
@@ -241,9 +247,20 @@ def _split(message: Message, dialect: Dialect) -> list[Message]:
         return [] if stripped is None else [stripped]
     if not message.results or len(message.parts) == 1:
         return [message]
-    rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    pieces = [message.with_parts((result,)) for result in message.results]
-    return [*pieces, message.with_parts(rest)] if rest else pieces
+    pieces: list[list[Part]] = []
+    rest: list[Part] = []
+    place: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            # A cache point belongs to what stands before it; one at the very beginning, to the first result.
+            place = [*([] if pieces or rest else place), part]
+            pieces.append(place)
+        elif is_cache_point(part):
+            place.append(part)
+        else:
+            rest += [*([] if pieces or rest else place), part]
+            place = rest
+    return [message.with_parts(tuple(parts)) for parts in (*pieces, rest) if parts]
 
 
 def _with_ids(message: Message, index: int, names: dict[Found, str]) -> Message:

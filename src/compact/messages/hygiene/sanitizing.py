@@ -16,6 +16,7 @@ from compact.messages.legality import (
     bad_text,
     id_problem,
     is_misplaced,
+    is_refused_text,
     item_id,
     lacks_content,
     name_problem,
@@ -77,7 +78,7 @@ def sanitize_neutral(
         if after is not before:
             removed.append(Removed(before.origin, "parts of it could not be sent"))
         kept.append(after)
-    if dialect.NAME == "anthropic":
+    if dialect.RESULTS_IN_USER:
         # The sort is stable: only the system prompt moves, to the front.
         kept.sort(key=lambda message: message.role != "system")
     return kept, removed
@@ -120,8 +121,7 @@ def _sanitize_message(
 
 def _sanitize_part(part: Part, dialect: Dialect, allowed_tools: Collection[str] | None) -> Part | None:
     if isinstance(part, Text):
-        is_block = dialect.NAME == "anthropic" and isinstance(part.origin, Mapping)
-        return None if is_block and not part.text.strip() else part
+        return None if isinstance(part.origin, Mapping) and is_refused_text(part.text, dialect) else part
     if isinstance(part, ToolCall):
         return _sanitize_call(part, dialect, allowed_tools)
     if isinstance(part, ToolResult):
@@ -163,12 +163,12 @@ def _with_known_role(message: Message, dialect: Dialect) -> Message:
         return message
     # What calls tools is a reply, whatever the host named its role.
     is_reply = bool(message.calls) or message.role.lower() in _MODEL_ROLES
-    data = {**plain(message.origin), "role": "assistant" if is_reply else "user"}
+    data = {**plain(message.origin), "role": dialect.MODEL_ROLE if is_reply else "user"}
     return replace(dialect.read(rebuild(message.origin, data)), edited=False)
 
 
 def _well_formed(message: Message, dialect: Dialect) -> Message:
-    if message.origin is None or is_plain(message.origin):
+    if message.origin is None or (dialect.TAKES_PLAIN and is_plain(message.origin)):
         return message
     data, flaws = dialect.mend(plain(message.origin))
     return replace(dialect.read(rebuild(message.origin, dict(data))), edited=False) if flaws else message

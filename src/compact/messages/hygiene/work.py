@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.messages.dialects import Dialect
-from compact.messages.legality import has_content
-from compact.messages.message import Message, Reasoning
+from compact.messages.legality import has_content, loose_end
+from compact.messages.message import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,6 @@ def without_loose_ends(message: Message, dialect: Dialect) -> Message | None:
 
     Thinking is bound to what follows it, so it may not end a message.
     """
-    parts = message.parts
-    while dialect.NAME == "anthropic" and parts and isinstance(parts[-1], Reasoning):
-        parts = parts[:-1]
-    trimmed = message if parts is message.parts else message.with_parts(parts)
+    loose = loose_end(message, dialect)
+    trimmed = message.with_parts(message.parts[: len(message.parts) - loose]) if loose else message
     return trimmed if has_content(trimmed, dialect) else None

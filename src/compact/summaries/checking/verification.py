@@ -324,6 +324,7 @@ class _Striking:
         self._heard = expected.heard
         self._sentences = 0
         self._invented: list[str] = []
+        self._reasons: dict[str, None] = {}
         self._struck: list[str] = []
         self._moved: list[str] = []
         self._tools: dict[str, str] = {}
@@ -340,8 +341,9 @@ class _Striking:
             self._tools = self._heard.find_tools(said)
         kept = [line for line in map(self._read_line, lines) if line is not None and line != UNCONFIRMED]
         if len(self._struck) > STRUCK_SHARE * self._sentences:
-            named = ", ".join(dict.fromkeys(self._invented)) or "orders"
-            why = f"{len(self._struck)} of {self._sentences} sentences name what the input does not contain: {named[:200]}"
+            named = ", ".join(dict.fromkeys(self._invented))
+            why = f"{len(self._struck)} of {self._sentences} sentences {' or '.join(self._reasons)}"
+            why = f"{why}: {named[:200]}" if named else why
             return Verdict(self._body, "invented", why, tuple(self._struck))
         if self._moved:
             kept += ["", TOOLS_HEADING, *dict.fromkeys(self._moved)]
@@ -372,8 +374,14 @@ class _Striking:
         names = self._source.find_invented(sentence)
         is_claim = self._heard is not None and (self._is_users or claims_user(sentence))
         supported = self._heard.supports(sentence) if self._heard is not None and is_claim else True
-        if names or gives_orders(sentence) or supported is False:
+        wrong = (
+            (names, "name what the input does not contain"),
+            (gives_orders(sentence), "give orders"),
+            (supported is False, "say of the user what no person said"),
+        )
+        if any(is_so for is_so, _ in wrong):
             self._struck.append(sentence.strip())
+            self._reasons.update((reason, None) for is_so, reason in wrong if is_so)
             self._invented += names
             return ""
         tool = self._tools.get(sentence)

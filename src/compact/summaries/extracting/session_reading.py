@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compact.messages import Message, Text, ToolCall, ToolResult, to_json
+from compact.messages import Message, Text, ToolCall, ToolResult
 from compact.messages.message import text_hash
-from compact.summaries.voices import AGENT, HOST, PERSON, defuse, speaker_of
+from compact.summaries.voices import defuse
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[。！？])|\n+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LIST_MARK = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)(?!\[)")
+_ENTRY = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s")
+_HEADING = re.compile(r"#{1,6}\s+\S.*|\*\*[^*]+\*\*:?|__[^_]+__:?")
 _ENVELOPE = re.compile(r"^(?:```.*|[-=*_#\s|]+)$")
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "filePath")
 _NEW_KEYS = ("new_string", "new_str", "content", "file_text", "contents", "newText", "new_text", "code", "patch", "insert_text")  # fmt: skip
 _OLD_KEYS = ("old_string", "old_str", "oldText", "old_text")
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command")
 _STORED = re.compile(r" is in (?P<path>/\S+?)[,:] ")
-_PASTED_CHARS = 600
+_LINE_NUMBER = re.compile(r"^@\d+ ")
 """A longer message of the user is material, not only an instruction: its lines may serve as details."""
 
 
@@ -30,6 +32,10 @@ class Said:
 
     place: int
     text: str
+    under: str = ""
+    """The heading over it, or the line that leads to its list; empty if there is none."""
+    is_entry: bool = False
+    """Whether it stands in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,14 @@ class Done:
         return found["path"] if found else ""
 
     @property
+    def shown(self) -> str:
+        """What the context still shows of the result: all of it, or the lines that stand beside its pointer."""
+        text = self.result or ""
+        if not is_written(text, self.pointers):
+            return text
+        return "\n".join(_LINE_NUMBER.sub("", line) for line in text.split("\n")[1:])
+
+    @property
     def writes(self) -> bool:
         """Whether the call changed a file."""
         return bool(self.path and self.new_text)
@@ -91,16 +105,6 @@ class Done:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A text that may give details: where it stands, how much a line of it is worth, and who says it."""
-
-    place: int
-    text: str
-    worth: float
-    speaker: str = AGENT
-
-
 @dataclass(slots=True)
 class Reading:
     """What the extractors work on."""
@@ -110,8 +114,8 @@ class Reading:
     messages: Sequence[Message]
     said: list[Said] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
-    texts: list[Source] = field(default_factory=list)
-    """Every text that may give details."""
+    goes_on: bool = False
+    """Whether a summary tells what was before."""
 
     def cite(self, place: int) -> str:
         """The citation of a message, by its number in the archived transcript."""
@@ -141,29 +145,19 @@ def read(
     """
     found = Reading(numbers, messages)
     results = {result.call_id: result for message in messages for result in message.results}
-    names = {call.id: call.name for message in messages for call in message.calls}
     words = ""
     for place, message in enumerate(messages):
         if message.starts_turn:
             # The user's words are carried over whole, elsewhere.
-            if len(message.text) > _PASTED_CHARS:
-                found.texts.append(Source(place, message.text, 1.5, PERSON))
             words = ""
             continue
         for part in message.parts:
             if isinstance(part, Text) and part.text.strip() and message.role == "assistant":
-                sentences = sentences_of(defuse(part.text))
-                found.said += [Said(place, sentence) for sentence in sentences]
-                found.texts.append(Source(place, part.text, 2.0))
-                words = sentences[-1] if sentences else words
-            elif isinstance(part, Text) and part.text.strip():
-                found.texts.append(Source(place, part.text, 1.0, HOST))
+                said = list(_sentences_of(place, part.text))
+                found.said += said
+                words = said[-1].text if said else words
             elif isinstance(part, ToolCall):
                 found.done.append(_done(place, part, results.get(part.id), words, pointers))
-                found.texts += [Source(place, text, 2.0) for text in _leaves(part, pointers)]
-            elif isinstance(part, ToolResult) and part.text.strip():
-                speaker = speaker_of(part.name or names.get(part.call_id))
-                found.texts.append(Source(place, _without_pointer(part.text, pointers), 1.0, speaker))
     return found
 
 
@@ -182,29 +176,31 @@ def _done(
     )
 
 
-def _leaves(call: ToolCall, pointers: frozenset[str]) -> list[str]:
-    arguments = call.parsed_arguments()
-    if arguments is None:
-        return [call.arguments_text]
-    whole = {key: value for key, value in arguments.items() if not (isinstance(value, str) and "\n" in value)}
-    long = [value for value in arguments.values() if isinstance(value, str) and "\n" in value]
-    first = f"{call.name} {to_json(whole)}" if whole else call.name
-    return [first, *(_without_pointer(text, pointers) for text in long)]
-
-
 def is_written(text: str, pointers: frozenset[str]) -> bool:
     """Whether compact put a text in place of another."""
     return bool(pointers) and text_hash(text) in pointers
 
 
-def _without_pointer(text: str, pointers: frozenset[str]) -> str:
-    return text.partition("\n")[2] if is_written(text, pointers) else text
-
-
-def sentences_of(text: str) -> list[str]:
-    """The sentences and list entries of a text, without markup and code blocks."""
-    pieces = (_LIST_MARK.sub("", flat(piece)) for piece in _SENTENCE.split(_FENCED.sub("\n", text)))
-    return [piece for piece in pieces if len(piece) > 2 and not _ENVELOPE.match(piece)]
+def _sentences_of(place: int, text: str) -> Iterator[Said]:
+    """The sentences and list entries of a text, without markup and code blocks, each with what it stands under."""
+    plain = _FENCED.sub("\n", text)
+    marked, lines = plain.split("\n"), defuse(plain).split("\n")
+    if len(marked) != len(lines):
+        marked = lines
+    under, leads = "", False
+    for mark, line in zip(marked, lines, strict=True):
+        bare = flat(line)
+        is_entry = _ENTRY.match(mark) is not None
+        is_heading = _HEADING.fullmatch(mark.strip()) is not None
+        is_lead = is_heading or (bare.endswith((":", "：")) and not is_entry)
+        if leads and bare and not is_entry and not mark.startswith((" ", "\t")):
+            under, leads = "", False
+        for piece in _SENTENCE.split(line):
+            sentence = _LIST_MARK.sub("", flat(piece))
+            if len(sentence) > 2 and not _ENVELOPE.match(sentence):
+                yield Said(place, sentence, "" if is_lead else under, is_entry)
+        if is_lead:
+            under, leads = bare, not is_heading
 
 
 def flat(text: str, limit: int = 320) -> str:

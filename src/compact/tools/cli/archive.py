@@ -13,8 +13,10 @@ import typer
 from compact.archive import Archive, Pruned, to_line
 from compact.archive.recall import LinePattern, SearchIndex
 from compact.errors import ArchiveError
+from compact.summaries.ledger import to_json
 from compact.tools.cli import archive_report as report
 from compact.tools.cli.archives import folders_of, open_at
+from compact.tools.cli.ledger import print_entries
 from compact.tools.cli.options import (
     ConfigOption,
     ForceOption,
@@ -179,7 +181,7 @@ def grep(
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
     session: SessionArgument,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number of passages.")] = 5,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number of passages.")] = 10,
     root: RootOption = None,
     config: ConfigOption = None,
     tenant: TenantOption = None,
@@ -195,6 +197,24 @@ def search(
         report.print_hits(hits)
     if not hits:
         raise typer.Exit(1)
+
+
+@app.command("ledger", epilog="Example: compact archive ledger my-session")
+def ledger(
+    session: SessionArgument,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    tenant: TenantOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what people said in a session and what stands of it, up to the newest step, and what was pinned since."""
+    with open_at(root, config, tenant=tenant) as archive:
+        folders_of(archive, session)
+        entries = archive.ledger(session)
+    if as_json:
+        print_json({"entries": list(map(to_json, entries))})
+    else:
+        print_entries(console(), session, entries)
 
 
 @app.command("verify", epilog="Example: compact archive verify")

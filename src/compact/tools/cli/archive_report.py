@@ -202,8 +202,9 @@ def print_hits(hits: list[Hit]) -> None:
     """Print passages, best first."""
     for rank, hit in enumerate(hits, 1):
         message = "" if hit.message is None else f", message {hit.message}"
-        print_line(f"{rank}. {hit.path}:{hit.first_line}-{hit.last_line}{message}")
-        for row in hit.text.removesuffix("\n").split("\n"):
+        who = f", {hit.who}" if hit.who else ""
+        print_line(f"{rank}. {hit.path}:{hit.first_line}-{hit.last_line}{message}{who}")
+        for row in hit.text.strip("\n").split("\n"):
             print_line(f"   {row}")
     if not hits:
         print_line("No passage has any of these words")

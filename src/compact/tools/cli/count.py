@@ -15,6 +15,7 @@ from rich.console import Console
 from compact.config import CompactConfig
 from compact.messages import Message, ToolCall, ToolResult, dialects
 from compact.tokens import Estimate, Meter
+from compact.tokens.models import Profile, model_table
 from compact.tokens.windows import window_of
 from compact.tools.cli.inputs import errors_named, read_tools, sessions_of
 from compact.tools.cli.options import (
@@ -142,8 +143,9 @@ def measure(
         MessageError: the messages are not of a known dialect.
     """
     model = model or session.model or config.model
-    meter = _meter(model, config.meter.memo_bytes)
-    window = window_of(model, configured=config.max_context_tokens, windows=config.windows)
+    table = model_table().with_rows(config.models)
+    meter = _meter(model, config.meter.memo_bytes, table.profile(model))
+    window = window_of(model, configured=config.max_context_tokens, windows=config.windows, table=table)
     known, neutral = dialects.read(session.messages, dialect or session.dialect)
     total = meter.estimate(
         session.messages,
@@ -172,9 +174,9 @@ def measure(
 
 
 @cache
-def _meter(model: str, memo_bytes: int) -> Meter:
+def _meter(model: str, memo_bytes: int, profile: Profile) -> Meter:
     """One meter per model, because a meter remembers what it has counted."""
-    return Meter(model, memo_bytes=memo_bytes)
+    return Meter(model, memo_bytes=memo_bytes, profile=profile)
 
 
 def _by_role(

@@ -71,7 +71,7 @@ def command(
         str | None,
         typer.Option(
             metavar="DIALECT",
-            help="With -o: write a provider's request instead of artifacts: chat, responses, anthropic or ai_sdk.",
+            help="With -o: write a provider's request instead of artifacts: chat, responses, anthropic, ai_sdk, gemini or converse.",
         ),
     ] = None,
     scenarios: Annotated[bool, typer.Option("--scenarios", help="Run the four key scenarios.")] = False,

@@ -19,7 +19,7 @@ DialectOption: TypeAlias = Annotated[
     typer.Option(
         "--dialect",
         metavar="NAME",
-        help="chat, responses, anthropic, ai_sdk or harness. Default: auto-detected.",
+        help="chat, responses, anthropic, ai_sdk, harness, gemini or converse. Default: auto-detected.",
     ),
 ]
 ModelOption: TypeAlias = Annotated[

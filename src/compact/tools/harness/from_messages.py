@@ -122,7 +122,8 @@ def _system_text(system: Any) -> str:
         return ""
     if isinstance(system, str):
         return system
-    return dialects.get("anthropic").read({"role": "system", "content": system}).text
+    known, prompt = dialects.read_prompt(system)
+    return known.read(prompt).text
 
 
 def _placeholder(parts: Iterable[Any]) -> str:

@@ -22,7 +22,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _NAME_CHARS = 64
 _BARE_MASK = re.compile(r"(?<=[:,\[\s])(<[A-Z][A-Z0-9_]*>)(?=\s*[,\]}])")
 """What a rule puts in the place of a number in JSON: `{"port": <REDACTED>}`."""
-_LISTS = {"responses": "input"}
+_LISTS = {"responses": "input", "gemini": "contents"}
 """The key of a request's messages, where it is not `messages`."""
 _UNSENT = ("reasoning",)
 """A provider takes no reasoning back that it did not sign."""
@@ -38,10 +38,11 @@ def to_request(artifacts: Any, dialect: str = "chat") -> dict[str, Any]:
 
     Args:
         artifacts: What `stabilize` returned as `.artifacts`, or anything that `as_artifacts` takes.
-        dialect: chat, responses, anthropic or ai_sdk.
+        dialect: chat, responses, anthropic, ai_sdk, gemini or converse.
 
     Returns:
-        `{"messages": [...]}`; for anthropic with `"system"` beside it; for responses `{"input": [...]}`.
+        `{"messages": [...]}`; for anthropic and converse with `"system"` beside it; for responses `{"input": [...]}`; for gemini
+        `{"contents": [...]}` with `"systemInstruction"` beside it.
 
     Raises:
         MessageError: an entry is not an artifact, a role is unknown, or nothing is left to send.
@@ -109,7 +110,8 @@ class _Writer:
                 )
         request: dict[str, Any] = {}
         if self._system:
-            request["system"] = "\n\n".join(self._system)
+            key, prompt = _prompt("\n\n".join(self._system), known)
+            request[key] = prompt
         return {**request, _LISTS.get(known.NAME, "messages"): dialects.write(known, messages)}
 
     def _say(self, role: str, words: str, index: int) -> None:
@@ -163,7 +165,7 @@ class _Writer:
 
     def _close(self) -> None:
         """Answer the open calls, in their order."""
-        named = self._dialect.NAME == "ai_sdk"
+        named = self._dialect.NAME in ("ai_sdk", "gemini")
         results = tuple(
             ToolResult(
                 call.id, (Text(self._answers.get(call.id, LEFT_OUT)),), name=call.name if named else None
@@ -175,6 +177,13 @@ class _Writer:
             self._messages.append(Message("user", results))
         else:
             self._messages += [Message("tool", (result,)) for result in results]
+
+
+def _prompt(text: str, dialect: Dialect) -> tuple[str, Any]:
+    """The field of a system prompt beside the list, and the prompt in its form."""
+    if dialect.NAME == "gemini":
+        return "systemInstruction", {"parts": [{"text": text}]}
+    return "system", [{"text": text}] if dialect.NAME == "converse" else text
 
 
 def _joined(messages: Iterable[Message]) -> list[Message]:

@@ -24,6 +24,7 @@ from compact.redaction import Redactor
 from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
+from compact.tokens.models import model_table
 from compact.tokens.prices import Price, Prices
 from compact.tokens.windows import window_of
 from compact.tools.harness.control import Fingerprint, differences
@@ -188,7 +189,12 @@ class _Player:
         config = policy.config.model_copy(update={"model": recording.model})
         if archive is None:
             config = config.model_copy(update={"archive": type(config.archive)(adapter="memory")})
-        window = window_of(recording.model, configured=config.max_context_tokens, windows=config.windows)
+        window = window_of(
+            recording.model,
+            configured=config.max_context_tokens,
+            windows=config.windows,
+            table=model_table().with_rows(config.models),
+        )
         self._window, self._budget = window.tokens, config.budget(window.tokens)
         self._manager = CompactManager(config, archive=None if archive is None else archive())
         self._before: list[Any] = []

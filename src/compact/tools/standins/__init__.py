@@ -1,18 +1,20 @@
-"""Strict stand-ins for Anthropic and OpenAI, for tests of agents: local servers that refuse what the real ones refuse.
+"""Strict stand-ins for Anthropic, OpenAI, Google and Amazon Bedrock, for tests of agents: local servers that refuse what the real ones refuse.
 
     with serving(["Hello."], window=8_000) as provider:
         client = anthropic.Anthropic(base_url=provider.url, api_key="none", max_retries=0)
         ...
     assert not provider.refused
 
-`anthropic_problems(body)`, `chat_problems(body)` and `responses_problems(body)` judge a request without a server.
+`anthropic_problems(body)`, `chat_problems(body)`, `responses_problems(body)`, `gemini_problems(body)` and
+`converse_problems(body)` judge a request without a server.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from compact.tools.standins import anthropic_rules, chat_rules, responses_rules
+from compact.tools.standins import anthropic_rules, chat_rules, converse_rules, gemini_rules, responses_rules
+from compact.tools.standins.binding import sign_block
 from compact.tools.standins.problems import Problem, Rules
 from compact.tools.standins.provider import ENDPOINTS, Provider, count_request, prefix_breaks, serving
 from compact.tools.standins.script import Answer, Call, Endpoint, Received, Refusal, Reply, Script, Told
@@ -32,10 +34,13 @@ __all__ = [
     "Told",
     "anthropic_problems",
     "chat_problems",
+    "converse_problems",
     "count_request",
+    "gemini_problems",
     "prefix_breaks",
     "responses_problems",
     "serving",
+    "sign_block",
 ]
 
 
@@ -52,3 +57,13 @@ def chat_problems(body: Any, rules: Rules | None = None) -> list[str]:
 def responses_problems(body: Any, rules: Rules | None = None) -> list[str]:
     """Why OpenAI refuses the body of `POST /v1/responses`; empty if it accepts it."""
     return [problem.message for problem in responses_rules.find_problems(body, rules)]
+
+
+def gemini_problems(body: Any, rules: Rules | None = None) -> list[str]:
+    """Why Google refuses the body of `POST /v1beta/models/{model}:generateContent`; empty if it accepts it."""
+    return [problem.message for problem in gemini_rules.find_problems(body, rules)]
+
+
+def converse_problems(body: Any, rules: Rules | None = None) -> list[str]:
+    """Why Amazon Bedrock refuses the body of `POST /model/{modelId}/converse`; empty if it accepts it."""
+    return [problem.message for problem in converse_rules.find_problems(body, rules)]

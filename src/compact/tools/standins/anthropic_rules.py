@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compact.tools.standins.binding import binding_problems, checks_prefixes, split
 from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate
 from compact.tools.standins.signing import is_sealed, is_signed
 
@@ -338,7 +339,7 @@ def _thinking_problems(messages: Sequence[Item], body: Item, rules: Rules) -> It
             continue
         for place, block in enumerate(content):
             if block["type"] == "thinking" and not is_signed(
-                block["thinking"], block["signature"], rules.signing_key
+                block["thinking"], split(block["signature"])[0], rules.signing_key
             ):
                 yield Problem(f"messages.{index}.content.{place}: Invalid `signature` in `thinking` block")
             if block["type"] == "redacted_thinking" and not is_sealed(block["data"], rules.signing_key):
@@ -346,8 +347,19 @@ def _thinking_problems(messages: Sequence[Item], body: Item, rules: Rules) -> It
                     f"messages.{index}.content.{place}: Invalid `data` in `redacted_thinking` block"
                 )
     thinking = body.get("thinking")
-    if isinstance(thinking, dict) and thinking.get("type") == "enabled":
+    settings = thinking if isinstance(thinking, dict) else {}
+    model, is_enabled = str(body.get("model")), settings.get("type") == "enabled"
+    if checks_prefixes(model) and is_enabled:
+        yield Problem(
+            '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".'
+        )
+    elif is_enabled:
         yield from _open_loop_problems(messages)
+    binding = settings.get("block_binding")
+    drops = isinstance(binding, dict) and binding.get("prefix_mismatch_behavior") == "drop_block"
+    checks = checks_prefixes(model) if rules.prefix_checks is None else rules.prefix_checks
+    if checks and not drops and rules.signing_key is not None:
+        yield from binding_problems(body)
 
 
 def _open_loop_problems(messages: Sequence[Item]) -> Iterator[Problem]:

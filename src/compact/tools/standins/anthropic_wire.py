@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from compact.tools.standins.anthropic_rules import find_problems
+from compact.tools.standins.binding import sign_block
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.script import Endpoint, Told, pieces
-from compact.tools.standins.signing import sign
 
 
 def _list_messages(body: Item) -> list[Any]:
@@ -21,7 +21,9 @@ def _blocks(told: Told) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     thinking = told.reply.thinking
     if thinking:
-        found.append({"type": "thinking", "thinking": thinking, "signature": sign(thinking, told.key)})
+        found.append(
+            {"type": "thinking", "thinking": thinking, "signature": sign_block(thinking, told.body, told.key)}
+        )
     if told.reply.text:
         found.append({"type": "text", "text": told.reply.text})
     for call in told.calls("toolu"):

@@ -23,6 +23,8 @@ class Problem:
     status: int = 400
     kind: str = "invalid_request_error"
     """The `type` of the error."""
+    page: str = ""
+    """The page of the provider's documentation that the rule comes from."""
 
     def __str__(self) -> str:
         return self.message
@@ -33,15 +35,19 @@ class Rules:
     """What differs between models of one provider. The defaults are the stricter side that is documented."""
 
     tools_required: bool = True
-    """Anthropic: a request with tool blocks defines tools."""
+    """Anthropic, Converse: a request with tool blocks defines tools."""
     prefill: bool = True
     """Anthropic: the list may end with the beginning of the reply. Newer models refuse that."""
     system_messages: bool = False
     """Anthropic: a system message may follow a user message. Newer models accept that."""
     alternate_roles: bool = False
-    """Anthropic: neighbours have different roles. Anthropic itself merges them; some gateways refuse them."""
+    """Anthropic, Gemini: neighbours have different roles. Both accept neighbours of one role; gateways and older models do not."""
     json_arguments: bool = False
     """OpenAI: arguments of past calls are JSON objects. OpenAI itself takes any text; some compatible servers do not."""
+    prefix_checks: bool | None = None
+    """Anthropic: thinking is refused when anything before it has changed. None: as the documentation says of the model."""
+    thought_signatures: bool = False
+    """Gemini: in the current turn, the first call of each step carries its thought signature. Newer models ask for that."""
     signing_key: bytes | None = None
     """The key with which signatures of thinking are checked. None: any signature is accepted."""
 

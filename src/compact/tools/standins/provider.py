@@ -11,20 +11,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
+from compact.messages.cache_marks import is_point
 from compact.messages.dialects.wire import begins_with
 from compact.tokens import Meter
 from compact.tools.standins.anthropic_rules import find_problems as find_counting_problems
 from compact.tools.standins.anthropic_wire import ANTHROPIC
 from compact.tools.standins.chat_wire import CHAT
+from compact.tools.standins.converse_wire import CONVERSE
+from compact.tools.standins.gemini_wire import GEMINI
 from compact.tools.standins.problems import Item, Problem, Rules
 from compact.tools.standins.responses_wire import RESPONSES
-from compact.tools.standins.script import Answer, Endpoint, Received, Refusal, Reply, Script, Told
+from compact.tools.standins.script import Answer, Endpoint, Received, Refusal, Reply, Route, Script, Told
 
-ENDPOINTS: tuple[Endpoint, ...] = (ANTHROPIC, CHAT, RESPONSES)
+ENDPOINTS: tuple[Endpoint, ...] = (ANTHROPIC, CHAT, RESPONSES, GEMINI, CONVERSE)
+_BY_NAME = {endpoint.name: endpoint for endpoint in ENDPOINTS}
+_KEYS = frozenset({"x-api-key", "authorization", "x-goog-api-key"})
 _COUNT_TOKENS = f"{ANTHROPIC.path}/count_tokens"
-_MAX_BYTES = 32_000_000
 _NOT_FOUND = Problem("Not Found", status=404, kind="not_found_error")
-_TOO_LARGE = Problem("Request exceeds the maximum size", status=413, kind="request_too_large")
 
 
 @dataclass
@@ -32,7 +35,7 @@ class Provider:
     """A running stand-in: its address, its settings, and what it was asked. Settings may change between requests."""
 
     url: str
-    """For Anthropic's client as it is; OpenAI's client needs `/v1` behind it (see `openai_url`)."""
+    """For the clients of Anthropic, Google and AWS as it is; OpenAI's needs `/v1` behind it (see `openai_url`)."""
     script: Script
     window: int | Mapping[str, int] = 200_000
     """The largest request in tokens, for all models or by model. Models that are not listed have 200,000."""
@@ -68,16 +71,22 @@ class Provider:
         return [request.problems[0].message for request in self.requests if request.problems]
 
     def take(
-        self, endpoint: Endpoint, body: Any, headers: Mapping[str, str], counting: bool = False
+        self,
+        endpoint: Endpoint,
+        body: Any,
+        headers: Mapping[str, str],
+        counting: bool = False,
+        model: str = "",
     ) -> Received:
-        """Judge a request and remember it."""
-        find = find_counting if counting else endpoint.find_problems
+        """Judge a request and remember it. `model` is the one that the path names."""
+        find = find_counting if counting and endpoint is ANTHROPIC else endpoint.find_problems
         problems = find(body, self.rules)
         found = body if isinstance(body, dict) else {}
         tokens = 0
         if not problems:
-            tokens = (self.count or count_request)(endpoint.name, found)
-            window = self._window_of(str(found["model"]))
+            model = model or str(found["model"])
+            tokens = (self.count or count_request)(endpoint.name, {"model": model, **found})
+            window = self._window_of(model)
             output = _output_of(found) if self.counts_output else 0
             if tokens > window and not counting:
                 problems = [(self.too_long or endpoint.too_long)(tokens, window)]
@@ -94,6 +103,7 @@ class Provider:
                 tokens,
                 tuple(problems),
                 counting,
+                model or str(found.get("model")),
             )
             self.requests.append(request)
         return request
@@ -115,8 +125,10 @@ class Provider:
 
 
 def _output_of(body: Item) -> int:
-    keys = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    return next((body[key] for key in keys if isinstance(body.get(key), int)), 0)
+    keys = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens")
+    inner = (body.get("generationConfig"), body.get("inferenceConfig"))
+    places = [body, *(each for each in inner if isinstance(each, dict))]
+    return next((each[key] for each in places for key in keys if isinstance(each.get(key), int)), 0)
 
 
 def find_counting(body: Any, rules: Rules) -> list[Problem]:
@@ -131,10 +143,10 @@ def count_request(endpoint: str, body: Item) -> int:
     """The size of a request by our own meter, in the tokens of its model."""
     model = str(body["model"])
     meter = _METERS.setdefault(model, Meter(model))
-    messages = body.get("input") if endpoint == "responses" else body["messages"]
+    known = _BY_NAME[endpoint]
+    messages = body.get("input") if endpoint == "responses" else known.list_messages(body)
     listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages or []
-    system = body.get("instructions") or body.get("system")
-    return meter.estimate(listed, body.get("tools"), system=system, dialect=endpoint).total
+    return meter.estimate(listed, known.tools(body), system=known.prompt(body), dialect=endpoint).total
 
 
 def prefix_breaks(requests: Sequence[Received]) -> int:
@@ -155,7 +167,7 @@ def _plain(value: Any) -> Any:
         return (
             {**found, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else found
         )
-    return [_plain(entry) for entry in value] if isinstance(value, list) else value
+    return [_plain(entry) for entry in value if not is_point(entry)] if isinstance(value, list) else value
 
 
 @contextmanager
@@ -175,6 +187,19 @@ def serving(script: Script, **settings: Any) -> Iterator[Provider]:
         thread.join()
 
 
+def _find_endpoint(path: str) -> tuple[Endpoint | None, Route]:
+    """The endpoint of a path, and what the path says beside that."""
+    if path.endswith(_COUNT_TOKENS):
+        return ANTHROPIC, Route("", counting=True)
+    for endpoint in ENDPOINTS:
+        if endpoint.route is None:
+            if path.endswith(endpoint.path):
+                return endpoint, Route("")
+        elif (found := endpoint.route(path)) is not None:
+            return endpoint, found
+    return None, Route("")
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers one request. Connections are not kept, so that none is open when the server stops."""
 
@@ -182,24 +207,24 @@ class _Handler(BaseHTTPRequestHandler):
         """Judge the request, then answer it."""
         provider: Provider = self.server.provider  # type: ignore[attr-defined]
         path = self.path.split("?")[0].rstrip("/")
-        counting = path.endswith(_COUNT_TOKENS)
-        endpoint = ANTHROPIC if counting else next((e for e in ENDPOINTS if path.endswith(e.path)), None)
+        endpoint, route = _find_endpoint(path)
         size = int(self.headers.get("Content-Length") or 0)
         raw = self.rfile.read(size)
         headers = {key.lower(): value for key, value in self.headers.items()}
         if endpoint is None:
             self._send_json(404, (ANTHROPIC if "x-api-key" in headers else CHAT).error(_NOT_FOUND))
-        elif not headers.keys() & {"x-api-key", "authorization"}:
-            self._send_json(401, endpoint.error(endpoint.unauthorized))
-        elif size > _MAX_BYTES:
-            self._send_json(413, endpoint.error(_TOO_LARGE))
+        elif not headers.keys() & _KEYS:
+            self._send_error(endpoint, endpoint.unauthorized)
+        elif size > endpoint.max_bytes:
+            self._send_error(endpoint, endpoint.too_large)
         else:
-            self._respond(provider, endpoint, provider.take(endpoint, _parse(raw), headers, counting))
+            request = provider.take(endpoint, _parse(raw), headers, route.counting, route.model)
+            self._respond(provider, endpoint, request, route.streamed)
 
-    def _respond(self, provider: Provider, endpoint: Endpoint, request: Received) -> None:
-        model = str(request.body.get("model"))
-        told = Told(Reply(), request.number, model, request.tokens, provider.rules.signing_key or b"")
-        streamed = request.body.get("stream") is True
+    def _respond(self, provider: Provider, endpoint: Endpoint, request: Received, streamed: bool) -> None:
+        key = provider.rules.signing_key or b""
+        told = Told(Reply(), request.number, request.model, request.tokens, key, request.body)
+        streamed = streamed or request.body.get("stream") is True
         if request.problems:
             too_long = request.tokens > 0
             self._refuse(
@@ -207,36 +232,41 @@ class _Handler(BaseHTTPRequestHandler):
             )
             return
         if request.counting:
-            self._send_json(200, {"input_tokens": request.tokens})
+            self._send_json(200, endpoint.counted(request.tokens))
             return
         said = provider.answer(request)
         if isinstance(said, Refusal):
             self._refuse(endpoint, told, said.problem, streamed and said.late)
         elif streamed:
-            self._send_events(endpoint.stream(replace(told, reply=said)))
+            self._send_events(endpoint, endpoint.stream(replace(told, reply=said)))
         else:
             self._send_json(200, endpoint.answer(replace(told, reply=said)))
 
     def _refuse(self, endpoint: Endpoint, told: Told, problem: Problem, late: bool) -> None:
         if late:
-            self._send_events(endpoint.late_error(told, problem))
+            self._send_events(endpoint, endpoint.late_error(told, problem))
         else:
-            self._send_json(problem.status, endpoint.error(problem))
+            self._send_error(endpoint, problem)
 
-    def _send_json(self, status: int, body: Item) -> None:
+    def _send_error(self, endpoint: Endpoint, problem: Problem) -> None:
+        self._send_json(problem.status, endpoint.error(problem), endpoint.error_headers(problem))
+
+    def _send_json(self, status: int, body: Item, headers: Mapping[str, str] | None = None) -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
-    def _send_events(self, events: Iterator[str]) -> None:
+    def _send_events(self, endpoint: Endpoint, events: Iterator[str | bytes]) -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Type", endpoint.stream_type)
         self.end_headers()
         for event in events:
-            self.wfile.write(event.encode())
+            self.wfile.write(event.encode() if isinstance(event, str) else event)
             self.wfile.flush()
 
     def log_message(self, *_: Any) -> None:

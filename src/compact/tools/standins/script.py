@@ -58,7 +58,7 @@ class Received:
     number: int
     """Counted from 1, over all endpoints."""
     endpoint: str
-    """`anthropic`, `chat` or `responses`: also the name of the dialect of its messages."""
+    """`anthropic`, `chat`, `responses`, `gemini` or `converse`: also the name of the dialect of its messages."""
     body: Item
     headers: Mapping[str, str]
     messages: Sequence[Any]
@@ -68,6 +68,8 @@ class Received:
     """Why it was refused. Empty if it was accepted or if the script refused it."""
     counting: bool = False
     """Whether it only asked for its size."""
+    model: str = ""
+    """The model that was asked: from the body, or from the path."""
 
     @property
     def accepted(self) -> bool:
@@ -89,11 +91,25 @@ class Told:
     model: str
     tokens: int
     key: bytes
+    body: Item = field(default_factory=dict)
+    """The request that is answered."""
 
     def calls(self, prefix: str) -> Iterator[Call]:
         """The calls of the reply, each with an id."""
         for place, call in enumerate(self.reply.calls):
             yield call if call.id else Call(call.name, call.arguments, f"{prefix}_{self.number:04}_{place}")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What the path of a request says, where it says more than the endpoint."""
+
+    model: str
+    streamed: bool = False
+    counting: bool = False
+
+
+_TOO_LARGE = Problem("Request exceeds the maximum size", status=413, kind="request_too_large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +122,10 @@ class Endpoint:
     find_problems: Callable[[Any, Rules], list[Problem]]
     list_messages: Callable[[Item], list[Any]]
     answer: Callable[[Told], Item]
-    stream: Callable[[Told], Iterator[str]]
+    stream: Callable[[Told], Iterator[str | bytes]]
     """The events of a streamed answer, as they are sent."""
     error: Callable[[Problem], Item]
-    late_error: Callable[[Told, Problem], Iterator[str]]
+    late_error: Callable[[Told, Problem], Iterator[str | bytes]]
     """The events of an answer that turns into an error."""
     too_long: Callable[[int, int], Problem]
     """The refusal of a request that is larger than the model's window."""
@@ -117,6 +133,19 @@ class Endpoint:
     """The refusal of a request that leaves no room for the output it asks for: its tokens, the output, the window."""
     unauthorized: Problem
     """The refusal of a request without a key."""
+    too_large: Problem = _TOO_LARGE
+    """The refusal of a body of more than `max_bytes`."""
+    max_bytes: int = 32_000_000
+    route: Callable[[str], Route | None] | None = None
+    """Reads the path where it names the model; None if the path is another's. Without it, `path` and the body say all."""
+    prompt: Callable[[Item], Any] = lambda body: body.get("instructions") or body.get("system")
+    """The system prompt beside the messages."""
+    tools: Callable[[Item], Any] = lambda body: body.get("tools")
+    """The schemas of a request's tools."""
+    counted: Callable[[int], Item] = lambda tokens: {"input_tokens": tokens}
+    """The answer to a request that only asks for its size."""
+    error_headers: Callable[[Problem], Mapping[str, str]] = lambda _: {}
+    stream_type: str = "text/event-stream"
 
 
 def pieces(text: str) -> list[str]:

@@ -89,7 +89,7 @@ def read_sessions(
         on_progress: Called now and then with the bytes read so far and the size of the file.
 
     Raises:
-        TranscriptError: the file is missing, a directory, empty, binary, of an unknown format, has no message in it, or,
+        TranscriptError: the file is missing, a directory, empty, binary, of an unknown format, without messages, or,
             unless lenient, has a line that cannot be read. Carries `path` and `line`.
     """
     with TranscriptFile(path, lenient, on_progress) as file:
@@ -142,7 +142,7 @@ def _stranger(value: Any) -> str:
 
 def _nothing_found(file: TranscriptFile, last: RecordedSession | None, skipped: list[Skipped]) -> str:
     """Say what a file without any message has instead."""
-    words = [f"there is no message in it: it is {file.seen}" if file.seen else "there is no message in it"]
+    words = [f"it has no messages: it is {file.seen}" if file.seen else "it has no messages"]
     counts = ", ".join(f"{count:,} {kind}" for kind, count in (last.left_out if last else {}).items())
     if counts:
         words.append(f"left out as no part of the conversation: {counts}")

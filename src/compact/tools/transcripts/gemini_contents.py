@@ -1,4 +1,7 @@
-"""Gemini contents, `{"role", "parts"}`, as OpenAI chat messages. Field names may be in camel or in snake case."""
+"""Gemini contents, `{"role", "parts"}`: lists and requests as they are, and programs' records of them as chat messages.
+
+Field names may be in camel or in snake case.
+"""
 
 from __future__ import annotations
 
@@ -46,27 +49,33 @@ def recognises_line(value: Any) -> bool:
 
 def read_lines(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSession]:
     """Read a file with one content per line."""
-    contents = Contents(file, 1)
+    contents = []
     for line in lines:
         if is_content(line.value):
-            contents.read([line.value], line.line)
+            contents.append(line.value)
         else:
             file.reject(line.line, f"it is not a Gemini content: it is {in_words(line.value)}")
-    yield RecordedSession(id=file.name, messages=contents.messages, format="gemini", dialect="chat")
+    yield RecordedSession(id=file.name, messages=contents, format="gemini", dialect="gemini")
 
 
 def read(line: JsonLine, name: str, file: TranscriptFile) -> Iterator[RecordedSession]:
-    """Read a list of contents, or a request with one, as OpenAI chat messages."""
+    """Read a list of contents, or a request with one."""
     value = line.value if isinstance(line.value, dict) else {"contents": line.value}
     prompt = field(value, "systemInstruction")
     parts = parts_of(prompt.get("parts") if isinstance(prompt, dict) else prompt)
     texts = [text_or_empty(each.get("text") if isinstance(each, dict) else each) for each in parts]
     tools = value.get("tools")
+    contents = []
+    for content in value["contents"]:
+        if is_content(content):
+            contents.append(content)
+        else:
+            file.note(line.line, f"an entry is not a Gemini content: it is {in_words(content)}")
     yield RecordedSession(
         id=text_or_empty(value.get("id")) or name,
-        messages=Contents(file, line.line).read(value["contents"]),
+        messages=contents,
         format="gemini",
-        dialect="chat",
+        dialect="gemini",
         system="\n".join(texts) or None,
         tools=tools if isinstance(tools, list) else None,
         model=text_or_empty(value.get("model")).removeprefix("models/") or None,

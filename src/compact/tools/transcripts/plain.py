@@ -51,7 +51,6 @@ ITEMS = frozenset(
 )
 """The types of OpenAI Responses items. Items of other types are read only among these."""
 _ITEM_FIELDS = frozenset({"id", "call_id", "status", "summary", "encrypted_content", "approval_request_id"})
-_BEDROCK = frozenset({"toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"})
 
 
 def recognises_session(value: Any) -> bool:
@@ -81,7 +80,9 @@ def read_session(line: JsonLine, name: str, file: TranscriptFile) -> Iterator[Re
     messages = value[own]
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    tools, model = value.get("tools"), value.get("model")
+    bedrock = value.get("toolConfig")
+    tools = bedrock.get("tools") if isinstance(bedrock, dict) else value.get("tools")
+    model = value.get("model", value.get("modelId"))
     yield RecordedSession(
         id=session_id,
         messages=_understood(messages, line.line, file),
@@ -167,21 +168,9 @@ def _advice(entry: Any) -> str:
     """What to do with an entry of a known format that is not supported; empty for any other."""
     if not isinstance(entry, dict):
         return ""
-    parts, content = entry.get("parts"), entry.get("content")
+    parts = entry.get("parts")
     if isinstance(parts, list) and "content" not in entry and isinstance(entry.get("role"), str):
         return "These are UI messages of the AI SDK: convert them first, with convertToModelMessages"
-    if isinstance(content, list) and any(map(_is_bedrock, content)):
-        return (
-            "These are Bedrock Converse messages, which are not supported: convert them to Anthropic messages"
-        )
     if text_or_empty(entry.get("type")) in ("thread.started", "turn.started", "item.completed"):
         return "This is the event stream of `codex exec --json`: name the rollout file in ~/.codex/sessions"
     return ""
-
-
-def _is_bedrock(block: Any) -> bool:
-    return (
-        isinstance(block, dict)
-        and "type" not in block
-        and bool(_BEDROCK & block.keys() or block.keys() == {"text"})
-    )

@@ -64,6 +64,8 @@ class Viewer:
             Route("/api/sessions/{key}/steps/{step:int}", self._step),
             Route("/api/sessions/{key}/steps/{step:int}/summary", self._summary),
             Route("/api/sessions/{key}/steps/{step:int}/{side}/{place:int}", self._message),
+            Route("/api/sessions/{key}/ledger", self._ledger),
+            Route("/api/sessions/{key}/ledger/{entry}", self._entry),
             Route("/api/sessions/{key}/file", self._file),
             Route("/api/live", self._live),
             Route("/ingest", self._ingest, methods=["POST"]),
@@ -144,6 +146,16 @@ class Viewer:
             raise HTTPException(404, "a message stands before or after a step")
         steps, where = self._step_of(request)
         return JSONResponse(steps.message(*where, side, request.path_params["place"]))
+
+    def _ledger(self, request: Request) -> Response:
+        digest = self._digest(request)
+        is_archived = self._steps is not None and digest.source == "archive"
+        entries = self._steps.ledger(digest.key) if self._steps is not None and is_archived else []
+        return JSONResponse({"entries": entries, "archived": is_archived})
+
+    def _entry(self, request: Request) -> Response:
+        steps, digest = self._archived(request)
+        return JSONResponse(steps.entry(digest.key, request.path_params["entry"]))
 
     def _file(self, request: Request) -> Response:
         steps, digest = self._archived(request)

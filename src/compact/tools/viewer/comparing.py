@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from compact.engine.frames import without_ledger
 from compact.messages import Message
 from compact.messages.message import FRAME_OPENS, GAP, POINTER_OPENS, SUMMARY_OPENS
 
@@ -127,8 +128,9 @@ def _match(before: Sequence[Message], after: Sequence[Message | int], added: Set
 
 
 def _same_words(before: Sequence[Message], places: Sequence[int], after: Message) -> int | None:
-    """Find a summary of an earlier step, which may stand as it was."""
-    return next((place for place in places if before[place].text == after.text), None)
+    """Find a summary of an earlier step, which may stand as it was, or with another ledger in front of it."""
+    wanted = without_ledger(after.text)
+    return next((place for place in places if without_ledger(before[place].text) == wanted), None)
 
 
 def _most_alike(before: Sequence[Message], places: Sequence[int], after: Message) -> int | None:
@@ -161,6 +163,8 @@ def _level(before: Message, after: Message | int, recorded: str | None, offloade
     level = reduced_level(stands, offloaded)
     if level == "offloaded":
         return level  # on its arrival, which the record of a later step does not tell
+    if stands.text.startswith(FRAME_OPENS) and stands.parts != before.parts:
+        return "marker"  # it carries another ledger
     return "kept" if stands.parts == before.parts else _REDUCED.get(recorded or "", level)
 
 
@@ -197,14 +201,16 @@ def _first(free: set[int], candidates: Iterable[int]) -> int | None:
     return next((place for place in candidates if place in free), None)
 
 
-def find_cited(text: str, before: Sequence[Message], covered: Sequence[int]) -> list[int | None]:
-    """Find the place of the message that each line of a summary is about; None if unknown.
+def find_cited(
+    text: str, before: Sequence[Message], covered: Sequence[int], step: int = 0
+) -> list[int | None]:
+    """Find the place of the message that each line of a step's summary is about; None if unknown, or of another step.
 
     A number in brackets names a message, counted from 1. Other lines are found by their words, among the places that the
     summary covers, the newest first.
     """
     pool = [(n, flatten(before[n])) for n in sorted(covered, reverse=True)]
-    return [_cited_line(line, pool, len(before)) for line in text.split("\n")]
+    return [_cited_line(line, pool, len(before), step) for line in text.split("\n")]
 
 
 def flatten(message: Message) -> str:
@@ -218,13 +224,18 @@ def flatten(message: Message) -> str:
 
 _SHORTEST_QUOTE = 12
 _CITATION = re.compile(r"^\[m?([0-9]{1,9})\]|\[m([0-9]{1,9})\]$")
+_OF_STEP = re.compile(r"^\[v([0-9]{1,9}) m([0-9]{1,9})(?:, [a-z]+)?\] ")
+"""The place of an entry of the ledger."""
 
 
-def _cited_line(line: str, pool: Sequence[tuple[int, str]], count: int) -> int | None:
+def _cited_line(line: str, pool: Sequence[tuple[int, str]], count: int, step: int) -> int | None:
     body = line.strip()
     if not body.startswith("- "):
         return None
     body = body[2:]
+    if (said := _OF_STEP.match(body)) is not None:
+        place = int(said[2]) - 1
+        return place if int(said[1]) == step and 0 <= place < count else None
     if named := _CITATION.search(body):
         place = int(named[1] or named[2]) - 1
         return place if 0 <= place < count else None

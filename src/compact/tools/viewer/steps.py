@@ -24,6 +24,7 @@ from compact.messages import (
     dialects,
     to_json,
 )
+from compact.summaries import ledger
 from compact.tokens import Meter
 from compact.tools.viewer.comparing import LEVELS, Pair, compare, find_cited, places
 
@@ -165,9 +166,41 @@ class StepReader:
         for each in found.summary.get("summaries", []):
             first, last = each["positions"]
             covered = [n for n in gone if first <= n <= last]
-            lines = zip(each["text"].split("\n"), find_cited(each["text"], before, covered), strict=True)
+            lines = zip(
+                each["text"].split("\n"), find_cited(each["text"], before, covered, number), strict=True
+            )
             shown.append({**each, "lines": [{"text": text, "message": place} for text, place in lines]})
         return shown
+
+    def ledger(self, folder: str) -> list[dict[str, Any]]:
+        """List what people said and what stands of it after the newest step, without the words.
+
+        Raises:
+            ArchiveError: it cannot be read.
+        """
+        return [
+            {
+                **{
+                    name: value
+                    for name, value in ledger.to_json(entry).items()
+                    if name not in ("text", "answers", "was")
+                },
+                "chars": len(entry.text),
+                "asked": entry.answers is not None,
+            }
+            for entry in self._archive.ledger_in(folder)
+        ]
+
+    def entry(self, folder: str, entry_id: str) -> dict[str, Any]:
+        """Return one entry of the ledger with its words.
+
+        Raises:
+            ArchiveError: there is no such entry.
+        """
+        for entry in self._archive.ledger_in(folder):
+            if entry.id == entry_id:
+                return ledger.to_json(entry)
+        raise ArchiveError(f"the ledger has no entry {entry_id!r:.40}", reason="missing")
 
     def file(self, folder: str, path: str) -> dict[str, Any]:
         """Return a file that the session's agent can read, by its virtual path; only the beginning if it is very long.

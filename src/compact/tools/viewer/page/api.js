@@ -21,6 +21,8 @@ export const steps = (key) => ask(`${at(key)}/steps`);
 export const step = (key, number) => ask(`${at(key)}/steps/${number}`);
 export const summary = (key, number) => ask(`${at(key)}/steps/${number}/summary`);
 export const message = (key, number, side, place) => ask(`${at(key)}/steps/${number}/${side}/${place}`);
+export const ledger = (key) => ask(`${at(key)}/ledger`);
+export const entry = (key, id) => ask(`${at(key)}/ledger/${encodeURIComponent(id)}`);
 export const file = (key, path) => ask(`${at(key)}/file?path=${encodeURIComponent(path)}`);
 
 /** Tells `changed(keys)` when sessions have something new, and `state(name)` how the connection is. */

@@ -138,6 +138,19 @@ export class Inspector {
     this.put(header, ...sides);
   }
 
+  // --- an entry of the ledger
+
+  showEntry(key, entry) {
+    const header = el("header", {}, el("div", { class: "headline" }, el("h2", { text: entry.kind }), el("span", { class: `status ${entry.status}`, text: entry.status })),
+      el("p", { class: "quiet", text: [entry.said_in ? `said in ${entry.said_in}` : "", entry.id].filter(Boolean).join(" · ") }));
+    const about = section("Entry", facts({ "added by": { user: "read from the user's words", host: "pinned by the host", model: "proposed by a model" }[entry.source], "replaced by": entry.replaced_by, masked: entry.masked || undefined }));
+    const words = section("Words", this.veil(`${count(entry.chars)} characters`, async () => {
+      const found = await api.entry(key, entry.id);
+      return el("div", { class: "stack" }, ...[this.words(key, "", found.text), found.answers ? this.words(key, "asked", found.answers) : null, found.was ? this.words(key, "before", found.was) : null].filter(Boolean));
+    }));
+    this.put(header, about, words);
+  }
+
   side(key, step, name, place, message) {
     const title = `${name === "before" ? "Before" : "After"}: #${place + 1}, ${count(message.tokens)} tokens`;
     const hint = message.tools.length ? message.tools.join(", ") : message.role;

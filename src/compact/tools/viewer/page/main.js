@@ -5,6 +5,7 @@ import { Chart } from "/page/chart.js";
 import { el, refill, soon } from "/page/dom.js";
 import { count, percent, plural, short } from "/page/format.js";
 import { Inspector } from "/page/inspector.js";
+import { Ledger } from "/page/ledger.js";
 import { limits, roots } from "/page/model.js";
 import { SessionList } from "/page/sessions.js";
 import { Steps } from "/page/steps.js";
@@ -23,6 +24,7 @@ const inspector = new Inspector(byId("inspector"), { jump, compare: (step) => go
 const chart = new Chart((root, step) => (step ? go({ view: "steps", step }) : showCall(root)));
 const trace = new Trace((node) => inspector.showNode(state.key, node));
 const steps = new Steps((pair, found) => inspector.showPair(state.key, found, pair), (step) => { remember({ step }); drawChart(); });
+const ledger = new Ledger((entry) => inspector.showEntry(state.key, entry));
 const head = el("div", { class: "head" });
 const bar = el("div", { class: "bar" });
 const view = el("div", { class: "steps" });
@@ -80,6 +82,11 @@ async function loadSteps(key) {
   if (key !== state.key) return;
   state.steps = found.steps;
   steps.offer(key, found.steps, found.archived);
+  const said = await api.ledger(key).catch((error) => ({ entries: [], archived: true, problem: error.message }));
+  if (key !== state.key) return;
+  state.entries = said.entries;
+  ledger.offer(said.entries, said.archived);
+  if (said.problem) complain(said.problem);
 }
 
 // --- showing
@@ -91,7 +98,7 @@ async function show() {
   state.view = wanted.view;
   if (!wanted.key) { state.key = null; return showNothing(); }
   if (isNew) {
-    Object.assign(state, { key: wanted.key, events: [], roots: [], steps: [] });
+    Object.assign(state, { key: wanted.key, events: [], roots: [], steps: [], entries: [] });
     trace.open.clear();
     trace.at = null;
     inspector.clear();
@@ -127,8 +134,8 @@ function draw({ follow = false } = {}) {
   drawHead();
   drawBar();
   drawChart();
-  const isTrace = state.view !== "steps";
-  const shown = isTrace ? trace.node : steps.node;
+  const shown = { steps: steps.node, ledger: ledger.node }[state.view] ?? trace.node;
+  const isTrace = shown === trace.node;
   if (view.firstChild !== shown) refill(view, shown);
   if (isTrace) {
     trace.wanted = FILTERS[state.filter];
@@ -157,17 +164,19 @@ function drawHead() {
       tile("Problems", count((row.errors ?? 0) + (row.warnings ?? 0)), "", row.errors > 0)));
 }
 
+const shownView = () => (["steps", "ledger"].includes(state.view) ? state.view : "trace");
+
 function drawBar() {
-  const tab = (name, words, n) => el("button", { id: `tab-${name}`, role: "tab", "aria-selected": String((state.view === "steps") === (name === "steps")), on: { click: () => go({ view: name }) } }, words, n === undefined ? null : el("span", { class: "badge", text: count(n) }));
+  const tab = (name, words, n) => el("button", { id: `tab-${name}`, role: "tab", "aria-selected": String(name === shownView()), on: { click: () => go({ view: name }) } }, words, n === undefined ? null : el("span", { class: "badge", text: count(n) }));
   const chip = (name, words) => el("button", { class: "chip", "aria-pressed": String(state.filter === name), text: words, data: { filter: name }, on: { click: () => { state.filter = name; draw(); } } });
   refill(bar,
-    el("div", { class: "tabs", role: "tablist" }, tab("trace", "Trace", state.roots.length), tab("steps", "Before and after", state.steps?.length ?? 0)),
+    el("div", { class: "tabs", role: "tablist" }, tab("trace", "Trace", state.roots.length), tab("steps", "Before and after", state.steps?.length ?? 0), tab("ledger", "Ledger", state.entries?.length ?? 0)),
     el("span", { class: "spring" }),
-    state.view === "steps" ? null : el("div", { class: "chips", role: "group", "aria-label": "Show" }, chip("all", "All"), chip("steps", "Steps"), chip("problems", "Problems")));
+    shownView() !== "trace" ? null : el("div", { class: "chips", role: "group", "aria-label": "Show" }, chip("all", "All"), chip("steps", "Steps"), chip("problems", "Problems")));
 }
 
 function showCall(root) {
-  if (state.view === "steps") { state.view = "trace"; remember({ view: "trace" }); }
+  if (shownView() !== "trace") { state.view = "trace"; remember({ view: "trace" }); }
   if (!FILTERS[state.filter](root)) state.filter = "all";
   draw();
   trace.reveal(root);

@@ -1,0 +1,248 @@
+"""What an entry is about: its words, its values, and whether it wants or forbids. Pure.
+
+Two entries are about the same thing if they share the words that carry meaning. Words are cut down to stems, so that
+"squash" and "squashing" are one; values (numbers, names, one of a known set of alternatives) stand apart, because a change
+keeps the words and changes the value.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from compact.summaries.ledger.forms import form, whole_form
+from compact.summaries.ledger.phrases import NEGATES, PERMITS
+from compact.summaries.ledger.vocabulary import ALTERNATIVES, FUNCTION_WORDS, GENERAL_WORDS, SIGNS
+
+_NAME = re.compile(
+    r"https?://\S+|(?<![^\s,;:()<>\[\]\"“”])[^\s,;:()<>\[\]\"“”@]{1,80}@[^\s,;:()<>\[\]\"“”]+|#\w+"
+    r"|(?<![\w.-])(?:[a-z0-9_-]{1,63}\.){1,8}[a-z][a-z0-9_-]*(?:/\S*)?|(?<!\w)(?=[^\W_]*_)[a-z]\w{0,80}_\w+"
+)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_CLOCK = re.compile(r"(?<!\S)\d{1,2}:\d{2}(?![\d:])")
+_WORD = re.compile(
+    r"[^\s,;!?()\[\]{}\"“”«»`，。、；：！？「」]{0,60}\d[^\s,;!?()\[\]{}\"“”«»`，。、；：！？「」]{0,60}"
+    r"|(?:[^\W\d_]|[\u0900-\u097f\u064b-\u0652])+(?:['-][^\W\d_]+)*"
+)
+_CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+|[\u30a0-\u30ff]+|[\uac00-\ud7a3]+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
+_ONLY = re.compile(
+    r" (?:only|nur|ausschließlich|seulement|uniquement|solo|sólo|solamente|únicamente|soltanto|só|somente|apenas|alleen|uitsluitend|tylko|wyłącznie|только|лишь|исключительно|sadece|yalnızca|فقط|केवल|सिर्फ|सिर्फ़) |只|だけ|のみ|만 "
+)
+_KATAKANA = re.compile(r"[\u30a0-\u30ff]")
+_HANGUL = re.compile(r"[\uac00-\ud7a3]")
+_PARTICLES = re.compile(
+    r"(?:에서는|으로는|에게는|에서|으로|에게|까지|부터|이나|하고|하지|하는|합니다|하세요|해줘|은|는|이|가|을|를|에|로|의|도|만|와|과|나)$"
+)
+_SUFFIX = re.compile(
+    r"(?:ations?|tions?|ments?|ings?|ungen|ung|iren|ieren|izing|ises?|izes?|ized|ed|es|s|ly|er|ers|en|em|e|n|t|st|te|ten|ar|ir|ando|iendo|endo|ado|ada|ados|adas|ido|ida|os|as|o|a|i|are|ere|ire|ato|ata|ati|ate|ons|ez|ent|ant|é|ée|és|ées"
+    r"|ować|owania|owanie|uj|aj|ów|ow|ami|ach|y|ę|ą|ie|ого|ему|ыми|ами|ях|ах|ов|ев|ать|ять|ить|еть|ай|уй|ей|ый|ий|ой|ая|яя|ое|ые|ие|ом|ем|ам|у|ю|ы|и|е|а|я|о|ь|й"
+    r"|ları|leri|lar|ler|ların|lerin|ını|ini|unu|ünü|nın|nin|ya|ye|da|de|dan|den|mak|mek|ma|me|ları|yı|yi|ı|ü|u)$"
+)
+_ARABIC_PREFIX = re.compile(r"^(?:وال|بال|كال|فال|لل|ال)(?=\w{3})")
+_GENERAL_WEIGHT = 0.25
+_NUMBER = re.compile(
+    r"^[#~<>=+-]*[$€£¥]?\d+(?:[.,:]\d+)*(?:%|k|m|kb|mb|gb|ms|s|h|min|px|st|nd|rd|th)?[.:]?$", re.IGNORECASE
+)
+_NUMBER_WORDS = {
+    word: str(number)
+    for number, words in enumerate(
+        ("zero null", "one eins ein eine un une uno uma um één jeden один bir", "two zwei deux dos due dois twee dwa два iki", "three drei trois tres tre três drie trzy три üç",
+         "four vier quatre cuatro quattro quatro cztery четыре dört", "five fünf cinq cinco cinque vijf pięć пять beş", "six sechs seis sei zes sześć шесть altı", "seven sieben sept siete sette sete zeven siedem семь yedi",
+         "eight acht huit ocho otto oito osiem восемь sekiz", "nine neun neuf nueve nove negen dziewięć девять dokuz", "ten zehn dix diez dieci dez tien dziesięć десять")
+    )
+    for word in words.split()
+    if number != 1
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a sentence or one of its clauses is about."""
+
+    words: frozenset[str]
+    """Stems of the words that carry meaning."""
+    numbers: frozenset[str]
+    names: frozenset[str]
+    """Identifiers: words with digits in them, addresses."""
+    choices: frozenset[tuple[str, str]]
+    """Members of known sets of alternatives: ("language", "fr")."""
+    forbids: bool
+    permits: bool
+    restricts: bool
+    """It allows one thing only."""
+
+    @property
+    def weight(self) -> float:
+        """How much its words and choices say."""
+        return weight(self.words) + len(self.choices)
+
+
+def values(of: Topic) -> frozenset[object]:
+    """Its numbers, names and choices."""
+    return frozenset().union(of.numbers, of.names, of.choices)
+
+
+def weight(stems: frozenset[str]) -> float:
+    """How much stems say together: verbs such as "use" and "run" go with everything."""
+    return len(stems) - (1 - _GENERAL_WEIGHT) * len(stems & _GENERAL)
+
+
+@lru_cache(maxsize=8_192)
+def topic(text: str) -> Topic:
+    """The topic of a text."""
+    words: set[str] = set()
+    numbers: set[str] = set()
+    names: set[str] = set()
+    choices: set[tuple[str, str]] = set()
+    lowered = _THOUSANDS.sub("", whole_form(text))
+    choices.update(("hour", time) for time in _CLOCK.findall(lowered))
+    for name in _NAME.findall(lowered):
+        if name in _CHOICES:
+            choices.add(_CHOICES[name])
+        else:
+            names.add(name.strip(".,"))
+    lowered = _NAME.sub(" ", lowered)
+    for token in _tokens(lowered):
+        plain = token.strip(".'-:/")
+        if (number := _NUMBER_WORDS.get(plain)) is not None:
+            numbers.add(number)
+        elif plain in _CHOICES:
+            choices.add(_CHOICES[plain])
+        elif any(sign.isdigit() for sign in plain):
+            if _NUMBER.match(plain):
+                numbers.add(plain.lstrip("#~<>=+-$€£¥").rstrip(".:%").replace(",", ""))
+            elif (parts := re.fullmatch(r"(\d+)-?([^\W\d_]{2,})", plain)) is not None:
+                numbers.add(parts[1])
+                words.add(stem(parts[2]))
+            else:
+                names.add(plain)
+        elif plain in FUNCTION_WORDS:
+            continue
+        elif (choice := _CHOICES.get(plain) or _CHOICE_STEMS.get(stem(plain))) is not None:
+            choices.add(choice)
+        elif len(plain) > 1:
+            words.add(stem(plain))
+    for piece in _cjk_words(lowered):
+        choice = _CHOICES.get(piece)
+        if choice is not None:
+            choices.add(choice)
+        elif piece not in FUNCTION_WORDS:
+            words.add(piece)
+    forbids, permits = _polarity(form(text))
+    return Topic(
+        frozenset(words),
+        frozenset(numbers),
+        frozenset(names),
+        frozenset(choices),
+        forbids,
+        permits,
+        restricts=_ONLY.search(form(text)) is not None,
+    )
+
+
+def _polarity(lowered: str) -> tuple[bool, bool]:
+    """Whether a form forbids, and whether it permits. "Not allowed" forbids; "fine again" permits."""
+    rest = PERMITS.removed(lowered)
+    if NEGATES.found(rest):
+        return True, False
+    return False, rest != lowered
+
+
+def _tokens(lowered: str) -> list[str]:
+    found: list[str] = []
+    for token in _WORD.findall(_UNSPACED.sub(" ", lowered)):
+        if "-" in token and not any(sign.isdigit() for sign in token):
+            found += [token] if token in _CHOICES else [part for part in token.split("-") if part]
+        else:
+            found.append(token)
+    return found
+
+
+def _cjk_words(lowered: str) -> list[str]:
+    """Words of scripts without spaces: runs of katakana, Korean words without particles, pairs of Han signs."""
+    found: list[str] = []
+    found += _CJK_CHOICES.findall(lowered)
+    for run in _CJK.findall(_CJK_CHOICES.sub(" ", lowered)):
+        if _KATAKANA.match(run):
+            found.append(run)
+        elif _HANGUL.match(run):
+            word = _PARTICLES.sub("", run) if len(run) > 1 else run
+            if word and word not in FUNCTION_WORDS:
+                found.append(word if word in _CHOICES else word[:3])
+        else:
+            for part in _split_signs(run):
+                if part in _CHOICES or len(part) == 1:
+                    found.append(part)
+                else:
+                    found += [part[at : at + 2] for at in range(len(part) - 1)]
+    return found
+
+
+def _split_signs(run: str) -> list[str]:
+    """A run of Han signs without function words, in one pass."""
+    return [part for part in _SIGN_WORDS.sub(" ", run).split(" ") if part]
+
+
+def stem(word: str) -> str:
+    """A rough stem, the same for the forms of one word in any of the languages. Too much is cut rather than too little."""
+    word = unicodedata.normalize("NFC", word)
+    if "\u0600" <= word[0] <= "\u06ff":
+        return _ARABIC_PREFIX.sub("", _without_marks(word)).rstrip("ةهات")[:5]
+    if "\u0900" <= word[0] <= "\u097f":
+        return word.rstrip("ािीुूेैोौंँ")[:6]
+    parts = _without_marks(word).split("'")
+    plain = parts[0] if parts[-1] in _ENGLISH_ENDS else parts[-1]
+    plain = _TURKISH_VERB.sub("", plain)
+    if plain.endswith(("mission", "missions")):
+        plain = f"{plain[: plain.rindex('ssion')]}t"  # "submission" and "submit"
+    while True:
+        cut = _SUFFIX.sub("", plain)
+        if len(cut) < _LEAST_STEM or cut == plain:
+            break
+        plain = cut
+    if len(plain) > _LEAST_STEM and plain[-1] == plain[-2]:
+        plain = plain[:-1]
+    return plain[:6]
+
+
+_LEAST_STEM = 4
+_ENGLISH_ENDS = ("s", "ing", "ed", "d", "ll", "re", "ve", "er")
+_TURKISH_VERB = re.compile(r"(?<=\w{3})(?:[ae]bilir\w*|m[ae]y[ıi]n\w*|m[ae])$")
+
+
+def _without_marks(word: str) -> str:
+    return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
+
+
+_SIGN_WORDS = re.compile("|".join(sorted(SIGNS, key=lambda sign: (-len(sign), sign))))
+_CHOICES: dict[str, tuple[str, str]] = {}
+_CHOICE_STEMS: dict[str, tuple[str, str]] = {}
+for _name, _members in ALTERNATIVES.items():
+    for _member in _members.split(";"):
+        for _spelling in _member.split()[1 if _name == "language" else 0 :]:
+            _CHOICES[_spelling] = (_name, _member.split()[0])
+            if _name in ("language", "weekday", "indent"):
+                _CHOICE_STEMS.setdefault(stem(_spelling), (_name, _member.split()[0]))
+_GENERAL = frozenset(stem(word) for word in GENERAL_WORDS)
+_CJK_CHOICES = re.compile(
+    "|".join(sorted((word for word in _CHOICES if _CJK.fullmatch(word)), key=lambda word: (-len(word), word)))
+)
+
+
+def overlap(new: Topic, old: Topic) -> float:
+    """How much of what two topics name is the same."""
+    kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in old.choices}
+    return (
+        weight(new.words & old.words)
+        + len(new.numbers & old.numbers)
+        + len(new.names & old.names)
+        + len(kinds)
+    )
+
+
+def specific(of: Topic) -> set[str]:
+    """The words that are not general."""
+    return {word for word in of.words if weight(frozenset((word,))) >= 1}
