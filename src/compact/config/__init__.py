@@ -12,6 +12,7 @@ from compact.config.root import (
 )
 from compact.config.sections import (
     ArchiveConfig,
+    EconomyConfig,
     GuardConfig,
     MeterConfig,
     OffloadConfig,
@@ -26,6 +27,7 @@ __all__ = [
     "ArchiveConfig",
     "CompactConfig",
     "ConfigArguments",
+    "EconomyConfig",
     "GuardConfig",
     "MeterConfig",
     "OffloadConfig",

@@ -22,6 +22,7 @@ from compact.config.sections import (
     AllSettings,
     ArchiveConfig,
     ConfigSection,
+    EconomyConfig,
     GuardConfig,
     MeterConfig,
     OffloadConfig,
@@ -64,6 +65,7 @@ class SettingArguments(TypedDict, total=False):
     guard: GuardConfig | Mapping[str, Any]
     recovery: RecoveryConfig | Mapping[str, Any]
     meter: MeterConfig | Mapping[str, Any]
+    economy: EconomyConfig | Mapping[str, Any]
     compact: Mapping[str, Any]
 
 

@@ -141,6 +141,9 @@ KeyPlace: TypeAlias = Annotated[
     ),
 ]
 ThinkingBlocks: TypeAlias = Annotated[Literal["strip", "keep"], Field(json_schema_extra={**CHOICE})]
+EconomyChoice: TypeAlias = Annotated[
+    Literal["auto", "off"], BeforeValidator(_off_if_false), Field(json_schema_extra={**CHOICE})
+]
 LiveMasking: TypeAlias = Annotated[Literal["off", "secrets", "pii"], BeforeValidator(_off_if_false)]
 
 WRITE_TOOLS = (
@@ -229,6 +232,9 @@ class PolicyConfig(ConfigSection):
     thinking: ThinkingBlocks | None = None
     """Signed thinking blocks behind the first message that a pass changes. strip: they are taken out. keep: they stay, for
     hosts that send drop_block. null: strip for models that check what stands before a block, keep for others."""
+    economy: EconomyChoice = "auto"
+    """auto: a pass is also made below the trigger, on a provider's cache that is cold anyway, if that saves money at the
+    model's prices. off: money decides nothing. See docs/ECONOMY.md."""
     timeout_s: Seconds = 120
     """Time limit of one pass. After it, the caller gets the messages unchanged."""
     rescue_timeout_s: Seconds = 15
@@ -370,6 +376,13 @@ class RecoveryConfig(ConfigSection):
     """How much a session must grow to count as changed, as a share of the window."""
 
 
+class EconomyConfig(ConfigSection):
+    """Passes that are made to save money (`policy.economy: auto`)."""
+
+    min_tokens: Count = 40_000
+    """Smaller sessions get no pass below the trigger, and none goes down further than this."""
+
+
 class MeterConfig(ConfigSection):
     """Token counting."""
 
@@ -402,6 +415,7 @@ class AllSettings(ConfigSection):
     guard: GuardConfig = GuardConfig()
     recovery: RecoveryConfig = RecoveryConfig()
     meter: MeterConfig = MeterConfig()
+    economy: EconomyConfig = EconomyConfig()
 
 
 SECTIONS: dict[str, type[ConfigSection]] = {

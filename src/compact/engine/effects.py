@@ -96,6 +96,11 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class LastCalled:
+    """Ask the session's log when the session was last called, by any worker. The answer is a `datetime`, or None."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPins:
     """Read what the host pinned and unpinned in the session, oldest first.
 
@@ -127,7 +132,17 @@ class Emit:
 
 
 Effect: TypeAlias = (
-    Store | Find | IsStored | SummaryRequest | Begin | Commit | Emit | Load | LoadPins | KeepRemoved
+    Store
+    | Find
+    | IsStored
+    | SummaryRequest
+    | Begin
+    | Commit
+    | Emit
+    | Load
+    | LastCalled
+    | LoadPins
+    | KeepRemoved
 )
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 

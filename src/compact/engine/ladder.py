@@ -28,6 +28,7 @@ from compact.engine.thinking import KEEP, ThinkingRules, settle_thinking, take_t
 from compact.engine.user_words import hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
+    Economics,
     Kept,
     Layers,
     LedgerAction,
@@ -100,6 +101,8 @@ class Pass:
     """The first row that is new since the last step."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking behind the first message that the pass changes."""
+    economics: Economics | None = None
+    """What the pass costs in money, as far as anybody asked."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -199,6 +202,7 @@ class Pass:
                 ),
                 pruned_count=sum(unit.stop - unit.start for unit in going),
             ),
+            economy=self.economics,
         )
 
 

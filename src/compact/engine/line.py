@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from compact.engine.context import Context, Desk, Row, Stage, Written
+from compact.engine.economy import Economy, Weighed, Weighing
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
@@ -31,6 +33,7 @@ from compact.engine.thinking import KEEP, ThinkingRules
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
+    Economics,
     Failure,
     Finished,
     PassOutcome,
@@ -39,6 +42,7 @@ from compact.events import (
     TriggerDecision,
     Warned,
 )
+from compact.messages.cache_marks import longest_life
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
 from compact.messages.message import POINTER_OPENS
@@ -126,6 +130,10 @@ class Line:
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
+    economy: Economy | None = None
+    """Weighs what passes cost. None: money decides nothing."""
+    called_at: datetime | None = None
+    """When the host called, by the wall clock; None: not known, so money decides nothing."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
 
@@ -180,13 +188,23 @@ class Line:
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
+        weighed = yield from self._weigh(seen, decision)
+        economics = None if weighed is None else weighed.economics
+        if weighed is not None and weighed.early_target is not None:
+            decision = Decision(True, "cold_cache")
+            self.rules = replace(self.rules, target=weighed.early_target)
         if not decision.triggered:
-            in_force = self.rules.in_force
             yield Emit(
-                TriggerDecision(triggered=False, reason=decision.reason, note=call.note, policy=in_force)
+                TriggerDecision(
+                    triggered=False,
+                    reason=decision.reason,
+                    note=call.note,
+                    policy=self.rules.in_force,
+                    economy=economics,
+                )
             )
             return _unchanged(seen)
-        return (yield from self._compact(seen, decision))
+        return (yield from self._compact(seen, decision, economics))
 
     # --- before the trigger
 
@@ -260,9 +278,26 @@ class Line:
             return Decision(False, "ineffective")
         return decision
 
+    def _weigh(self, seen: _Seen, decision: Decision) -> Asking[Weighed | None]:
+        """What a pass would cost in money; None if nobody asks."""
+        call, tokens, economy = seen.call, seen.estimate.total, self.economy
+        is_asked = decision.reason != "ineffective" and not (call.manual or call.reversible or call.fit)
+        if economy is None or self.called_at is None or not is_asked or tokens < economy.least:
+            return None
+        estimate = seen.estimate
+        weighing = Weighing(
+            called_at=self.called_at,
+            tokens=tokens,
+            fixed=estimate.system + estimate.developer + estimate.tools_schema,
+            target=min(self.rules.target, self.rules.budget),
+            is_due=decision.triggered,
+            marked_life_s=lambda: longest_life(call.system, call.tools, *seen.working.items),
+        )
+        return (yield from economy.weigh(weighing))
+
     # --- the pass
 
-    def _compact(self, seen: _Seen, decision: Decision) -> Asking[Result]:
+    def _compact(self, seen: _Seen, decision: Decision, economics: Economics | None) -> Asking[Result]:
         call, dialect, estimate = seen.call, seen.dialect, seen.estimate
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
@@ -288,12 +323,13 @@ class Line:
             after_step=seen.state.step,
             reason=decision.reason,
             note=call.note,
-            remember=lambda after: self._describe(seen, rows, after, fixed),
+            remember=lambda after: self._describe(seen, decision, rows, after, fixed),
             given=None if seen.given is seen.working.items else seen.given,
             ledger=seen.state.ledger,
             pins=seen.state.pins,
             new=_first_new(seen),
             thinking=self.thinking,
+            economics=economics,
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
@@ -328,10 +364,10 @@ class Line:
             result = yield from self._adopt(seen, outcome)
             yield finish("adopted", estimate.total)
         elif outcome.step is None:
-            result = yield from self._give_up(seen, outcome)
+            result = yield from self._give_up(seen, outcome, decision)
             yield finish("unchanged", estimate.total)
         else:
-            result = yield from self._conclude(seen, outcome, fixed)
+            result = yield from self._conclude(seen, outcome, decision, fixed)
             yield finish("compacted", result.state.tokens_after)
         return result
 
@@ -362,17 +398,22 @@ class Line:
         again = replace(call, manual=call.manual and outcome.overtaken, races=call.races + 1)
         return (yield from self.run(again, SessionState()))
 
-    def _give_up(self, seen: _Seen, outcome: Outcome) -> Asking[Result]:
-        """Note that the pass changed nothing, so that it is not tried again until the session has grown."""
+    def _give_up(self, seen: _Seen, outcome: Outcome, decision: Decision) -> Asking[Result]:
+        """Note that the pass changed nothing, so that it is not tried again until the session has grown.
+
+        An early pass is only tried again on the next cold cache, and hinders none that is due.
+        """
+        if decision.reason == "cold_cache":
+            return replace(_unchanged(seen), outcome=outcome)
         size = seen.estimate.total
         stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
         yield from self._warn_ineffective(seen.state, size, size)
         return replace(_unchanged(seen), state=stuck, outcome=outcome)
 
-    def _conclude(self, seen: _Seen, outcome: Outcome, fixed: int) -> Asking[Result]:
+    def _conclude(self, seen: _Seen, outcome: Outcome, decision: Decision, fixed: int) -> Asking[Result]:
         items = [seen.dialect.write(row.message) for row in outcome.rows]
         size = self._count(items, seen.dialect) + fixed
-        ineffective = _count_ineffective(seen, size)
+        ineffective = _count_ineffective(seen, decision, size)
         after = SessionState(
             step=outcome.step or 0,
             asked=True,
@@ -388,17 +429,17 @@ class Line:
             ledger=outcome.ledger,
             pins=outcome.pins,
         )
-        if ineffective:
+        if ineffective and decision.reason != "cold_cache":
             yield from self._warn_ineffective(after, seen.estimate.total, size)
         return Result(list(items), after, seen.estimate, outcome)
 
     def _describe(
-        self, seen: _Seen, before: Sequence[Row], after: Context, fixed: int
+        self, seen: _Seen, decision: Decision, before: Sequence[Row], after: Context, fixed: int
     ) -> tuple[dict[str, Any], dict[str, str]]:
         items = [seen.dialect.write(row.message) for row in after.rows]
         size = self._count(items, seen.dialect) + fixed
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
-        ineffective = _count_ineffective(seen, size)
+        ineffective = _count_ineffective(seen, decision, size)
         return describe_state(
             seen.call.messages,
             after.rows,
@@ -466,10 +507,10 @@ def _is_by_count(decision: Decision) -> bool:
     return decision.reason in ("messages", "turns")
 
 
-def _count_ineffective(seen: _Seen, after: int) -> int:
-    """Passes in a row that saved too little."""
+def _count_ineffective(seen: _Seen, decision: Decision, after: int) -> int:
+    """Passes in a row that saved too little. An early pass may save little on purpose."""
     before = seen.estimate.total
-    return 0 if before - after >= before // 10 else seen.state.ineffective + 1
+    return 0 if before - after >= before // 10 else seen.state.ineffective + (decision.reason != "cold_cache")
 
 
 def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:

@@ -28,7 +28,7 @@ Reason: TypeAlias = Literal[
     "messages",  # policy.message_threshold
     "turns",  # policy.turn_threshold
     "budget",  # the request does not fit
-    "cold_cache",  # reserved
+    "cold_cache",  # the provider's cache is cold anyway, so a smaller context saves money at once
     "background_started",  # reserved
     "background_swapped",  # reserved
     "manual",  # the caller asked for it
@@ -54,6 +54,7 @@ LedgerAction: TypeAlias = Literal[
     "left",  # it stands, and the ledger had no room for it
 ]
 Severity: TypeAlias = Literal["low", "medium", "high"]
+CacheVerdict: TypeAlias = Literal["warm", "cold", "unknown"]
 WarningCode: TypeAlias = Literal[
     "redaction_disabled",  # the archive and the exporters get what the agent sees, secrets included
     "unknown_model",  # no window is known for the model; a default is used
@@ -72,7 +73,7 @@ WarningCode: TypeAlias = Literal[
     "torn_events",  # a half-written line was cut from the end of events.jsonl
     "ledger_full",  # the user's standing rules no longer fit their share of the context
     "learned_limit",  # a provider's refusal taught a smaller window
-    "clock_unknown",  # reserved
+    "clock_unknown",  # the clock stands before the session's last call, so the age of its cache is not known
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 
@@ -138,6 +139,20 @@ class Planned(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Economics(_Record):
+    """What a pass costs and saves, by the prices of the model and the state of its prompt cache. See docs/ECONOMY.md."""
+
+    cache: CacheVerdict
+    """What the provider's cache holds of the session."""
+    worth: bool
+    """Whether the pass repays at once."""
+    calls_to_repay: float | None
+    """After how many later calls it repays. None: never."""
+    cost: float
+    """Dollars that the pass adds to this call. Negative: it saves that much at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layers(_Record):
     """Number of messages in each layer of the result."""
 
@@ -166,7 +181,7 @@ class TriggerDecision(Properties):
     """The trigger decided whether to act. If not, this event ends the preflight and is its span."""
 
     NAME: ClassVar[str] = "compact.trigger_decision"
-    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"planned"})
+    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"planned", "economy"})
     triggered: bool
     reason: Reason
     """What decided."""
@@ -175,6 +190,9 @@ class TriggerDecision(Properties):
     policy: PolicyInForce
     planned: Planned | None = None
     """If triggered: the plan. compact.pruned_messages says what was done."""
+    economy: Economics | None = None
+    """What the pass costs, whether it is made or not. Left out if `policy.economy` is off, the model has no price, or the
+    session is smaller than `economy.min_tokens`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from compact.errors import ConfigError
 from compact.integrations.offering import name_tools
 from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
-from compact.runtime.overflow.evidence import input_tokens
+from compact.runtime.overflow.evidence import cached_tokens, input_tokens, is_cached_for_an_hour
 
 
 def check_manager(value: Any, user: str) -> CompactManager:
@@ -61,9 +61,15 @@ def _is_summary(item: Any) -> bool:
 
 def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
     """Pass on what the provider counted, if `usage` says so."""
-    counted = input_tokens({"usage": usage})
+    reply = {"usage": usage}
+    counted = input_tokens(reply)
     if counted:
-        manager.observe(session_id, input_tokens=counted)
+        manager.observe(
+            session_id,
+            input_tokens=counted,
+            cached_tokens=cached_tokens(reply),
+            cached_for_an_hour=is_cached_for_an_hour(reply),
+        )
 
 
 def warn_server_managed(manager: CompactManager, session_id: str, fields: Sequence[str]) -> None:

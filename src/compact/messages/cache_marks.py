@@ -16,6 +16,8 @@ from compact.messages.message import CACHE_POINT, POINTER_OPENS, SUMMARY_OPENS
 MAX_MARKS = 4
 """The most marks of a request: in its tools, its system prompt and its messages together."""
 _KEY = "cache_control"
+_LIVES_S: Mapping[Any, float] = {None: 300.0, "5m": 300.0, "1h": 3600.0}
+"""Seconds by what a mark says as `ttl`."""
 _OURS = (POINTER_OPENS, SUMMARY_OPENS)
 
 
@@ -54,6 +56,13 @@ def without_marks(item: Any) -> Any:
 def mark_of(item: Any) -> Any:
     """The last mark of a message, or None."""
     return next((block.get(_KEY, block.get(CACHE_POINT)) for block in reversed(list(_marked(item)))), None)
+
+
+def longest_life(*values: Any) -> float:
+    """The longest life in seconds that the marks in these values ask for; 0.0 if there are none."""
+    marks = (block.get(_KEY) or block.get(CACHE_POINT) for value in values for block in _marked(value))
+    lives = (_LIVES_S.get(mark.get("ttl"), _LIVES_S[None]) for mark in marks if isinstance(mark, Mapping))
+    return max(lives, default=0.0)
 
 
 def with_mark(item: Any, mark: Any) -> Any:

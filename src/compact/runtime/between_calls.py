@@ -94,19 +94,32 @@ class BetweenCalls(ABC):
 
     # --- what a provider said, and what it may see
 
-    def observe(self, session_id: str, *, input_tokens: int, tenant: str | None = None) -> None:
+    def observe(
+        self,
+        session_id: str,
+        *,
+        input_tokens: int,
+        cached_tokens: int | None = None,
+        cached_for_an_hour: bool = False,
+        tenant: str | None = None,
+    ) -> None:
         """Take the provider's own count of the last preflight's request, to correct the next estimates.
 
         A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
         without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
         request. Do not pass the counts of aborted calls.
 
+        `cached_tokens` of them were served by the provider's prompt cache. `cached_for_an_hour` says that the others were
+        put there for an hour. From these, `policy.economy` learns what the cache holds.
+
         Raises:
             ConfigError: it is not a number of tokens.
         """
         session = self._session(session_id, tenant)
         counted = check_count("input_tokens", input_tokens)
+        cached = None if cached_tokens is None else check_count("cached_tokens", cached_tokens)
         session.correct(session.last_model, counted, session.last_total, session.last_factor)
+        session.cache.observe(cached, for_an_hour=cached_for_an_hour)
 
     def mask(self, session_id: str, value: R, *, schemas: bool = False, tenant: str | None = None) -> R:
         """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.

@@ -20,13 +20,14 @@ from typing import Any, TypeVar
 
 from compact.config import CompactConfig
 from compact.engine.context import Desk, Stage
-from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
+from compact.engine.effects import Asking, Begin, Emit, LastCalled, Load, Paused, drive
 from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
 from compact.errors import ArchiveError, OutOfTime
-from compact.events import Failure, Finished, Offload, Started
+from compact.events import Failure, Finished, Offload, Started, Warned
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
+from compact.runtime.economy import SessionEconomy
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
@@ -173,6 +174,7 @@ class Conductor:
             assert run.line_for is not None
             line = run.line = run.line_for(session)
             spans = run.spans = Spans(self._services.recorder, session.trace)
+            line.called_at = spans.began_at
             asking = line.run(run.call, session.state)
             resume = None
             if run.loop is None or run.is_light:
@@ -222,7 +224,7 @@ class Conductor:
 
     def _serve(self, run: Run, effect: Any) -> Any:
         run.check()
-        if not isinstance(effect, Load | Begin):
+        if not isinstance(effect, Load | Begin | LastCalled):
             return self._services.serve(run, effect)
         # An archive that has just failed slowly is not asked again for a while, so that an outage costs one wait, not one per call.
         under_way = run.under_way
@@ -257,7 +259,9 @@ class Conductor:
             session.given = run.call.messages
             meter = run.line.meter
             session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
-            self._sessions.note_sent(session, result.messages, tokens)
+            repeated = self._sessions.note_sent(session, result.messages, tokens)
+            if run.line.economy is not None and run.line.called_at is not None:
+                run.line.economy.note_call(run.line.called_at, repeated)
             if outcome is not None:
                 session.outcome = outcome
                 if committed:
@@ -393,6 +397,16 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
+        economy = None
+        if known.card is not None:
+            economy = SessionEconomy(
+                card=known.card,
+                cache=session.cache,
+                least=self.config.economy.min_tokens,
+                summary_tokens=known.rules.summary_tokens + known.rules.ledger_tokens,
+                asks_model=self.services.asks_model,
+                warn_of_clock=partial(self._warn_of_clock, session),
+            )
         rules, meter = known.rules, known.meter
         if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
@@ -406,7 +420,15 @@ class Lines:
             written=session.written,
             thinking=known.thinking,
             sent=session.sent,
+            economy=economy,
         )
+
+    def _warn_of_clock(self, session: Session, ahead_s: float) -> None:
+        message = (
+            f"the session's last call lies {ahead_s:,.0f} s ahead of this process's clock, so the age of the provider's "
+            "cache is not known: no pass is made for it"
+        )
+        self.services.warn_once(session, Warned(code="clock_unknown", severity="low", message=message))
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
         """The desk for messages of this dialect, counted by this meter."""

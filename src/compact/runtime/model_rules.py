@@ -19,6 +19,7 @@ from compact.runtime.session_cache import Session
 from compact.summaries import strategies
 from compact.tokens import Meter
 from compact.tokens.models import is_same_model, model_table
+from compact.tokens.prices import Card, built_in
 from compact.tokens.windows import Window, check_window, window_of
 
 _LARGER = "Use a model, or a server, with a larger context window"
@@ -48,6 +49,8 @@ class KnownModel:
     rules: Rules
     warnings: tuple[Warned, ...]
     thinking: ThinkingRules
+    card: Card | None
+    """What its sessions are billed by; None: money decides nothing, or its prices are not known."""
 
 
 class Models:
@@ -61,6 +64,7 @@ class Models:
         self.config = config
         self.table = model_table().with_rows(config.models)
         """What is known about models, with the user's own rows."""
+        self._prices = built_in(self.table)
         self._count_tokens = count_tokens
         self._meters: dict[str, Meter] = {}
         self._lock = threading.Lock()
@@ -125,8 +129,9 @@ class Models:
         warnings = tuple(_check_window(self.config, window, name))
         rules = rules_for(self.config, window.tokens)
         thinking = self.thinking_rules(name)
+        card = self._prices.card(name) if self.config.policy.economy == "auto" else None
         found = self.known[name] = KnownModel(
-            name, version, self.meter(name), window, rules, warnings, thinking
+            name, version, self.meter(name), window, rules, warnings, thinking, card
         )
         return found
 

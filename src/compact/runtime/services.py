@@ -20,6 +20,7 @@ from compact.archive import (
     Backend,
     Step,
     backend_archive,
+    last_called,
     open_archive,
 )
 from compact.config import CompactConfig
@@ -33,6 +34,7 @@ from compact.engine.effects import (
     Find,
     IsStored,
     KeepRemoved,
+    LastCalled,
     Load,
     Loaded,
     LoadPins,
@@ -84,6 +86,8 @@ class Services:
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
+        self.asks_model = summarizer is not None or config.summary.model is not None
+        """Whether a model writes summaries."""
         self._redactor = as_redactor(redactor or make_redactor(config))
         self._session_redactors: WeakValueDictionary[SessionKey, Redactor] = WeakValueDictionary()
         self._making_redactors = threading.Lock()
@@ -224,6 +228,8 @@ class Services:
                 return run.committed
             case Load():
                 return self._load(session, run.call.messages)
+            case LastCalled():
+                return last_called(archive().lines(session.id))
             case LoadPins():
                 return archive().pins(session.id)
             case KeepRemoved():

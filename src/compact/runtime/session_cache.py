@@ -20,6 +20,7 @@ from compact.events import Trace, session_trace
 from compact.events.session_key import SessionKey, problem_of
 from compact.messages.dialects.wire import begins_with
 from compact.redaction import Redactor
+from compact.runtime.economy.cache_state import CacheState
 from compact.runtime.lanes import Lane
 from compact.runtime.masked_session import MaskedSession
 
@@ -102,6 +103,8 @@ class Session:
     """The messages that the newest reply of a model call answers."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
+    cache: CacheState = field(default_factory=CacheState)
+    """What the provider's prompt cache probably holds of it."""
     redactor: Redactor | None = None
     """Masks what leaves the process. What it has learned is freed with the session, and sealed in the archive."""
 
@@ -175,13 +178,15 @@ class SessionCache:
             self._forget(name)
         return found
 
-    def note_sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
-        """Record what a call returned, and how much of it a provider's prompt cache can use again."""
+    def note_sent(self, session: Session, messages: Sequence[Any], tokens: int) -> int:
+        """Record what a call returned. Returns how many tokens of it a provider's prompt cache can use again."""
         repeats = bool(session.sent) and begins_with(messages, session.sent)
-        session.tenant.statistics.note_sent(tokens, session.sent_tokens if repeats else 0)
+        repeated = session.sent_tokens if repeats else 0
+        session.tenant.statistics.note_sent(tokens, repeated)
         # The copy of the host's list is ours. Any other list now belongs to the host.
         session.sent = session.given if messages is session.given else list(messages)
         session.sent_tokens = tokens
+        return repeated
 
     @property
     def sole(self) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.images import Area, Crops, Flat, ImageFormula, Patches, Tiles
 
-_MILLION = 1_000_000
+_HOUR_S = 3600
 _SHORT_NAME = 4
 _FORMULAS: Mapping[str, Callable[..., ImageFormula]] = MappingProxyType(
     {"tiles": Tiles, "patches": Patches, "area": Area, "crops": Crops, "flat": Flat}
@@ -87,16 +87,10 @@ class Price:
         """The prices of a request of this size. A tier holds for the whole request."""
         return next((price for above, price in reversed(self.tiers) if input_tokens > above), self)
 
-    def plain(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost when nothing is cached."""
-        price = self.at(input_tokens)
-        return (input_tokens * price.input + output_tokens * price.output) / _MILLION
-
-    def cached(self, input_tokens: int, reused_tokens: int, output_tokens: int) -> float:
-        """The cost when the cache serves the unchanged beginning and the rest is written to it."""
-        price = self.at(input_tokens)
-        fresh = (input_tokens - reused_tokens) * price.cache_write
-        return (fresh + reused_tokens * price.cache_read + output_tokens * price.output) / _MILLION
+    def write(self, life_s: float | None) -> float:
+        """The price of input that is put into the cache for this many seconds; None: for the default life."""
+        for_an_hour = self.cache_write_1h
+        return for_an_hour if for_an_hour is not None and (life_s or 0) >= _HOUR_S else self.cache_write
 
 
 def _prices_of(tier: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +121,8 @@ class ModelTable:
     rows: Mapping[str, Mapping[str, Any]]
     sources: Mapping[str, str]
     """Sources in words, by the short names that rows use."""
+    cards: Mapping[str, Mapping[str, Any]]
+    """Price cards by name: the row that has the prices, and the life of what the cache keeps."""
 
     @cached_property
     def windows(self) -> Mapping[str, int]:
@@ -152,7 +148,7 @@ class ModelTable:
             own = rows.get(name, {})
             origins = {**own.get("from", {}), **dict.fromkeys(fields, CONFIGURED)}
             rows[name] = {**own, **fields, "from": origins}
-        return ModelTable(rows, self.sources)
+        return ModelTable(rows, self.sources, self.cards)
 
     def row_of(self, model: str) -> str | None:
         """The name of the row that describes a model; None if no row does."""
@@ -213,7 +209,7 @@ def model_table() -> ModelTable:
     import tomllib  # only needed here, and not cheap to import
 
     found = tomllib.loads((files("compact.tokens") / "models.toml").read_text(encoding="utf-8"))
-    return ModelTable(found["models"], found["sources"])
+    return ModelTable(found["models"], found["sources"], found["cards"])
 
 
 def check_rows(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from compact.errors import ConfigError
 from compact.events import Recovery, Warned
 from compact.messages import hygiene
 from compact.runtime.model_rules import Models, rules_for
-from compact.runtime.overflow.evidence import input_tokens
+from compact.runtime.overflow.evidence import cached_tokens, input_tokens, is_cached_for_an_hour
 from compact.runtime.overflow.surviving import (
     Learn,
     Learned,
@@ -161,6 +161,7 @@ class ModelCalling:
         if counted is not None:
             # Not `observe`: another call of the session may have been prepared since this one was sent.
             session.correct(meter.model, counted, request.tokens, meter.factor)
+        session.cache.observe(cached_tokens(reply), for_an_hour=is_cached_for_an_hour(reply))
         return reply
 
 
