@@ -26,15 +26,21 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Tokens by their price, and the dollars for all of them."""
+    """Tokens by their price, and the dollars for them."""
 
-    cost: float = 0.0
     cache_read: int = 0
     cache_write: int = 0
     fresh: int = 0
     output: int = 0
     read_cost: float = 0.0
     write_cost: float = 0.0
+    fresh_cost: float = 0.0
+    output_cost: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """Dollars for everything."""
+        return self.read_cost + self.write_cost + self.fresh_cost + self.output_cost
 
     def __add__(self, other: Bill) -> Bill:
         return Bill(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
@@ -58,16 +64,19 @@ def bill(requests: Iterable[Sent], card: Card) -> Bill:
 
 def charge(sent: Sent, served: int, card: Card) -> Bill:
     """Bill one request of which the cache serves so many tokens."""
-    rates = card.rates(sent.tokens)
     fresh = min(sent.fresh, sent.tokens)
     cacheable = sent.tokens - fresh
     if cacheable < card.min_tokens:
         fresh, cacheable = sent.tokens, 0
     read = min(served, cacheable) if served >= card.min_tokens else 0
-    written = cacheable - read
-    read_cost, write_cost = read * rates.read, written * rates.write
-    cost = read_cost + write_cost + fresh * rates.fresh + sent.output * rates.output
-    return Bill(cost, read, written, fresh, sent.output, read_cost, write_cost)
+    return price_tokens(read, cacheable - read, fresh, sent.output, card)
+
+
+def price_tokens(read: int, written: int, fresh: int, output: int, card: Card) -> Bill:
+    """Bill the tokens of one request."""
+    rates = card.rates(read + written + fresh)
+    costs = (read * rates.read, written * rates.write, fresh * rates.fresh, output * rates.output)
+    return Bill(read, written, fresh, output, *costs)
 
 
 def _is_gone(before: Sent, now: Sent, card: Card) -> bool:

@@ -14,7 +14,7 @@ from compact.engine.effects import drive
 from compact.runtime.economy import CacheState, SessionEconomy
 from compact.runtime.model_rules import rules_for
 from compact.tokens.prices import Card
-from compact.tools.pricing.billing import Bill, Sent, bill
+from compact.tools.pricing.billing import Bill, Sent, bill, price_tokens
 from compact.tools.pricing.timelines import Timeline
 
 KEPT = 0.99
@@ -87,12 +87,7 @@ def _recorded(timeline: Timeline, card: Card) -> Bill:
     for each in timeline.requests:
         usage = each.usage
         assert usage is not None
-        rates = card.rates(each.tokens)
-        read_cost, write_cost = usage.cache_read * rates.read, usage.cache_write * rates.write
-        cost = read_cost + write_cost + usage.fresh * rates.fresh + each.output * rates.output
-        found += Bill(
-            cost, usage.cache_read, usage.cache_write, usage.fresh, each.output, read_cost, write_cost
-        )
+        found += price_tokens(usage.cache_read, usage.cache_write, usage.fresh, each.output, card)
     return found
 
 
