@@ -179,7 +179,8 @@ def _contexts(joined: Joined, calls: Sequence[int], economy: str) -> list[tuple[
         policy={"economy": economy},
         archive={"adapter": "memory"},
     )
-    now, before, done = _START, [], 0
+    now, done = _START, 0
+    before: list[Item] = []
     found: list[tuple[list[Item], int]] = []
     pauses = islice(cycle(_pauses()), len(calls))
     with CompactManager(config, clock=lambda: now) as manager:

@@ -8,7 +8,12 @@ from datetime import datetime
 from typing import Protocol
 
 from compact.engine.effects import Asking
+from compact.engine.limits import Decision, Rules
 from compact.events import Economics
+from compact.tokens import Estimate
+
+EARLY = Decision(True, "cold_cache")
+"""The decision for a pass that is not due and pays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +34,15 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """What the pass costs, and whether it is made before it is due."""
+    """What a pass costs, and whether it is made before it is due."""
 
-    economics: Economics
+    economics: Economics | None = None
+    """None: nobody weighed it."""
     early_target: int | None = None
     """What an early pass goes down to; None: none is made."""
+
+
+NOTHING = Weighed()
 
 
 class Economy(Protocol):
@@ -48,3 +57,26 @@ class Economy(Protocol):
 
     def weigh(self, weighing: Weighing) -> Asking[Weighed]:
         """Weigh a pass. May ask when the session was last called."""
+
+
+def weigh(
+    economy: Economy | None,
+    called_at: datetime | None,
+    estimate: Estimate,
+    rules: Rules,
+    decision: Decision,
+    marked_life_s: Callable[[], float],
+) -> Asking[Weighed]:
+    """Weigh the pass that a call may get."""
+    is_waiting = decision.reason == "ineffective"  # what did not help a moment ago does not pay either
+    if economy is None or called_at is None or is_waiting or estimate.total < economy.least:
+        return NOTHING
+    weighing = Weighing(
+        called_at=called_at,
+        tokens=estimate.total,
+        fixed=estimate.system + estimate.developer + estimate.tools_schema,
+        target=min(rules.target, rules.budget),
+        is_due=decision.triggered,
+        marked_life_s=marked_life_s,
+    )
+    return (yield from economy.weigh(weighing))

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from compact.engine.context import Context, Desk, Row, Stage, Written
-from compact.engine.economy import Economy, Weighed, Weighing
+from compact.engine.economy import EARLY, NOTHING, Economy, weigh
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
-from compact.engine.stages.offload import recognise_pointers
+from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
 from compact.engine.state import (
     SessionState,
     continues,
@@ -28,6 +29,7 @@ from compact.engine.state import (
     describe_state,
     resolve,
     restore_state,
+    write_rows,
 )
 from compact.engine.thinking import KEEP, ThinkingRules
 from compact.errors import ArchiveError
@@ -45,7 +47,6 @@ from compact.events import (
 from compact.messages.cache_marks import longest_life
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
-from compact.messages.message import POINTER_OPENS
 from compact.tokens import Estimate, Meter
 
 _MAX_RACES = 3
@@ -188,11 +189,12 @@ class Line:
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
-        weighed = yield from self._weigh(seen, decision)
-        economics = None if weighed is None else weighed.economics
-        if weighed is not None and weighed.early_target is not None:
-            decision = Decision(True, "cold_cache")
-            self.rules = replace(self.rules, target=weighed.early_target)
+        weighed = NOTHING
+        if not (call.manual or call.reversible or call.fit):
+            life = partial(longest_life, call.system, call.tools, working.items)
+            weighed = yield from weigh(self.economy, self.called_at, estimate, self.rules, decision, life)
+        if weighed.early_target is not None:
+            decision, self.rules = EARLY, replace(self.rules, target=weighed.early_target)
         if not decision.triggered:
             yield Emit(
                 TriggerDecision(
@@ -200,11 +202,11 @@ class Line:
                     reason=decision.reason,
                     note=call.note,
                     policy=self.rules.in_force,
-                    economy=economics,
+                    economy=weighed.economics,
                 )
             )
             return _unchanged(seen)
-        return (yield from self._compact(seen, decision, economics))
+        return (yield from self._compact(seen, decision, weighed.economics))
 
     # --- before the trigger
 
@@ -278,23 +280,6 @@ class Line:
             return Decision(False, "ineffective")
         return decision
 
-    def _weigh(self, seen: _Seen, decision: Decision) -> Asking[Weighed | None]:
-        """What a pass would cost in money; None if nobody asks."""
-        call, tokens, economy = seen.call, seen.estimate.total, self.economy
-        is_asked = decision.reason != "ineffective" and not (call.manual or call.reversible or call.fit)
-        if economy is None or self.called_at is None or not is_asked or tokens < economy.least:
-            return None
-        estimate = seen.estimate
-        weighing = Weighing(
-            called_at=self.called_at,
-            tokens=tokens,
-            fixed=estimate.system + estimate.developer + estimate.tools_schema,
-            target=min(self.rules.target, self.rules.budget),
-            is_due=decision.triggered,
-            marked_life_s=lambda: longest_life(call.system, call.tools, *seen.working.items),
-        )
-        return (yield from economy.weigh(weighing))
-
     # --- the pass
 
     def _compact(self, seen: _Seen, decision: Decision, economics: Economics | None) -> Asking[Result]:
@@ -310,7 +295,7 @@ class Line:
         before = _unchanged(seen)
         fits = estimate.total <= self.rules.budget
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
-        yield from _warn_of_copied_pointers(rows[len(seen.state.standing or ()) :])
+        yield from warn_of_copied_pointers(rows[len(seen.state.standing or ()) :])
         fixed = self._fixed_tokens(call, estimate)
         work = Pass(
             rows=rows,
@@ -403,7 +388,7 @@ class Line:
 
         An early pass is only tried again on the next cold cache, and hinders none that is due.
         """
-        if decision.reason == "cold_cache":
+        if decision is EARLY:
             return replace(_unchanged(seen), outcome=outcome)
         size = seen.estimate.total
         stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
@@ -411,7 +396,7 @@ class Line:
         return replace(_unchanged(seen), state=stuck, outcome=outcome)
 
     def _conclude(self, seen: _Seen, outcome: Outcome, decision: Decision, fixed: int) -> Asking[Result]:
-        items = [seen.dialect.write(row.message) for row in outcome.rows]
+        items = write_rows(outcome.rows, seen.dialect, seen.call.tools, seen.call.system)
         size = self._count(items, seen.dialect) + fixed
         ineffective = _count_ineffective(seen, decision, size)
         after = SessionState(
@@ -429,14 +414,14 @@ class Line:
             ledger=outcome.ledger,
             pins=outcome.pins,
         )
-        if ineffective and decision.reason != "cold_cache":
+        if ineffective and decision is not EARLY:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
         return Result(list(items), after, seen.estimate, outcome)
 
     def _describe(
         self, seen: _Seen, decision: Decision, before: Sequence[Row], after: Context, fixed: int
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        items = [seen.dialect.write(row.message) for row in after.rows]
+        items = write_rows(after.rows, seen.dialect, seen.call.tools, seen.call.system)
         size = self._count(items, seen.dialect) + fixed
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
         ineffective = _count_ineffective(seen, decision, size)
@@ -510,15 +495,4 @@ def _is_by_count(decision: Decision) -> bool:
 def _count_ineffective(seen: _Seen, decision: Decision, after: int) -> int:
     """Passes in a row that saved too little. An early pass may save little on purpose."""
     before = seen.estimate.total
-    return 0 if before - after >= before // 10 else seen.state.ineffective + (decision.reason != "cold_cache")
-
-
-def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
-    """Models imitate what they see. A pointer in the arguments of a new call would be written to a file."""
-    for row in rows:
-        for call in row.message.calls:
-            if POINTER_OPENS in call.arguments_text:
-                message = (
-                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
-                )
-                yield Emit(Warned(code="pointer_copied", severity="high", message=message))
+    return 0 if before - after >= before // 10 else seen.state.ineffective + (decision is not EARLY)

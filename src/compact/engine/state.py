@@ -20,9 +20,10 @@ from compact.engine.intake import Working, find_places
 from compact.engine.thinking import bare_item
 from compact.errors import CompactError
 from compact.messages import dialects
-from compact.messages.cache_marks import has_mark, is_point, keep_marks
+from compact.messages.cache_marks import has_mark, is_point, keep_marks, mark_frame
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, plain
+from compact.messages.legality import MARKED
 from compact.messages.message import GAP, is_cache_point, text_hash
 from compact.summaries.ledger import Entry, from_json, to_json
 
@@ -211,6 +212,14 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
             dialect=record.get("dialect", ""),
         )
     return None
+
+
+def write_rows(rows: Sequence[Row], dialect: Dialect, *beside: Any) -> list[Any]:
+    """The messages of a pass's result, in the host's dialect. `beside` is what is sent beside them: system prompt and tools."""
+    items = [dialect.write(row.message) for row in rows]
+    if dialect.NAME not in MARKED:
+        return items
+    return mark_frame(items, [row.source for row in rows], *beside)
 
 
 def read_ledger(record: Mapping[str, Any]) -> tuple[Entry, ...] | None:

@@ -24,10 +24,10 @@ from compact.engine.effects import Asking, Begin, Emit, LastCalled, Load, Paused
 from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
 from compact.errors import ArchiveError, OutOfTime
-from compact.events import Failure, Finished, Offload, Started, Warned
+from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.runtime.economy import SessionEconomy
+from compact.runtime.economy.opening import open_economy
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
@@ -397,16 +397,6 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
-        economy = None
-        if known.card is not None:
-            economy = SessionEconomy(
-                card=known.card,
-                cache=session.cache,
-                least=self.config.economy.min_tokens,
-                summary_tokens=known.rules.summary_tokens + known.rules.ledger_tokens,
-                asks_model=self.services.asks_model,
-                warn_of_clock=partial(self._warn_of_clock, session),
-            )
         rules, meter = known.rules, known.meter
         if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
@@ -420,15 +410,8 @@ class Lines:
             written=session.written,
             thinking=known.thinking,
             sent=session.sent,
-            economy=economy,
+            economy=open_economy(session, known, self.config.economy, self.services),
         )
-
-    def _warn_of_clock(self, session: Session, ahead_s: float) -> None:
-        message = (
-            f"the session's last call lies {ahead_s:,.0f} s ahead of this process's clock, so the age of the provider's "
-            "cache is not known: no pass is made for it"
-        )
-        self.services.warn_once(session, Warned(code="clock_unknown", severity="low", message=message))
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
         """The desk for messages of this dialect, counted by this meter."""
