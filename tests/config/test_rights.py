@@ -67,7 +67,7 @@ def test_every_setting_has_a_right_and_only_these_are_refused() -> None:
     assert {path for path in SETTINGS if right_to(path) == "none"} == VALUES.keys()
     assert {path for path in SETTINGS if right_to(path) == "grow"} == {"policy.roles_never_prune"}
     texts = {path for path in SETTINGS if right_to(path) == "any" and _is_text(path)}
-    assert texts == {"model", "policy.strategy", "policy.layout", "policy.thinking"}
+    assert texts == {"model", "policy.strategy", "policy.layout", "policy.thinking", "policy.economy"}
 
 
 def _is_text(path: str) -> bool:

@@ -48,6 +48,7 @@ def test_every_default_of_the_contract() -> None:
             "max_turns": None,
             "reserve_output_tokens": 0,
             "thinking": None,
+            "economy": "auto",
             "timeout_s": 120,
             "rescue_timeout_s": 15,
             "sessions_in_memory": 256,
@@ -105,6 +106,7 @@ def test_every_default_of_the_contract() -> None:
             "regrow_share": 0.1,
         },
         "meter": {"memo_bytes": 64_000_000},
+        "economy": {"min_tokens": 40_000},
     }
     assert {"write_file", "edit_file", "Write", "Edit", "apply_patch"} <= set(OffloadConfig().write_tools)
 
@@ -397,6 +399,7 @@ def test_sources_name_every_setting_and_explain_gives_its_value(monkeypatch: pyt
     ],
 )
 def test_presets(name: str, expected: dict[str, Any]) -> None:
+    expected = {"economy": "off", **expected}
     config = CompactConfig.preset(name)
     assert config.policy == PolicyConfig(**expected)
     assert config.summary.max_tokens == 2000

@@ -42,10 +42,11 @@ LISTS = {
     "source": contract.EntrySource,
     "severity": contract.Severity,
     "code": contract.WarningCode,
+    "cache": contract.CacheVerdict,
 }
 RESERVED = {
-    "reason": {"cold_cache", "background_started", "background_swapped"},
-    "code": {"learned_limit", "clock_unknown"},
+    "reason": {"background_started", "background_swapped"},
+    "code": {"learned_limit"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
 
@@ -264,6 +265,18 @@ def an_object_store_that_does_not_answer(root: Path) -> Lines:
     return found
 
 
+def a_cold_cache(_: Path) -> Lines:
+    """The first call, a warm one, a cold one, and one behind a clock that was set back."""
+    made = manager(economy={"min_tokens": 2_000})
+    clock = made.services.recorder.clock
+    assert isinstance(clock, Clock)
+    sent = turns(50)
+    for pause_s in (0, 1, 1_000, -5_000):
+        clock.wait(pause_s)
+        sent = [*made.preflight("s", sent), says("Reply."), user(" ".join(f"word{n}" for n in range(2_000)))]
+    return events(made)
+
+
 SCENARIOS: list[Scenario] = [
     every_trigger,
     manual_with_and_without_gain,
@@ -284,6 +297,7 @@ SCENARIOS: list[Scenario] = [
     a_log_that_hangs,
     damaged_files,
     an_object_store_that_does_not_answer,
+    a_cold_cache,
 ]
 
 
