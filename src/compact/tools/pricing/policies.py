@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from compact.config import CompactConfig
+from compact.config import CompactConfig, EconomyConfig
 from compact.engine.economy import Weighed, Weighing
 from compact.engine.effects import drive
 from compact.runtime.economy import CacheState, SessionEconomy
@@ -19,6 +19,9 @@ from compact.tools.pricing.timelines import Timeline
 
 KEPT = 0.99
 """The share of its target that the ladder fills, measured (docs/ECONOMY.md)."""
+_DEFAULTS: Mapping[str, Any] = MappingProxyType({"trigger_pct": 0.85, "target_pct": 0.5, "economy": "off"})
+_ECONOMY = EconomyConfig()
+"""As compact has them by default, whatever the environment of the command says."""
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -67,7 +70,9 @@ def play(timeline: Timeline, policy: PricePolicy, card: Card, window: int) -> Ou
         return Outcome(bill(_as_it_was(timeline), card), len(timeline.shrunk))
     player = _Player(timeline, card)
     if policy.settings is not None:
-        config = CompactConfig(max_context_tokens=window, policy=policy.settings)
+        config = CompactConfig(
+            max_context_tokens=window, policy={**_DEFAULTS, **policy.settings}, economy=_ECONOMY
+        )
         rules = rules_for(config, window)
         player.trigger, player.target, player.limit = rules.trigger, rules.target, rules.budget
         if config.policy.economy == "auto":
