@@ -3,9 +3,9 @@
 PRICES. Every recorded timeline is priced as `compact price` does, by every card. *replayed* plays what really happened, to see how far
 the simulator is from the bill. Settings were chosen on the timelines whose id's SHA-256 is even; both halves are shown.
 
-RETENTION. Recorded sessions with their messages are joined and played call by call, once with `policy.economy: auto` and once `off`,
-with the pauses of recorded timelines between the calls. At up to eight places behind the first pass, both measures of
-`compact.tools.replay.retention` say how much of what the session needs later is in what is sent.
+RETENTION. Recorded sessions with their messages are played call by call, once with `policy.economy: auto` and once `off`, with the pauses of
+recorded timelines between the calls. At half, three quarters and nine tenths of the calls, both measures of `compact.tools.replay.retention` say
+how much of what the session needs later is in what is sent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from itertools import cycle, islice, pairwise
 from statistics import mean
 
 from bench import Figure, Skipped, best_of, recorded, run_to_end, whole_number
-from bench.many_passes import Joined, joined_sessions, model_calls, needed_after
-from bench.methods import Item, said
+from bench.many_passes import Joined, join, model_calls, needed_after
+from bench.methods import Item, said, tokens_in
+from bench.retention import sessions
 from compact import CompactConfig, CompactManager
 from compact.economy import worth_it
 from compact.tokens.prices import card_named, card_names
@@ -38,9 +39,13 @@ MOST_DEARER = 0.01
 """By how much a forced pass may make a session dearer than a trigger at 85% does, in 99 of 100 sessions."""
 MOST_LOST = 0.02
 _FIRST = "anthropic-5m"
-_PLACES = 8
-_ROUNDS = 3
-_SESSIONS = 2
+_PLACES = (0.5, 0.75, 0.9)
+_MEASURES = ("any line", "newest")
+_MODEL = "claude-opus-4-5"
+_LEAST_TOKENS = 40_000
+_APART = 97
+"""So many pauses lie between the beginnings of two sessions."""
+_SESSIONS = 14
 _FEWEST_REQUESTS = 60
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -87,8 +92,8 @@ def bench_decision() -> Figure:
 
 def bench_retention() -> Iterator[Figure]:
     """What is kept under `policy.economy: auto`, against `off`, with the pauses of recorded timelines."""
-    found = [played for joined in _joined(_SESSIONS) for played in play(joined)]
-    for measure in ("any line", "newest"):
+    found = _sample(_SESSIONS)
+    for measure in _MEASURES:
         kept = {
             way: mean(one.kept[measure] for one in found if one.economy == way) for way in ("auto", "off")
         }
@@ -137,6 +142,7 @@ def _p99(sessions: Sequence[Priced], card: str) -> float:
 class Kept:
     """What one way of playing has at one place, by measure."""
 
+    session: str
     economy: str
     place: int
     tokens: int
@@ -144,45 +150,44 @@ class Kept:
     kept: dict[str, float]
 
 
-def play(joined: Joined) -> list[Kept]:
-    """Play a joined session both ways, and measure both at the same places."""
+def play(number: int, session: Item) -> list[Kept]:
+    """Play a session both ways, and measure both at the same places."""
+    joined = join([session], "coding")
     calls = model_calls(joined.messages)
-    sent = {way: _contexts(joined, calls, way) for way in ("off", "auto")}
-    first = min(next((n for n, (_, steps) in enumerate(each) if steps), len(calls)) for each in sent.values())
-    reached = min(map(len, sent.values()))
-    every = max(1, (reached - first) // _PLACES)
+    sent = {way: _contexts(number, joined, calls, way) for way in ("off", "auto")}
     found = []
-    for call in list(range(first, reached, every))[:_PLACES]:
+    for share in _PLACES:
+        call = min(int(len(calls) * share), len(calls) - 1)
         needs = needed_after(joined, calls[call], 0)
+        if not all(needs[measure] for measure in _MEASURES):
+            continue
         for way, contexts in sent.items():
-            messages, steps = contexts[call]
+            messages, passes = contexts[call]
             texts = list(map(said, messages))
             whole = "\n".join(texts)
-            kept = {}
-            for measure in ("any line", "newest"):
-                shares = [
+            kept = {
+                measure: mean(
                     is_kept(one, whole) if isinstance(one, Needed) else is_stated(one, texts)
                     for one in needs[measure]
-                ]
-                if shares:
-                    kept[measure] = mean(shares)
-            if len(kept) == 2:
-                found.append(Kept(way, calls[call], len(whole) // 4, steps, kept))
+                )
+                for measure in _MEASURES
+            }
+            found.append(Kept(session["id"], way, calls[call], tokens_in(messages), passes, kept))
     return found
 
 
-def _contexts(joined: Joined, calls: Sequence[int], economy: str) -> list[tuple[list[Item], int]]:
-    """What is sent at each call, and how many steps were made up to it; until so many passes that a trigger forced."""
+def _contexts(
+    number: int, joined: Joined, calls: Sequence[int], economy: str
+) -> list[tuple[list[Item], int]]:
+    """What is sent at each call, and how many steps were made up to it."""
     config = CompactConfig(
-        model="claude-opus-4-5",
-        max_context_tokens=WINDOW,
-        policy={"economy": economy},
-        archive={"adapter": "memory"},
+        model=_MODEL, max_context_tokens=WINDOW, policy={"economy": economy}, archive={"adapter": "memory"}
     )
     now, done = _START, 0
     before: list[Item] = []
     found: list[tuple[list[Item], int]] = []
-    pauses = islice(cycle(_pauses()), len(calls))
+    first = number * _APART % len(_pauses())
+    pauses = islice(cycle(_pauses()), first, first + len(calls))
     with CompactManager(config, clock=lambda: now) as manager:
         for place, pause_s in zip(calls, pauses, strict=True):
             now += timedelta(seconds=pause_s)
@@ -198,16 +203,16 @@ def _pauses() -> list[float]:
     found = []
     for each in sorted(timelines(), key=lambda one: one.id):
         if len(each.requests) >= _FEWEST_REQUESTS:
-            found += [
-                two.start_s - one.start_s
-                for one, two in pairwise(each.requests)
-                if one.start_s is not None and two.start_s is not None
-            ]
+            times = [one.start_s for one in each.requests if one.start_s is not None]
+            found += [after - before for before, after in pairwise(times)]
     return found
 
 
-def _joined(count: int) -> Iterator[Joined]:
-    return joined_sessions("coding", WINDOW, count, rounds=_ROUNDS)
+def _sample(count: int) -> list[Kept]:
+    """So many recorded sessions that are large enough for an early pass, spread evenly. In smaller ones both ways are the same."""
+    large = sessions(_LEAST_TOKENS)
+    every = max(1, len(large) // count)
+    return [one for number, session in enumerate(large[::every][:count]) for one in play(number, session)]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -217,22 +222,15 @@ def main(words: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    asked.add_argument("--sessions", type=whole_number(1), default=_SESSIONS, metavar="N", help="joined ones")
-    found: list[Kept] = []
-    for joined in _joined(asked.parse_args(words).sessions):
-        for one in play(joined):
-            found.append(one)
-            cells = ", ".join(f"{measure} {share:.3f}" for measure, share in one.kept.items())
-            print(
-                f"{joined.name} at {one.place}, {one.economy}: {cells}; {one.passes} passes, about {one.tokens:,} tokens",
-                flush=True,
-            )
+    asked.add_argument("--sessions", type=whole_number(1), default=_SESSIONS, metavar="N", help="how many")
+    found = _sample(asked.parse_args(words).sessions)
+    for one in found:
+        cells = ", ".join(f"{measure} {share:.3f}" for measure, share in one.kept.items())
+        about = f"{one.passes} passes, {one.tokens:,} raw tokens"
+        print(f"{one.session} at {one.place}, {one.economy}: {cells}; {about}")
     for way in ("auto", "off"):
         rows = [one for one in found if one.economy == way]
-        print(
-            f"{way}: "
-            + ", ".join(f"{m} {mean(one.kept[m] for one in rows):.3f}" for m in ("any line", "newest"))
-        )
+        print(f"{way}: " + ", ".join(f"{m} {mean(one.kept[m] for one in rows):.3f}" for m in _MEASURES))
     return 0
 
 

@@ -212,7 +212,7 @@ class _Player:
             table=model_table().with_rows(config.models),
         )
         self._window, self._budget = window.tokens, config.budget(window.tokens)
-        self._now = _START
+        self._now = _time(next((each for each in recording.called_s if each is not None), None))
         self._manager = CompactManager(
             config, archive=None if archive is None else archive(), clock=lambda: self._now
         )
@@ -234,7 +234,8 @@ class _Player:
         session = recording.session
         with self._manager:
             for call, place in enumerate(recording.calls):
-                self._now = max(self._now, _time(recording.called_s[call]))
+                if recording.called_s[call] is not None:
+                    self._now = max(self._now, _time(recording.called_s[call]))
                 given = [*self._before, *session.messages[done:place]]
                 try:
                     sent = list(self._manager.preflight(session.id, given, **session.request))
