@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -33,7 +34,7 @@ def recorded(*requests: tuple[float, int, int], life_s: float = 300.0, name: str
     )
 
 
-def steady(pauses_s: list[float], first: int = 30_000, grows: int = 2_000) -> Timeline:
+def steady(pauses_s: Sequence[float], first: int = 30_000, grows: int = 2_000) -> Timeline:
     """A session that grows steadily, recorded as its cache behaves by the clock."""
     at_s, tokens, found = 0.0, first, [(0.0, first, 0)]
     for pause_s in pauses_s:
