@@ -93,12 +93,15 @@ def bench_decision() -> Figure:
 def bench_retention() -> Iterator[Figure]:
     """What is kept under `policy.economy: auto`, against `off`, with the pauses of recorded timelines."""
     found = _sample(_SESSIONS)
+    share = len(sessions(_LEAST_TOKENS)) / len(sessions(0))
     for measure in _MEASURES:
         kept = {
             way: mean(one.kept[measure] for one in found if one.economy == way) for way in ("auto", "off")
         }
-        about = f"{measure}: auto {kept['auto']:.3f}, off {kept['off']:.3f}, {len(found) // 2} places; lost"
-        yield Figure(about, kept["off"] - kept["auto"], "", MOST_LOST)
+        lost = kept["off"] - kept["auto"]
+        about = f"{measure}: auto {kept['auto']:.3f}, off {kept['off']:.3f}, {len(found) // 2} places"
+        yield Figure(f"{about} in sessions of {_LEAST_TOKENS:,} tokens and more; lost", lost, "", MOST_LOST)
+        yield Figure(f"{measure}: lost over all recorded sessions", lost * share, "", MOST_LOST)
 
 
 def half_of(session: str) -> str:
