@@ -52,15 +52,12 @@ class Economy(Protocol):
     def least(self) -> int:
         """Smaller requests are not looked at."""
 
-    def note_call(self, at: datetime, repeated: int) -> None:
-        """Take that a request goes out now whose first `repeated` tokens are those of the one before."""
-
     def weigh(self, weighing: Weighing) -> Asking[Weighed]:
         """Weigh a pass. May ask when the session was last called."""
 
 
 def weigh(
-    economy: Economy | None,
+    economy: Economy,
     called_at: datetime | None,
     estimate: Estimate,
     rules: Rules,
@@ -68,9 +65,8 @@ def weigh(
     marked_life_s: Callable[[], float],
 ) -> Asking[Weighed]:
     """Weigh the pass that a call may get."""
-    is_waiting = decision.reason == "ineffective"  # what did not help a moment ago does not pay either
-    if economy is None or called_at is None or is_waiting or estimate.total < economy.least:
-        return NOTHING
+    if called_at is None or decision.reason == "ineffective":
+        return NOTHING  # what did not help a moment ago does not pay either
     weighing = Weighing(
         called_at=called_at,
         tokens=estimate.total,

@@ -189,10 +189,11 @@ class Line:
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
-        weighed = NOTHING
-        if not (call.manual or call.reversible or call.fit):
+        weighed, economy = NOTHING, self.economy
+        is_free = not (call.manual or call.reversible or call.fit)
+        if economy is not None and is_free and estimate.total >= economy.least:
             life = partial(longest_life, call.system, call.tools, working.items)
-            weighed = yield from weigh(self.economy, self.called_at, estimate, self.rules, decision, life)
+            weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
         if weighed.early_target is not None:
             decision, self.rules = EARLY, replace(self.rules, target=weighed.early_target)
         if not decision.triggered:

@@ -260,8 +260,8 @@ class Conductor:
             meter = run.line.meter
             session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
             repeated = self._sessions.note_sent(session, result.messages, tokens)
-            if run.line.economy is not None and run.line.called_at is not None:
-                run.line.economy.note_call(run.line.called_at, repeated)
+            if run.line.called_at is not None:
+                session.cache.note_call(run.line.called_at, repeated)
             if outcome is not None:
                 session.outcome = outcome
                 if committed:
@@ -397,6 +397,8 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
+        if session.economy is None or session.economy[0] is not known:
+            session.economy = known, open_economy(session, known, self.config.economy, self.services)
         rules, meter = known.rules, known.meter
         if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
@@ -410,7 +412,7 @@ class Lines:
             written=session.written,
             thinking=known.thinking,
             sent=session.sent,
-            economy=open_economy(session, known, self.config.economy, self.services),
+            economy=session.economy[1],
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:

@@ -105,6 +105,8 @@ class Session:
     """What live masking remembers; None while it is off."""
     cache: CacheState = field(default_factory=CacheState)
     """What the provider's prompt cache probably holds of it."""
+    economy: tuple[Any, Any] | None = None
+    """The model for which passes were weighed last, and what weighs them."""
     redactor: Redactor | None = None
     """Masks what leaves the process. What it has learned is freed with the session, and sealed in the archive."""
 

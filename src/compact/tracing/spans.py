@@ -51,15 +51,11 @@ class Spans:
         self._recorder = recorder
         self._trace_id = trace.trace_id
         self._root = root
-        self._began_at = self._mark = recorder.clock()
+        self.began_at = self._mark = recorder.clock()
+        """When the run began."""
         self._top = _Open(None, recorder.ids.next_number(), self._mark)
         self._outer: list[_Open] = []
         self._held: list[Emit] = []
-
-    @property
-    def began_at(self) -> datetime:
-        """When the run began."""
-        return self._began_at
 
     def around(self, serve: Serve) -> Serve:
         """Wrap `serve`, so that every event has its place, and so have those that the archive records."""

@@ -19,7 +19,8 @@ class CacheState:
     called_at: datetime | None = None
     """When the session was last called, as far as this process knows."""
     life_s: float = 0.0
-    """The longest life that usage has proved: by a prefix that was served after so long, or was written for so long."""
+    """How long the cache keeps the session: as the model's prices say, or longer if usage has proved that, by a prefix that
+    was served after so long, or was written for so long."""
     misses: int = 0
     """How often in a row the cache did not serve a prefix within its life."""
     _expected: int = 0
@@ -30,12 +31,11 @@ class CacheState:
     _is_used: bool = False
     """Whether the current run of misses has had its pass."""
 
-    def note_call(self, at: datetime, repeated: int, life_s: float | None) -> None:
+    def note_call(self, at: datetime, repeated: int) -> None:
         """Take that a request goes out now whose first `repeated` tokens are those of the one before."""
         before, self.called_at = self.called_at, at
         self._gap_s = None if before is None else (at - before).total_seconds()
-        known = max(life_s or 0.0, self.life_s)
-        self._within_life = self._gap_s is not None and 0 <= self._gap_s <= known
+        self._within_life = self._gap_s is not None and 0 <= self._gap_s <= self.life_s
         self._expected = repeated if before is not None and repeated >= _LEAST_EXPECTED else 0
 
     def observe(self, read: int | None, *, for_an_hour: bool = False) -> None:
@@ -63,6 +63,8 @@ class CacheState:
         """Take that a pass is made now. The next one needs another cold moment."""
         self._is_used = True
 
-    def is_past(self, now: datetime, called_at: datetime, life_s: float, margin_s: float) -> bool:
+    def is_past(
+        self, now: datetime, called_at: datetime, margin_s: float, marked_life_s: float = 0.0
+    ) -> bool:
         """Whether everything that a call at that time left in the cache is gone."""
-        return now - called_at > timedelta(seconds=max(life_s, self.life_s) + margin_s)
+        return now - called_at > timedelta(seconds=max(self.life_s, marked_life_s) + margin_s)

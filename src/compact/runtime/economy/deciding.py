@@ -54,21 +54,19 @@ class SessionEconomy:
         self.cache.use_up()
         return Weighed(report, target)
 
-    def note_call(self, at: datetime, repeated: int) -> None:
-        """See `Economy`."""
-        self.cache.note_call(at, repeated, self.card.life_s)
-
     def _state(self, weighing: Weighing) -> Asking[CacheVerdict]:
-        cache, now, life_s = self.cache, weighing.called_at, self.card.life_s
+        cache, now = self.cache, weighing.called_at
         if cache.holds_nothing:
             return "cold"
-        if life_s is None:
+        if self.card.life_s is None:
             return "unknown"
-        if cache.called_at is not None and not cache.is_past(now, cache.called_at, life_s, MARGIN_S):
-            return self._known(now, cache.called_at)
-        life_s = max(life_s, weighing.marked_life_s())
-        if cache.called_at is not None and not cache.is_past(now, cache.called_at, life_s, MARGIN_S):
-            return "warm"
+        marked_s = 0.0
+        if cache.called_at is not None:
+            if not cache.is_past(now, cache.called_at, MARGIN_S):
+                return self._known(now, cache.called_at)
+            marked_s = weighing.marked_life_s()
+            if not cache.is_past(now, cache.called_at, MARGIN_S, marked_s):
+                return "warm"
         # Another worker, or this one before it was restarted, may have called since.
         try:
             logged = yield LastCalled()
@@ -77,8 +75,8 @@ class SessionEconomy:
         called = max((each for each in (logged, cache.called_at) if each is not None), default=None)
         if called is None:
             return "unknown"  # the session's first call
-        cache.called_at = called
-        return "cold" if cache.is_past(now, called, life_s, MARGIN_S) else self._known(now, called)
+        is_cold = cache.is_past(now, called, MARGIN_S, marked_s or weighing.marked_life_s())
+        return "cold" if is_cold else self._known(now, called)
 
     def _known(self, now: datetime, called_at: datetime) -> CacheVerdict:
         ahead_s = (called_at - now).total_seconds()

@@ -14,6 +14,7 @@ def open_economy(
     session: Session, known: KnownModel, settings: EconomyConfig, services: Services
 ) -> SessionEconomy | None:
     """What weighs the passes of a session with this model; None: money decides nothing, or there is no price."""
+    session.cache.life_s = max(session.cache.life_s, (known.card and known.card.life_s) or 0.0)
     if known.card is None:
         return None
 

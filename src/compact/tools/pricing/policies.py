@@ -78,7 +78,7 @@ def play(timeline: Timeline, policy: PricePolicy, card: Card, window: int) -> Ou
         if config.policy.economy == "auto":
             player.economy = SessionEconomy(
                 card=card,
-                cache=CacheState(),
+                cache=CacheState(life_s=card.life_s or 0.0),
                 least=config.economy.min_tokens,
                 summary_tokens=rules.summary_tokens + rules.ledger_tokens,
                 asks_model=False,
@@ -156,7 +156,7 @@ class _Player:
                 Sent(tokens=size, unchanged=unchanged, output=each.output, fresh=fresh, at_s=each.start_s)
             )
             if self.economy is not None and each.start_s is not None:
-                self.economy.note_call(_time(each.start_s), unchanged)
+                self.economy.cache.note_call(_time(each.start_s), unchanged)
         return Outcome(bill(sent, self.card), self.passes, self.forced, self.removed)
 
     def _compact(self, size: int, at_s: float | None) -> int:
