@@ -123,6 +123,16 @@ def test_an_archive_is_read_by_its_logs(tmp_path: Path, capsys: pytest.CaptureFi
     assert [session["id"] for session in found["sessions"]] == ["live"]
 
 
+def test_a_transcript_without_times_is_priced_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = [{"role": role, "content": "word " * 50} for role in ("user", "assistant", "user", "assistant")]
+    file = tmp_path / "t.jsonl"
+    file.write_text(json.dumps({"messages": talk}) + "\n")
+    assert run(["price", str(file), "--card", "gemini"]) == 0
+    assert "1 session without times: their caches stay warm" in capsys.readouterr().out
+
+
 def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["price", str(tmp_path / "absent.jsonl")]) == 2
     assert "there is no such file" in capsys.readouterr().err

@@ -134,11 +134,12 @@ def test_every_request_is_billed_once_whatever_the_policy(
             assert sizes == sum(each.tokens for each in timeline.requests)
 
 
-def test_the_best_policy_is_the_cheapest_and_of_two_alike_the_simpler() -> None:
+def test_the_best_policy_is_the_cheapest_and_of_two_alike_the_default() -> None:
     cold = price([steady([10] * 20 + [400] + [10] * 20)], [CARD], WINDOW)
     assert best_policy(cold, CARD.name) == "auto"
     warm = price([steady([10] * 20)], [CARD], WINDOW)
-    assert best_policy(warm, CARD.name) == "trigger_85"
+    assert best_policy(warm, CARD.name) == "auto"
+    assert "economy: off" in settings_of("trigger_85", 200_000)
     assert settings_of("auto", 200_000) == "max_context_tokens: 200000\npolicy:\n  economy: auto"
 
 

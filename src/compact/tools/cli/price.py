@@ -105,6 +105,9 @@ def _print(out: Console, made: PriceReport) -> None:
     out.print(
         f"{count_of(len(made.sessions), 'session')}, {count_of(requests, 'request')}, window {made.window:,}"
     )
+    untimed = sum(not session.is_timed for session in made.sessions)
+    if untimed:
+        out.print(f"{count_of(untimed, 'session')} without times: their caches stay warm in every policy")
     for card in made.cards:
         costs = [total(made.sessions, card, name).bill.cost for name in POLICIES]
         most = max(costs) or 1.0

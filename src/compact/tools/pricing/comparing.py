@@ -13,7 +13,7 @@ from compact.tools.pricing.billing import Bill
 from compact.tools.pricing.policies import AUTO, POLICIES, TRIGGER_85, UNCOMPACTED, Outcome, play
 from compact.tools.pricing.timelines import Timeline
 
-CHOICES = (TRIGGER_85, AUTO)
+CHOICES = (AUTO, TRIGGER_85)
 """The policies between which `best_policy` chooses. Others forget more, and money alone does not say whether that is worth it."""
 _CENT = 0.01
 
@@ -24,6 +24,8 @@ class Priced:
 
     id: str
     requests: int
+    is_timed: bool
+    """Whether the recording says when its requests were sent. If not, every cache stays warm."""
     cards: Mapping[str, Mapping[str, Outcome]]
 
 
@@ -52,6 +54,7 @@ def price(timelines: Iterable[Timeline], cards: Sequence[Card], window: int) -> 
         Priced(
             timeline.id,
             len(timeline.requests),
+            any(each.start_s is not None for each in timeline.requests),
             {
                 card.name: {name: play(timeline, policy, card, window) for name, policy in POLICIES.items()}
                 for card in cards
@@ -83,7 +86,7 @@ def dearer(sessions: Sequence[Priced], card: str, other: str = UNCOMPACTED.name)
 
 
 def best_policy(sessions: Sequence[Priced], card: str) -> str:
-    """The cheapest of `CHOICES`. Of two that cost the same, the simpler one."""
+    """The cheapest of `CHOICES`. Of two that cost the same, the default."""
     costs = {policy.name: total(sessions, card, policy.name).bill.cost for policy in CHOICES}
     least = min(costs.values())
     return next(name for name, cost in costs.items() if cost <= least + _CENT)
