@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from compact.engine.context import Context, Desk, Row, Stage, Written
-from compact.engine.economy import EARLY, NOTHING, Economy, weigh
+from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
@@ -35,7 +35,6 @@ from compact.engine.thinking import KEEP, ThinkingRules
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
-    Economics,
     Failure,
     Finished,
     PassOutcome,
@@ -195,7 +194,7 @@ class Line:
             life = partial(longest_life, call.system, call.tools, working.items)
             weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
         if weighed.early_target is not None:
-            decision, self.rules = EARLY, replace(self.rules, target=weighed.early_target)
+            decision = EARLY
         if not decision.triggered:
             yield Emit(
                 TriggerDecision(
@@ -207,7 +206,7 @@ class Line:
                 )
             )
             return _unchanged(seen)
-        return (yield from self._compact(seen, decision, weighed.economics))
+        return (yield from self._compact(seen, decision, weighed))
 
     # --- before the trigger
 
@@ -283,7 +282,7 @@ class Line:
 
     # --- the pass
 
-    def _compact(self, seen: _Seen, decision: Decision, economics: Economics | None) -> Asking[Result]:
+    def _compact(self, seen: _Seen, decision: Decision, weighed: Weighed) -> Asking[Result]:
         call, dialect, estimate = seen.call, seen.dialect, seen.estimate
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
@@ -298,10 +297,12 @@ class Line:
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
         yield from warn_of_copied_pointers(rows[len(seen.state.standing or ()) :])
         fixed = self._fixed_tokens(call, estimate)
+        early = weighed.early_target
+        rules = self.rules if early is None else replace(self.rules, target=early)
         work = Pass(
             rows=rows,
             desk=desk,
-            rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
+            rules=(rules.hurry() if self._is_soon(seen, decision) else rules).for_messages(
                 fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
             ),
             stages=REVERSIBLE_STAGES if call.reversible else self.stages,
@@ -315,7 +316,7 @@ class Line:
             pins=seen.state.pins,
             new=_first_new(seen),
             thinking=self.thinking,
-            economics=economics,
+            economics=weighed.economics,
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
