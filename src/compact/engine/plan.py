@@ -76,6 +76,11 @@ def choose_folded(context: Context) -> set[int]:
     return _take_oldest(context, may_go, reserve)[0]
 
 
+def choose_handed_over(context: Context) -> set[int]:
+    """Indices of the rows that the provider's own summary replaces: the oldest that may go, as many as it takes."""
+    return _take_oldest(context, foldable(context), context.rules.summary_tokens)[0]
+
+
 def _take_oldest(context: Context, may_go: Sequence[bool], reserve: int) -> tuple[set[int], int]:
     """The oldest rows that may go, as many as it takes, and the size of what then stands."""
     rules = context.rules
@@ -190,7 +195,11 @@ def newest_of_user(context: Context) -> frozenset[int]:
 
     In some dialects a person's words may stand in one message with the results before them.
     """
-    found = [n for n, row in enumerate(context.rows) if _has_words_of_user(row.message)]
+    found = [
+        n
+        for n, row in enumerate(context.rows)
+        if _has_words_of_user(row.message) and not context.is_summary(row.message)
+    ]
     return frozenset(found[-1:])
 
 

@@ -47,11 +47,10 @@ def units(
     while index < len(messages):
         message = messages[index]
         stop, flying = joined.get(index, (index + 1, False))
-        if message.starts_turn:
+        own = is_summary(message)
+        if message.starts_turn and not own:
             turn += 1
-        kind: Kind = "opener" if message.starts_turn else "words"
-        if is_summary(message):
-            kind = "summary"
+        kind: Kind = "summary" if own else "opener" if message.starts_turn else "words"
         if index in joined and any(m.calls for m in messages[index:stop]):
             kind = "pair"
         pinned = any(map(is_pinned, messages[index:stop]))

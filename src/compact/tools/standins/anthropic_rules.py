@@ -70,7 +70,9 @@ def find_problems(body: Any, rules: Rules | None = None, *, counting: bool = Fal
             return [*found, *native_problems(body, rules)]
         return [*found, Problem("messages: at least one message is required")]
     for index, message in enumerate(messages):
-        found += _message_problems(index, message, index == len(messages) - 1, rules)
+        # A request for a summary continues nothing, so its last message is like any other.
+        is_last = index == len(messages) - 1 and not is_compacting(body)
+        found += _message_problems(index, message, is_last, rules)
     if not found:
         # The provider looks at the order only where every message has the right form.
         found += _order_problems(messages, body, rules)

@@ -53,7 +53,9 @@ def signed_block(message: Any) -> Item | None:
     """The signed block with which a message begins; None if it begins with anything else."""
     content = message.get("content") if isinstance(message, Mapping) else None
     first = content[0] if isinstance(content, list) and content else None
-    return first if _is_block(first) and first.get("signature") is not None else None
+    if first is None or not _is_block(first):
+        return None
+    return first if first.get("signature") is not None else None
 
 
 def swap_of(block: Item) -> Swap:
@@ -78,7 +80,9 @@ def native_problems(body: Item, rules: Rules) -> Iterator[Problem]:
         if block.get("content") == "":
             yield _problem(f"{where}.compaction.content: String should have at least 1 character")
     if len(signed) > 1:
-        yield _problem(f"messages: at most one signed `compaction` block may be provided, found {len(signed)}")
+        yield _problem(
+            f"messages: at most one signed `compaction` block may be provided, found {len(signed)}"
+        )
     for place, inside, block in signed:
         if place or inside:
             text = f"messages.{place}.content.{inside}: a signed `compaction` block must come first in `messages`"

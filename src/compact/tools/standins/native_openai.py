@@ -25,7 +25,10 @@ def _answer(told: Told) -> dict[str, Any]:
         "id": f"resp_{told.number:04}",
         "object": "response.compaction",
         "created_at": 0,
-        "output": [*_users(told.body.get("input")), *([compaction(told, told.reply.text)] if told.reply.text else [])],
+        "output": [
+            *_users(told.body.get("input")),
+            *([compaction(told, told.reply.text)] if told.reply.text else []),
+        ],
         "usage": usage_of(told),
     }
 

@@ -32,6 +32,11 @@ _COUNT_TOKENS = f"{ANTHROPIC.path}/count_tokens"
 _NOT_FOUND = Problem("Not Found", status=404, kind="not_found_error")
 
 
+def summary_of(request: Received) -> str:
+    """The summary that a stand-in writes unless it is told another."""
+    return f"Summary of the conversation: {len(request.messages)} messages."
+
+
 @dataclass
 class Provider:
     """A running stand-in: its address, its settings, and what it was asked. Settings may change between requests."""
@@ -50,7 +55,7 @@ class Provider:
     """Other words for a request that is too long: a function of its size and the window."""
     count: Callable[[str, Item], int] | None = None
     """How a request is counted: a function of the endpoint's name and the body. By default our own meter counts."""
-    summarize: Callable[[Received], Answer] = field(default=lambda request: summary_of(request))
+    summarize: Callable[[Received], Answer] = field(default=summary_of)
     """What the provider's own compaction says of a request that asks for it: a text, a `Summary` or a `Refusal`."""
     requests: list[Received] = field(default_factory=list)
     """Every request so far, in the order of arrival."""
@@ -143,11 +148,6 @@ def _output_of(body: Item) -> int:
     inner = (body.get("generationConfig"), body.get("inferenceConfig"))
     places = [body, *(each for each in inner if isinstance(each, dict))]
     return next((each[key] for each in places for key in keys if isinstance(each.get(key), int)), 0)
-
-
-def summary_of(request: Received) -> str:
-    """The summary that a stand-in writes unless it is told another."""
-    return f"Summary of the conversation: {len(request.messages)} messages."
 
 
 def find_counting(body: Any, rules: Rules) -> list[Problem]:
