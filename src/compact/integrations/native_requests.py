@@ -31,12 +31,12 @@ def compacting(client: Any, shape: RequestShape, request: Mapping[str, Any]) -> 
     if isinstance(thinking, Mapping) and thinking.get("type") == "adaptive":
         carried["thinking"] = thinking
 
+    if "betas" in request:
+        carried["betas"] = request["betas"]
+
     def ask_anthropic(body: Mapping[str, Any]) -> Any:
         asked = {**carried, **body, "messages": list(sendable(body["messages"]))}
-        betas = request.get("betas")
-        return client.beta.messages.create(
-            **{**asked, "betas": [*(betas if isinstance(betas, list) else ()), BETA]}
-        )
+        return client.beta.messages.create(**_with_beta(asked, takes_betas=True))
 
     return ask_anthropic
 
@@ -50,14 +50,16 @@ def _compacts_by_itself(request: Mapping[str, Any]) -> bool:
 
 def with_beta(request: dict[str, Any], messages: Any, *, takes_betas: bool) -> dict[str, Any]:
     """The request with the header that a list with Anthropic's block needs; the same one without a block."""
-    if not begins_with_block(messages):
-        return request
-    betas = request.get("betas")
-    if takes_betas:
+    return _with_beta(request, takes_betas=takes_betas) if begins_with_block(messages) else request
+
+
+def _with_beta(request: dict[str, Any], *, takes_betas: bool) -> dict[str, Any]:
+    headers = dict(request.get("extra_headers") or {})
+    name = next((each for each in headers if each.lower() == _HEADER), None)
+    if name is None and takes_betas:  # a header of the host's own would win over these
+        betas = request.get("betas")
         listed = list(betas) if isinstance(betas, list | tuple) else []
         return request if BETA in listed else {**request, "betas": [*listed, BETA]}
-    headers = dict(request.get("extra_headers") or {})
-    name = next((each for each in headers if each.lower() == _HEADER), _HEADER)
-    listed = [each for each in str(headers.get(name) or "").split(",") if each]
-    headers[name] = ",".join(dict.fromkeys([*listed, BETA]))
+    listed = [each.strip() for each in str(headers.get(name or _HEADER) or "").split(",")]
+    headers[name or _HEADER] = ",".join(dict.fromkeys([*filter(None, listed), BETA]))
     return {**request, "extra_headers": headers}

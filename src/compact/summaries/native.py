@@ -107,7 +107,7 @@ def as_data(reply: Any) -> Mapping[str, Any]:
     for name in ("to_dict", "model_dump"):
         dump = getattr(reply, name, None)
         if callable(dump):
-            reply = dump(mode="json", exclude_unset=True)
+            reply = dump(mode="json", exclude_unset=True, warnings=False)
             break
     if not isinstance(reply, Mapping):
         raise CompactError(f"the provider's reply cannot be read: it is a {type(reply).__name__}")
