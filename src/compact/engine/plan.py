@@ -59,13 +59,14 @@ def doomed(context: Context, may_go: Sequence[bool], least: Sequence[int]) -> se
     return found
 
 
-def choose_folded(context: Context) -> set[int]:
+def choose_folded(context: Context, reserve: int | None = None) -> set[int]:
     """Indices of the rows to fold into a summary: the oldest that may go, as many as it takes.
 
-    In the selective layout user messages go only if everything between them is not enough.
+    In the selective layout user messages go only if everything between them is not enough. `reserve` are the tokens of the summary;
+    None: what it may take with its record.
     """
     may_go = foldable(context)
-    reserve = summary_room(context, may_go)
+    reserve = summary_room(context, may_go) if reserve is None else reserve
     if context.rules.layout == "selective":
         without_users = [
             free and unit.kind != "opener" for unit, free in zip(context.units, may_go, strict=True)
@@ -77,8 +78,8 @@ def choose_folded(context: Context) -> set[int]:
 
 
 def choose_handed_over(context: Context) -> set[int]:
-    """Indices of the rows that the provider's own summary replaces: the oldest that may go, as many as it takes."""
-    return _take_oldest(context, foldable(context), context.rules.summary_tokens)[0]
+    """Indices of the rows that the provider's own summary replaces, which brings no record with it."""
+    return choose_folded(context, context.rules.summary_tokens)
 
 
 def _take_oldest(context: Context, may_go: Sequence[bool], reserve: int) -> tuple[set[int], int]:
