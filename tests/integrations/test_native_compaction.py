@@ -16,6 +16,7 @@ import pytest
 from compact import CompactManager
 from compact.checks import violations
 from compact.errors import CompactError
+from compact.summaries.native import read_anthropic, read_openai
 from compact.tools.standins import Call, Provider, Received, Refusal, Reply, Summary, serving
 
 Item = dict[str, Any]
@@ -224,7 +225,7 @@ def test_a_plain_model_call_of_openai_is_asked_by_a_trigger() -> None:
 
         talk(send, 20)
         assert provider.refused == []
-        assert [request.messages[-1] for request in asked(provider)][0] == {"type": "compaction_trigger"}
+        assert asked(provider)[0].messages[-1] == {"type": "compaction_trigger"}
         sent = provider.accepted[-1].messages
         assert sum(item.get("type") == "compaction" for item in sent) == 1
         assert RULE in str(sent)  # its message is in the item, so the ledger shows it
@@ -443,9 +444,39 @@ def test_a_host_that_compacts_at_a_threshold_is_left_to_it() -> None:
 
 
 def test_a_reply_that_is_no_reply_is_an_error_and_not_a_summary() -> None:
-    from compact.summaries.native import read_anthropic, read_openai
-
     for read in (read_anthropic, read_openai):
         for reply in (None, "text", {}, {"stop_reason": "compaction", "content": []}, iter(())):
             with pytest.raises(CompactError):
                 read(reply)
+
+
+def test_messages_of_another_dialect_get_our_summary_and_an_event() -> None:
+    with running(model=GPT) as (_, manager):
+        history = [question(0)]
+        while manager.estimate(history).usage_pct < 0.86:
+            history += [said(len(history)), question(len(history))]
+        assert "<COMPACT-SUMMARY" in str(manager.preflight("s", history, dialect="chat"))
+        (error,) = events(manager, "compact.error")
+        assert "dialect responses" in error["properties"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [("behind", "misplaced_compaction"), ("twice", "second_compaction"), ("inside", "misplaced_compaction")],
+)
+def test_a_block_out_of_its_place_is_a_violation_and_refused(change: str, rule: str) -> None:
+    with running(lambda _: "Done.") as (provider, _), claude(provider) as client:
+        asked_for: Any = {"model": CLAUDE, "max_tokens": 99, "betas": [BETA]}
+        first = client.beta.messages.create(
+            messages=[question(0)], compaction={"type": "summarize"}, **asked_for
+        )
+        block = blocks(first)
+        messages = {
+            "behind": [question(0), block, question(1)],
+            "twice": [block, block, question(1)],
+            "inside": [{"role": "user", "content": [{"type": "text", "text": "Hi."}, *block["content"]]}],
+        }[change]
+        assert violations([block, question(1)], "anthropic") == []
+        assert rule in [violation.rule for violation in violations(messages, "anthropic")]
+        with pytest.raises(anthropic.BadRequestError):
+            client.beta.messages.create(messages=messages, **asked_for)

@@ -165,7 +165,7 @@ def test_a_message_that_is_mended_keeps_its_unknown_blocks_as_they_are(name: str
     text = next(
         block
         for item in items
-        for block in item.get("content", item.get("parts", ()))
+        for block in item.get("content") or item.get("parts") or ()
         if isinstance(block, dict) and "text" in block
     )
     text["text"] = "Go \ud800 on"
@@ -180,7 +180,7 @@ def _unknown(items: list[Item]) -> list[Any]:
     blocks = [
         block
         for item in items
-        for block in (item.get("content", item.get("parts")) or [item])
+        for block in item.get("content") or item.get("parts") or [item]
         if isinstance(block, dict)
     ]
     return [block for block in blocks if "text" not in block]

@@ -20,6 +20,7 @@ from compact.engine.check import check_budget, check_pinned, check_protected, ch
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.limits import Rules
+from compact.engine.native import NO_NATIVE, NativeRules
 from compact.engine.stages.native import compact_natively
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
@@ -29,6 +30,7 @@ from compact.engine.thinking import KEEP, ThinkingRules, settle_thinking, take_t
 from compact.engine.user_words import hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
+    Failure,
     Kept,
     Layers,
     LedgerAction,
@@ -103,7 +105,7 @@ class Pass:
     """The first row that is new since the last step."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking behind the first message that the pass changes."""
-    native: bool = False
+    native: NativeRules = NO_NATIVE
     """Whether the provider is asked for its own summary first."""
     extract: str = ""
     """The summary behind a block of the provider that stands in the rows."""
@@ -140,14 +142,14 @@ class Pass:
         )
         context = replace(
             context,
-            rows=_with_masked(before, before if self.native else bare, desk, begun),
+            rows=_with_masked(before, before if self.native.is_chosen else bare, desk, begun),
             step=begun.step,
             history_path=begun.history_path,
         )
         context = yield from hear(context, self.ledger, self.new)
         anchored = before
-        if self.native:
-            context = yield from climb(context, (compact_natively,))
+        if self.native.is_chosen:
+            context = yield from self._ask_provider(context)
             context, anchored = self._without_thinking(context)
             bare = context.rows
         context, taken = take_out(context)
@@ -194,6 +196,14 @@ class Pass:
             pins=context.pins,
             extract=context.extract,
         )
+
+    def _ask_provider(self, context: Context) -> Asking[Context]:
+        """The context with the provider's own summary; the same one if it gives none, which has an event."""
+        problem = self.native.why_not(self.desk.dialect.NAME)
+        if problem:
+            yield Emit(Failure(error_type="NoNativeCompaction", message=problem, fallback=self.desk.fallback))
+            return context
+        return (yield from climb(context, (compact_natively,)))
 
     def _without_thinking(self, context: Context) -> tuple[Context, Sequence[Row]]:
         """The context without signed thinking, and the rows that get theirs back as long as nothing before them changed."""

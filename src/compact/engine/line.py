@@ -301,7 +301,7 @@ class Line:
             pins=seen.state.pins,
             new=_first_new(seen),
             thinking=self.thinking,
-            native=self.native.asks(dialect.NAME) and not (call.reversible or call.without_model),
+            native=NO_NATIVE if call.reversible or call.without_model else self.native,
             extract=seen.state.extract,
         )
 

@@ -22,9 +22,13 @@ class NativeRules:
     is_chosen: bool = False
     """Whether the provider writes the summaries (`summary.model: native`)."""
 
-    def asks(self, dialect: str) -> bool:
-        """Whether the provider is asked, for messages of this dialect."""
-        return self.is_chosen and self.provider is not None and DIALECTS[self.provider] == dialect
+    def why_not(self, dialect: str) -> str:
+        """Why the provider cannot be asked about messages of this dialect; empty if it can."""
+        if self.provider is None:
+            return "the model has no native compaction"
+        if not self.reads_block(dialect):
+            return f"{self.provider} compacts messages of the dialect {DIALECTS[self.provider]}, and these are {dialect}"
+        return ""
 
     def reads_block(self, dialect: str) -> bool:
         """Whether the model reads the block of a list in this dialect."""

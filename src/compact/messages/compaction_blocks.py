@@ -6,10 +6,10 @@ stand where the provider put them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compact.messages.message import Message, Opaque, Part
+from compact.messages.message import LEDGER_OPENS, Message, Opaque, Part
 
 COMPACTION = "compaction"
 """The type of such a block, or of such an item."""
@@ -27,9 +27,25 @@ def opens_with_block(message: Message) -> bool:
     return bool(message.parts) and _is_signed(message.parts[0])
 
 
-def count_signed(message: Message) -> int:
-    """How many signed blocks a message carries."""
-    return sum(map(_is_signed, message.parts))
+def is_block_alone(message: Message) -> bool:
+    """Whether a message is nothing but a signed block, so that anybody may speak behind it."""
+    return opens_with_block(message) and len(message.parts) == 1
+
+
+def may_repeat_role(message: Message) -> bool:
+    """Whether a message may follow one of the same role: one that opens with a block, and a ledger behind thinking that is kept."""
+    return opens_with_block(message) or (message.role == "user" and message.text.startswith(LEDGER_OPENS))
+
+
+def misplaced_blocks(messages: Sequence[Message]) -> Iterator[tuple[int, str, str]]:
+    """Find every signed block that is not the first thing in the conversation, or not the only one: its index, a rule, and why."""
+    spoken = [index for index, message in enumerate(messages) if message.role != "system"]
+    signed = [index for index in spoken for part in messages[index].parts if _is_signed(part)]
+    for place, index in enumerate(signed):
+        if place:
+            yield index, "second_compaction", "there is more than one signed compaction block"
+        elif index != spoken[0] or not opens_with_block(messages[index]):
+            yield index, "misplaced_compaction", "a signed compaction block stands behind other content"
 
 
 def begins_with_block(items: Any) -> bool:

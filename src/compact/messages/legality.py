@@ -9,13 +9,17 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
-from compact.messages.compaction_blocks import count_signed, opens_with_block
+from compact.messages.compaction_blocks import (
+    is_block_alone,
+    may_repeat_role,
+    misplaced_blocks,
+    opens_with_block,
+)
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
     CACHE_POINT,
     GAP,
-    LEDGER_OPENS,
     Image,
     Message,
     Opaque,
@@ -206,14 +210,10 @@ def role_gaps(messages: Sequence[Message], dialect: Dialect) -> list[int]:
     found: list[int] = []
     before = "assistant" if dialect.RESULTS_IN_USER else ""
     for index, message in enumerate(messages if before else ()):
-        if message.role == "system":
-            continue
-        if opens_with_block(message):  # anybody may speak behind it
-            before = "" if len(message.parts) == 1 else message.role
-            continue
-        if message.role == before and not (before == "user" and message.text.startswith(LEDGER_OPENS)):
-            found.append(index)
-        before = message.role
+        if message.role != "system":
+            if message.role == before and not may_repeat_role(message):
+                found.append(index)
+            before = "" if is_block_alone(message) else message.role
     return found
 
 
@@ -469,22 +469,8 @@ def unsigned_calls(messages: Sequence[Message], dialect: Dialect) -> list[Found]
         if messages[index].calls
     ]
     unsigned = [place for place in firsts if not call_at(messages, place).signed]
-    return unsigned if len(unsigned) < len(firsts) or _signs_calls(messages[start:]) else []
-
-
-def _signs_calls(messages: Sequence[Message]) -> bool:
-    return any(call.signed for message in messages for call in message.calls)
-
-
-def _block_rules(messages: Sequence[Message], spoken: Sequence[int]) -> Iterator[Violation]:
-    """A signed compaction block is the first thing in the conversation, and the only one of its kind."""
-    signed = [index for index in spoken for _ in range(count_signed(messages[index]))]
-    for place, index in enumerate(signed):
-        if place:
-            yield Violation(index, "second_compaction", "there is more than one signed compaction block")
-        elif index != spoken[0] or not opens_with_block(messages[index]):
-            why = "a signed compaction block stands behind other content"
-            yield Violation(index, "misplaced_compaction", why)
+    are_signed = any(call.signed for message in messages[start:] for call in message.calls)
+    return unsigned if len(unsigned) < len(firsts) or are_signed else []
 
 
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Violation]:
@@ -505,9 +491,9 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
         for index, message in enumerate(messages):
             if message.role == "system" and spoken and index > spoken[0]:
                 yield Violation(index, "system_not_first", "the system prompt stands inside the conversation")
-        yield from _block_rules(messages, spoken)
-        opens = spoken and opens_with_block(messages[spoken[0]])
-        if spoken and messages[spoken[0]].role != "user" and not opens:
+        for index, rule, why in misplaced_blocks(messages):
+            yield Violation(index, rule, why)
+        if spoken and messages[spoken[0]].role != "user" and not opens_with_block(messages[spoken[0]]):
             yield Violation(spoken[0], "first_not_user", "the first message is not the user's")
         for index in role_gaps(messages, dialect):
             if index != spoken[0]:

@@ -10,9 +10,14 @@ import anthropic
 import openai
 import pytest
 from anthropic.types.beta import BetaCompactionBlock
-from openai.types.responses import CompactedResponse, ResponseCompactionItem
+from openai.types.responses import (
+    CompactedResponse,
+    ResponseCompactionItem,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 
-from compact.tools.standins import Call, Provider, Refusal, Reply, Summary, serving
+from compact.tools.standins import Call, Provider, Refusal, Reply, Rules, Summary, serving
 
 Item = dict[str, Any]
 MODEL, GPT, BETA = "claude-fable-5-1", "gpt-5.5", "compact-2026-09-04"
@@ -136,8 +141,7 @@ def test_thinking_behind_a_block_is_refused_where_its_conditions_do_not_hold(
         history.append({"role": "user", "content": "And now?"})
         cut, maker = 4, MODEL
         if change is cut_between_equal_roles:
-            history.insert(3, {"role": "user", "content": "One more thing."})
-            history = history[:3] + [history[3]]
+            history = [*history[:3], {"role": "user", "content": "One more thing."}]
             history.append(said(ask(client, history)))
             history.append({"role": "user", "content": "And now?"})
             cut = 3
@@ -201,8 +205,6 @@ def changed(message: Item, key: str, value: Any) -> Item:
 
 
 def test_a_block_of_another_account_is_refused() -> None:
-    from compact.tools.standins import Rules
-
     with (
         serving(think) as provider,
         serving(think, rules=Rules(signing_key=b"another")) as other,
@@ -274,7 +276,8 @@ def test_openai_gives_back_the_users_messages_and_one_sealed_item() -> None:
         assert isinstance(found, CompactedResponse)
         assert found.object == "response.compaction"
         *users, last = found.output
-        assert [user.content[0].text for user in users] == ["One.", "Three."]
+        said = [message.content[0] for message in users if isinstance(message, ResponseOutputMessage)]
+        assert [block.text for block in said if isinstance(block, ResponseOutputText)] == ["One.", "Three."]
         assert isinstance(last, ResponseCompactionItem)
         window = [item.to_dict(warnings=False) for item in found.output]
         client.responses.create(model=GPT, input=[*window, {"role": "user", "content": "Go on."}])
