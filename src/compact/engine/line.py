@@ -20,26 +20,27 @@ from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
-from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.limits import Decision, Rules, decide, describe_estimate, measure_fixed, no_room
+from compact.engine.native import NO_NATIVE, NativeRules, readable_items
 from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
 from compact.engine.state import (
     SessionState,
     continues,
     describe_sides,
     describe_state,
+    places_in,
     resolve,
     restore_state,
+    without_block,
     write_rows,
 )
 from compact.engine.thinking import KEEP, ThinkingRules
 from compact.errors import ArchiveError
 from compact.events import (
-    Breakdown,
     Failure,
     Finished,
     PassOutcome,
     Started,
-    TokenEstimate,
     TriggerDecision,
     Warned,
 )
@@ -128,6 +129,8 @@ class Line:
     """What compact wrote into the session's results and arguments."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
+    native: NativeRules = NO_NATIVE
+    """Whether the provider writes summaries, and whose blocks the model reads."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
     economy: Economy | None = None
@@ -150,6 +153,8 @@ class Line:
         if call.reversible:
             self.rules = self.rules.without_budget()
         known, (working, state) = state, (yield from self._resolve(call, state))
+        if state.readable is not None and not self.native.reads_block(state.dialect):
+            working, state = without_block(state, working)
         # If the archive has a newer step, another worker has sent something since.
         sent = self.sent if state.step == known.step else ()
         tools = Tools(
@@ -170,20 +175,7 @@ class Line:
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
-        yield Emit(
-            TokenEstimate(
-                model=estimate.model,
-                t_est=estimate.total,
-                max_tokens=estimate.max_tokens,
-                usage_pct=round(estimate.usage_pct, 6),
-                breakdown=Breakdown(
-                    system=estimate.system,
-                    developer=estimate.developer,
-                    tools_schema=estimate.tools_schema,
-                    messages=estimate.messages,
-                ),
-            )
-        )
+        yield Emit(describe_estimate(estimate))
         seen = _Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
@@ -317,6 +309,8 @@ class Line:
             new=_first_new(seen),
             thinking=self.thinking,
             economics=weighed.economics,
+            native=NO_NATIVE if call.reversible or call.without_model else self.native,
+            extract=seen.state.extract,
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
@@ -415,7 +409,11 @@ class Line:
             ineffective=ineffective,
             ledger=outcome.ledger,
             pins=outcome.pins,
+            extract=outcome.extract,
         )
+        readable = readable_items(outcome.rows, items, outcome.extract, self.desk(seen.dialect))
+        if readable is not None:
+            after = replace(after, readable=places_in(items, readable))
         if ineffective and decision is not EARLY:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
         return Result(list(items), after, seen.estimate, outcome)
@@ -440,6 +438,8 @@ class Line:
             after.pins,
             _list_bare(seen, after.rows),
             seen.dialect.NAME,
+            after.extract,
+            readable_items(after.rows, items, after.extract, after.desk),
         )
 
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:

@@ -23,6 +23,7 @@ from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Emit, LastCalled, Load, Paused, drive
 from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
+from compact.engine.native import NativeRules, no_native
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
@@ -399,6 +400,9 @@ class Lines:
             self.services.warn_once(session, warning)
         if session.economy is None or session.economy[0] is not known:
             session.economy = known, open_economy(session, known, self.config.economy, self.services)
+        asks = self.services.asks_provider
+        if asks and known.provider is None:
+            self.services.warn_once(session, no_native(known.name))
         rules, meter = known.rules, known.meter
         if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
@@ -411,6 +415,7 @@ class Lines:
             now=self.services.now,
             written=session.written,
             thinking=known.thinking,
+            native=NativeRules(known.provider, asks),
             sent=session.sent,
             economy=session.economy[1],
         )

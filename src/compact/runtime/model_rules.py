@@ -17,6 +17,7 @@ from compact.events import PolicyInForce, Warned
 from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.session_cache import Session
 from compact.summaries import strategies
+from compact.summaries.native import Provider
 from compact.tokens import Meter
 from compact.tokens.models import is_same_model, model_table
 from compact.tokens.prices import Card, built_in
@@ -51,6 +52,8 @@ class KnownModel:
     thinking: ThinkingRules
     card: Card | None
     """What its sessions are billed by; None: money decides nothing, or its prices are not known."""
+    provider: Provider | None
+    """Whose own compaction the model reads."""
 
 
 class Models:
@@ -131,7 +134,15 @@ class Models:
         thinking = self.thinking_rules(name)
         card = self._prices.card(name) if self.config.policy.economy == "auto" else None
         found = self.known[name] = KnownModel(
-            name, version, self.meter(name), window, rules, warnings, thinking, card
+            name,
+            version,
+            self.meter(name),
+            window,
+            rules,
+            warnings,
+            thinking,
+            card,
+            self.table.native(name),
         )
         return found
 
