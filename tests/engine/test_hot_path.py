@@ -3,7 +3,8 @@
 The limits keep the straight line straight. A new part of the line may raise them, by 5 functions and 2 files, with one line
 of reason here.
 
-- 13 files in a call, 78 in a pass: when a session was called (`cache_state.py`), and what opens its economy (`opening.py`).
+- 13 files in a call, 81 in a pass: when a session was called (`cache_state.py`), what opens its economy (`opening.py`), and whether its
+  provider writes the summary (`engine/native.py` and what it asks).
 - 50 files in a pass: what a session has learned (`memory.py`) and whose words stand where (`origins.py`) do, too.
 - 48 files in a pass: the form of entries (`dialects/forms.py`), entries of other programs (`dialects/foreign.py`) and
   cache marks (`cache_marks.py`) have files of their own.
@@ -28,7 +29,7 @@ import compact
 SOURCE = str(Path(compact.__file__).parent)
 # A pass also weighs the words of a session, chooses lines by them, writes the record, tells remarks from what is pasted, finds what was
 # said before, tells two things apart, reads answers and withdrawals, and settles signed thinking: a file each.
-MOST_FUNCTIONS, MOST_FILES, MOST_FILES_OF_A_PASS = 45, 13, 78
+MOST_FUNCTIONS, MOST_FILES, MOST_FILES_OF_A_PASS = 45, 13, 81
 
 
 def entered(work: Callable[[], object]) -> set[tuple[str, str, int]]:

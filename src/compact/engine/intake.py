@@ -317,6 +317,18 @@ def _was_seen_whole(
     return True
 
 
+def first_new(known: int, given: Sequence[Any], items: Sequence[Any]) -> int:
+    """The index of the first message that is new since the last step, which left `known` ones. `items` is `given` after repairs."""
+    if given is items or len(given) == len(items):
+        return known
+    first = len(items)
+    for n, place in reversed(list(enumerate(find_places(given, items)))):
+        if place is not None and place < known:
+            break
+        first = n  # a message that was repaired follows the one before it
+    return first
+
+
 def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:
     """Find the place of each object among the known ones; None if it is not one of them.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import InsufficientBudget
-from compact.events import Breakdown, PolicyInForce, Reason, TokenEstimate
+from compact.events import PolicyInForce, Reason
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate, Meter
 from compact.tokens.meter import REPLY_TOKENS
@@ -171,22 +171,6 @@ def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:
     if rules.turn_threshold is not None and turns >= rules.turn_threshold:
         return Decision(True, "turns")
     return Decision(False, "below")
-
-
-def describe_estimate(estimate: Estimate) -> TokenEstimate:
-    """The event that a request was counted."""
-    return TokenEstimate(
-        model=estimate.model,
-        t_est=estimate.total,
-        max_tokens=estimate.max_tokens,
-        usage_pct=round(estimate.usage_pct, 6),
-        breakdown=Breakdown(
-            system=estimate.system,
-            developer=estimate.developer,
-            tools_schema=estimate.tools_schema,
-            messages=estimate.messages,
-        ),
-    )
 
 
 def measure_fixed(

@@ -18,9 +18,9 @@ from typing import Any
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
-from compact.engine.intake import Intake, Tools, Working, find_places
+from compact.engine.intake import Intake, Tools, Working, first_new
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
-from compact.engine.limits import Decision, Rules, decide, describe_estimate, measure_fixed, no_room
+from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
 from compact.engine.native import NO_NATIVE, NativeRules, readable_items
 from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
 from compact.engine.state import (
@@ -34,13 +34,15 @@ from compact.engine.state import (
     without_block,
     write_rows,
 )
-from compact.engine.thinking import KEEP, ThinkingRules
+from compact.engine.thinking import KEEP, ThinkingRules, list_bare
 from compact.errors import ArchiveError
 from compact.events import (
+    Breakdown,
     Failure,
     Finished,
     PassOutcome,
     Started,
+    TokenEstimate,
     TriggerDecision,
     Warned,
 )
@@ -175,7 +177,20 @@ class Line:
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
-        yield Emit(describe_estimate(estimate))
+        yield Emit(
+            TokenEstimate(
+                model=estimate.model,
+                t_est=estimate.total,
+                max_tokens=estimate.max_tokens,
+                usage_pct=round(estimate.usage_pct, 6),
+                breakdown=Breakdown(
+                    system=estimate.system,
+                    developer=estimate.developer,
+                    tools_schema=estimate.tools_schema,
+                    messages=estimate.messages,
+                ),
+            )
+        )
         seen = _Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
@@ -306,7 +321,7 @@ class Line:
             given=None if seen.given is seen.working.items else seen.given,
             ledger=seen.state.ledger,
             pins=seen.state.pins,
-            new=_first_new(seen),
+            new=first_new(len(seen.state.standing or ()), seen.given, seen.working.items),
             thinking=self.thinking,
             economics=weighed.economics,
             native=NO_NATIVE if call.reversible or call.without_model else self.native,
@@ -401,7 +416,7 @@ class Line:
             replaced=list(seen.call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
-            bare=_list_bare(seen, outcome.rows),
+            bare=list_bare(seen.working.bare, outcome.rows),
             dialect=seen.dialect.NAME,
             is_ambiguous=continues(seen.call.messages, items),
             summaries=outcome.summaries,
@@ -436,7 +451,7 @@ class Line:
             self.written.describe(row.message for row in after.rows),
             after.ledger,
             after.pins,
-            _list_bare(seen, after.rows),
+            list_bare(seen.working.bare, after.rows),
             seen.dialect.NAME,
             after.extract,
             readable_items(after.rows, items, after.extract, after.desk),
@@ -466,28 +481,6 @@ def _unchanged(seen: _Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
     return Result(messages if items is messages else list(items), seen.state, seen.estimate)
-
-
-def _first_new(seen: _Seen) -> int:
-    """The index of the first message that is new since the last step."""
-    known, given, items = len(seen.state.standing or ()), seen.given, seen.working.items
-    if given is items or len(given) == len(items):
-        return known
-    first = len(items)
-    for n, place in reversed(list(enumerate(find_places(given, items)))):
-        if place is not None and place < known:
-            break
-        first = n  # a message that was repaired follows the one before it
-    return first
-
-
-def _list_bare(seen: _Seen, rows: Sequence[Row]) -> frozenset[int]:
-    """Which messages of the host's list stand without their signed thinking."""
-    return frozenset(
-        row.source
-        for row in rows
-        if row.source is not None and (row.bare_of is not None or row.source in seen.working.bare)
-    )
 
 
 def _is_by_count(decision: Decision) -> bool:

@@ -86,6 +86,8 @@ class Services:
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
+        self.asks_provider = self._writers.is_native
+        """Whether the agent's own provider writes the summaries."""
         self.asks_model = summarizer is not None or config.summary.model is not None
         """Whether a model writes summaries."""
         self._redactor = as_redactor(redactor or make_redactor(config))
@@ -272,11 +274,6 @@ class Services:
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
-
-    @property
-    def asks_provider(self) -> bool:
-        """Whether the agent's own provider writes the summaries."""
-        return self._writers.is_native
 
     def _compact_natively(self, run: Run, request: SummaryRequest) -> Reply:
         """What the provider makes of the messages. They go as they are: it has them already."""
