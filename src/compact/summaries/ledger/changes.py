@@ -18,7 +18,7 @@ from compact.summaries.ledger.entry import Entry
 from compact.summaries.ledger.forms import form, word_count
 from compact.summaries.ledger.phrases import AGAIN, CORRECTS, REQUESTS
 from compact.summaries.ledger.subjects import differ_in_subject, differ_in_value
-from compact.summaries.ledger.topics import Topic, overlap, specific, stem, topic, values, weight
+from compact.summaries.ledger.topics import Topic, overlap, specific, stem, topic, weight
 
 _CLAUSE = re.compile(
     r"\s*(?:[,;:—–.!?]|\s-)\s+|[，；：、。！？]|\s+(?:and|but|so|und|aber|et|mais|y|pero|mas|maar|ale|и|а|но|ve|ama|और|लेकिन)\s+",
@@ -49,12 +49,16 @@ class Standing:
     entries: dict[str, Entry] = field(default_factory=dict)
     topics: dict[str, tuple[Topic, ...]] = field(default_factory=dict)
     """What each entry is about, and what its clauses are."""
+    work: set[str] = field(default_factory=set)
+    """Those that say what was to be done, and nothing that lasts."""
 
     def add(self, entry: Entry) -> None:
         """Remember an entry that stands."""
         place = self.places.setdefault(entry.id, len(self.places))
         self.entries[entry.id] = entry
         self.topics[entry.id] = _topics(entry.text)
+        if is_work(entry):
+            self.work.add(entry.id)
         for key in _keys(self.topics[entry.id][0]):
             held = self.by_stem[key]
             if place == len(self.places) - 1:
@@ -97,12 +101,12 @@ def _keys(about: Topic) -> Iterator[str]:
 
 def changed_by(new: Entry, standing: Standing, *, corrects: bool = False) -> list[Entry]:
     """The entries that this one replaces, oldest first: those of the best score, and all whose words it repeats."""
-    if new.kind == "fact" and REQUESTS.found(form(new.text)):
+    if is_work(new):
         return []
     change = _Change.of(new, corrects=corrects)
     scored: list[tuple[float, Entry]] = []
     for old in standing.about(change.topics):
-        if old.id == new.id or not _may_change(new, old):
+        if old.id == new.id or old.id in standing.work or not _may_change(new, old):
             continue
         if old.answers != new.answers and not change.has_cue:
             # "Yes" to one question changes no "yes" to another.
@@ -173,7 +177,10 @@ class _Change:
         return max(
             _attribute_score(self.attribute, _attribute(old.text) if self.attribute else None, self.has_cue),
             max((_named_score(*named, held[0], corrects=self.corrects) for named in self.named), default=0.0),
-            *(_score(new, part, self.has_cue, is_fact=is_fact) for new, part in self._compared(held)),
+            *(
+                _score(new, part, shared, self.has_cue, is_fact=is_fact)
+                for new, part, shared in self._compared(held)
+            ),
         )
 
     def is_of_another_thing(self, new: Entry, old: Entry) -> bool:
@@ -186,13 +193,20 @@ class _Change:
             not self.has_cue or differ_in_value(new.text, old.text)
         )
 
-    def _compared(self, held: tuple[Topic, ...]) -> Iterator[tuple[Topic, Topic]]:
-        """The pairs that may speak of the same. Two clauses that share a single word do not, unless a change is said."""
+    def _compared(self, held: tuple[Topic, ...]) -> Iterator[tuple[Topic, Topic, float]]:
+        """The pairs that may speak of the same, with what they share.
+
+        Two clauses that share a single word do not, unless a change is said.
+        """
         for place, new in enumerate(self.topics):
             for number, part in enumerate(held):
-                shared = weight(new.words & part.words) + len(new.choices & part.choices)
+                if not _may_score(new, part):
+                    continue
+                shared = weight(new.words & part.words)
+                if new.choices and part.choices:
+                    shared += len(new.choices & part.choices)
                 if not (place and number) or self.has_cue or shared >= _CLAUSES_SHARE:
-                    yield new, part
+                    yield new, part, shared
 
 
 ENDS = re.compile(
@@ -235,7 +249,7 @@ def rest_of(old: str, change: str) -> str:
     stays = [
         about
         for about, part in zip(abouts, kept, strict=True)
-        if about.weight + len(values(about)) >= 1 and word_count(part) >= _LEAST_REST
+        if about.weight + len(about.values) >= 1 and word_count(part) >= _LEAST_REST
     ]
     if not best or len(stays) < 1 or sum(score > 0 for score in scores) > 1:
         return ""
@@ -257,9 +271,12 @@ def _parts(text: str) -> list[str]:
 
 def _may_change(new: Entry, old: Entry) -> bool:
     """Whether words of this kind can change that entry at all. What a host pinned is unpinned by the host."""
-    if old.source == "host" or (old.kind == "fact" and REQUESTS.found(form(old.text))):
-        return False
-    return old.kind != "fact" or new.kind != "preference"
+    return old.source != "host" and (old.kind != "fact" or new.kind != "preference")
+
+
+def is_work(entry: Entry) -> bool:
+    """Whether an entry says what is to be done now."""
+    return entry.kind == "fact" and REQUESTS.found(form(entry.text))
 
 
 def clauses(text: str) -> list[str]:
@@ -268,19 +285,28 @@ def clauses(text: str) -> list[str]:
     return parts if len(parts) > 1 else []
 
 
-def _score(new: Topic, old: Topic, has_cue: bool, *, is_fact: bool) -> float:
-    """How sure it is that `new` changes `old`, between 0 and 1."""
-    if not (new.words & old.words or new.choices or old.choices or values(new) == values(old)):
+def _may_score(new: Topic, old: Topic) -> bool:
+    """Whether `_score` may be above 0: both have values, one turns the other, or they share words and may be the same."""
+    if new.forbids != old.forbids or (new.permits and old.restricts) or (new.values and old.values):
+        return True
+    return not (new.values or old.values or new.words.isdisjoint(old.words))
+
+
+def _score(new: Topic, old: Topic, shared: float, has_cue: bool, *, is_fact: bool) -> float:
+    """How sure it is that `new` changes `old`, between 0 and 1. `shared` is the weight of what both have."""
+    if not (shared or new.choices or old.choices or new.values == old.values):
         return 0.0
-    shared = weight(new.words & old.words) + len(new.choices & old.choices)
+    if _is_same(new, old):
+        return 1.0 if new.forbids == old.forbids else (0.95 if not is_fact else 0.0)
+    flips = new.forbids != old.forbids or (new.permits and old.restricts)
+    conflicts = _conflicts(new, old)
+    if not (flips or conflicts):
+        return 0.0
     of_new = shared / new.weight if new.weight else 0.0
     of_old = shared / old.weight if old.weight else 0.0
-    if _is_same(new, old) and not _conflicts(new, old):
-        return 1.0 if new.forbids == old.forbids else (0.95 if not is_fact else 0.0)
-    if _conflicts(new, old):
+    if conflicts:
         return _value_score(new, old, shared, has_cue, of_new=of_new, of_old=of_old)
-    flips = new.forbids != old.forbids or (new.permits and old.restricts)
-    if flips and not is_fact and _values_agree(new, old):
+    if not is_fact and _values_agree(new, old):
         same = len(new.choices & old.choices) + len(new.names & old.names)
         enough = shared >= 1 or same
         if enough and of_new >= 0.75 and (of_old >= 0.5 or ((has_cue or new.permits) and of_old >= 0.2)):
@@ -295,12 +321,13 @@ def _score(new: Topic, old: Topic, has_cue: bool, *, is_fact: bool) -> float:
 
 
 def _is_same(new: Topic, old: Topic) -> bool:
-    """Whether two topics have nearly the same words."""
-    both = new.words | old.words
-    if not both:
-        return bool(new.choices | new.numbers | new.names) and values(new) == values(old)
-    alike = weight(new.words & old.words) / weight(both)
-    return alike >= _SAME and values(new) == values(old)
+    """Whether two topics have the same values, and nearly the same words."""
+    if new.values != old.values:
+        return False
+    if not (new.words or old.words):
+        return bool(new.values)
+    shared = new.words & old.words
+    return bool(shared) and weight(shared) / weight(new.words | old.words) >= _SAME
 
 
 def _values_agree(new: Topic, old: Topic) -> bool:
@@ -313,12 +340,13 @@ def _values_agree(new: Topic, old: Topic) -> bool:
 
 def _conflicts(new: Topic, old: Topic) -> bool:
     """Whether both name a value of one sort, and not the same."""
+    if not (new.values and old.values):
+        return False
     if new.numbers and old.numbers and not new.numbers & old.numbers:
         return True
     if new.names and old.names and not new.names & old.names:
         return True
-    kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in old.choices}
-    return any(not _members(new, kind) & _members(old, kind) for kind in kinds)
+    return any(not _members(new, kind) & _members(old, kind) for kind in new.kinds & old.kinds)
 
 
 def _members(of: Topic, kind: str) -> set[str]:
@@ -329,8 +357,7 @@ def _value_score(
     new: Topic, old: Topic, shared: float, has_cue: bool, *, of_new: float, of_old: float
 ) -> float:
     """The same attribute with another value."""
-    kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in old.choices}
-    by_choice = any(not _members(new, kind) & _members(old, kind) for kind in kinds)
+    by_choice = any(not _members(new, kind) & _members(old, kind) for kind in new.kinds & old.kinds)
     least = min(new.weight, old.weight)
     if by_choice:
         # The choices that differ are what changes; the rest is the attribute.
@@ -396,14 +423,14 @@ def _named(new: str) -> Iterator[tuple[Topic, Topic]]:
     for found in (*_FROM_TO.finditer(new), *_OLD_NAMED.finditer(new)):
         groups = found.groupdict()
         named = topic(groups["old"] or groups.get("old_before") or "")
-        if values(named) or named.weight >= 1:
+        if named.values or named.weight >= 1:
             yield named, topic(new[: found.start()] + new[found.end() :])
 
 
 def _named_score(named: Topic, rest: Topic, held: Topic, *, corrects: bool) -> float:
     """Whether what is named as no longer right is what an entry says."""
-    wanted = values(named)
-    if not wanted <= values(held) or not named.words <= held.words or held.forbids:
+    wanted = named.values
+    if not wanted <= held.values or not named.words <= held.words or held.forbids:
         return 0.0
     # What the new sentence wants must not be what the old one said already.
     others = (rest.words - named.words) & held.words

@@ -98,7 +98,8 @@ _CLEFT = re.compile(
 )
 """A statement that begins like a question: "what we want is ..."."""
 _LEAST_WISH = 5
-_BLOB = re.compile(r"[!-~]{160}")
+_BLOB_CHARS = 160
+_BLOB = re.compile(rf"[!-~]{{{_BLOB_CHARS}}}")
 """No word of a person is that long."""
 _CODE_LIKE = re.compile(r"[{}\[\]();=<>|\\&$^]")
 LEFT_OUT = "[...]"
@@ -414,7 +415,8 @@ def _sharpened(kind: Kind, lowered: str, setting: Setting) -> Kind:
 
 def looks_like_code(text: str) -> bool:
     """Whether a sentence has too many signs for one that a person says."""
-    return len(_CODE_LIKE.findall(text)) > max(3, len(text) // 12) or _BLOB.search(text) is not None
+    has_blob = len(text) >= _BLOB_CHARS and _BLOB.search(text) is not None
+    return has_blob or len(_CODE_LIKE.findall(text)) > max(3, len(text) // 12)
 
 
 def first_words(text: str, count: int) -> str:

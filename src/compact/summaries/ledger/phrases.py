@@ -29,36 +29,57 @@ class Phrases:
 
     @cached_property
     def _english(self) -> Any:
-        return _compiled(self._sources[0])
+        return re2.compile(self._sources[0], _options())
 
     @cached_property
     def _all(self) -> Any:
-        return _compiled(self._sources[1])
+        return re2.compile(self._sources[1], _options())
+
+    @cached_property
+    def _in_english(self) -> Callable[[bytes], Any]:
+        return _finder(self._sources[0])
+
+    @cached_property
+    def _in_any(self) -> Callable[[bytes], Any]:
+        return _finder(self._sources[1])
 
     def _search(self, form: str) -> Any:
         return (self._english if is_english(form) else self._all).search(form)
 
+    def _stand_in(self, form: str) -> bool:
+        found = self._in_english if is_english(form) else self._in_any
+        return found(form.encode("utf-8", "replace")) is not None
+
     def found(self, form: str) -> bool:
         """Whether one of them stands in a form."""
-        return self._found(form) if len(form) <= _LONGEST_KNOWN else self._search(form) is not None
+        return self._found(form) if len(form) <= _LONGEST_KNOWN else self._stand_in(form)
 
     @cached_property
     def _found(self) -> Callable[[str], bool]:
         # A sentence is judged from several sides, and compared with others as long as it stands.
-        return lru_cache(maxsize=_MOST_KNOWN)(lambda form: self._search(form) is not None)
+        return lru_cache(maxsize=_MOST_KNOWN)(self._stand_in)
 
     def removed(self, form: str) -> str:
         """The form without them."""
-        while (match := self._search(form)) is not None and match[0].strip():
+        while self.found(form) and (match := self._search(form)) is not None and match[0].strip():
             form = f"{form[: match.start()]} {form[match.end() :]}"
         return form
 
 
-def _compiled(source: str) -> Any:
+def _options() -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_MEMORY_BYTES
-    return re2.compile(source, options)
+    return options
+
+
+def _finder(source: str) -> Callable[[bytes], Any]:
+    """A function that says whether a pattern stands in a text. A set of one pattern does not look for the place, which costs more."""
+    patterns = re2.Set.SearchSet(_options())
+    patterns.Add(source)
+    patterns.Compile()
+    found: Callable[[bytes], Any] = patterns.Match
+    return found
 
 
 _ENGLISH_LIST = (
@@ -77,10 +98,9 @@ _FOREIGN = frozenset(_FOREIGN_LIST.split()) - {"no", "do", "as", "na", "o"}
 def is_english(form: str) -> bool:
     """Whether a form is clearly English: it has English function words, and more of them than of other languages."""
     tokens = form.split()
-    english = sum(token in _ENGLISH for token in tokens)
-    return (english > sum(token in _FOREIGN for token in tokens) and form.isascii()) or english >= 2 * (
-        1 + sum(token in _FOREIGN for token in tokens)
-    )
+    english = sum(map(_ENGLISH.__contains__, tokens))
+    foreign = sum(map(_FOREIGN.__contains__, tokens))
+    return (english > foreign and form.isascii()) or english >= 2 * (1 + foreign)
 
 
 def _words(*alternatives: str) -> str:

@@ -24,7 +24,7 @@ from compact.summaries.ledger.pasted import own_paragraphs
 from compact.summaries.ledger.phrases import TAKES_BACK_LAST, WITHDRAWS
 from compact.summaries.ledger.replies import Asked, asked_in
 from compact.summaries.ledger.taking_back import reminds, takes_back
-from compact.summaries.ledger.topics import topic, values, weight
+from compact.summaries.ledger.topics import topic, weight
 from compact.summaries.ledger.typed import typed
 from compact.summaries.ledger.withdrawals import is_taken_back, names_only, taken_back_by
 
@@ -83,7 +83,7 @@ def _said_right_before(said_in: str, before: Sequence[Heard]) -> str | None:
         if len(each.text) > _SHORT:
             return None
         told = topic(each.text)
-        if weight(told.words - said.words) >= _TELLS or values(told) - values(said):
+        if weight(told.words - said.words) >= _TELLS or told.values - said.values:
             return None
     return before[0].said_in
 
@@ -232,10 +232,12 @@ class _Ledger:
 
     def _shown_with(self, old: Entry) -> list[int]:
         """The places of the entries that were shown in the brackets of another one."""
+        if not old.was:
+            return []
         return [
             place
             for place, each in enumerate(self.entries)
-            if each.replaced_by == old.id and old.was and (old.was in each.text or each.text in old.was)
+            if each.replaced_by == old.id and (old.was in each.text or each.text in old.was)
         ]
 
     def _takes_over(self, entry: Entry, old: Entry) -> Entry:
@@ -282,7 +284,7 @@ class _Ledger:
         lowered = form(found.text)
         if TAKES_BACK_LAST.found(lowered) and not WITHDRAWS.found(lowered):
             named = topic(TAKES_BACK_LAST.removed(lowered))
-            names_it = bool(named.weight or values(named))
+            names_it = bool(named.weight or named.values)
             last = self._last_said(said_in, before)
             if last is None:
                 # It is about work, or about what was said long ago.

@@ -71,8 +71,7 @@ def asked_in(text: str) -> Asked:
 @lru_cache(maxsize=256)
 def _asked_in(text: str) -> Asked:
     lines = [line for paragraph in own_paragraphs(text) for line in paragraph.split("\n")]
-    placed = [(number, one) for number, line in enumerate(lines) for one in sentences(line)]
-    tail = placed[-_TAIL:]
+    tail = _last_sentences(lines)
     questions = [
         (number, one)
         for number, one in tail
@@ -88,6 +87,16 @@ def _asked_in(text: str) -> Asked:
         for _, one in tail[tail.index(questions[-1]) :]
     )
     return Asked(asked, proposed, last, waits)
+
+
+def _last_sentences(lines: list[str]) -> list[tuple[int, Sentence]]:
+    """The last sentences, each with the number of its line."""
+    found: list[tuple[int, Sentence]] = []
+    for number in range(len(lines) - 1, -1, -1):
+        found = [*((number, one) for one in sentences(lines[number])), *found]
+        if len(found) >= _TAIL:
+            break
+    return found[-_TAIL:]
 
 
 def _proposes(lines: list[str], number: int, one: Sentence) -> bool:

@@ -9,7 +9,7 @@ from compact.summaries.ledger.changes import Standing, clauses
 from compact.summaries.ledger.entry import Entry
 from compact.summaries.ledger.forms import form
 from compact.summaries.ledger.phrases import WITHDRAWS, is_english
-from compact.summaries.ledger.topics import Topic, overlap, specific, topic, values, weight
+from compact.summaries.ledger.topics import Topic, overlap, specific, topic, weight
 
 _SUBJECT = re.compile(
     r"(?:^|[,;:.] | (?:so|and|but|because|since) )(?P<subject>[^,;:.]{1,100}?) (?:doesn't|don't|does not|do not|doesnt|dont|won't|will not|no longer|isn't|aren't|is not|are not|has become|have become|is|are)(?: really| no longer)? (?:matters?|apply|applies|counts?|holds?|needed|necessary|required|relevant|valid|moot|irrelevant|obsolete|unnecessary|history|important|off the table) "
@@ -121,6 +121,6 @@ def _head(lowered: str) -> Topic | None:
         return None
     for word in reversed(found["subject"].split()):
         about = topic(word)
-        if not _EXPLICIT.search(f" {word} ") and (about.weight >= 1 or values(about)):
+        if not _EXPLICIT.search(f" {word} ") and (about.weight >= 1 or about.values):
             return about
     return None
