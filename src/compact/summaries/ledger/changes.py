@@ -21,11 +21,12 @@ from compact.summaries.ledger.subjects import differ_in_subject, differ_in_value
 from compact.summaries.ledger.topics import Topic, overlap, specific, stem, topic, weight
 
 _CLAUSE = re.compile(
-    r"\s*(?:[,;:—–.!?]|\s-)\s+|[，；：、。！？]|\s+(?:and|but|so|und|aber|et|mais|y|pero|mas|maar|ale|и|а|но|ve|ama|और|लेकिन)\s+",
+    r"\s*(?:[,;:—–.!?،؛]|\s-)\s+|[，；：、。！？]|\s+(?:and|but|so|und|aber|et|mais|y|pero|mas|maar|ale|и|а|но|ve|ama|और|लेकिन)\s+",
     re.IGNORECASE,
 )
 _OLD_NAMED = re.compile(
     r"(?:\binstead of|\brather than|\bno longer|\bfrom|,\s*(?:and )?not|\bnot|\b(?:an)?statt(?: von)?|\bnicht mehr|,\s*nicht|\bau lieu d(?:e |')|\bplutôt que|,\s*(?:et )?(?:non |pas )|\ben (?:vez|lugar) de|,\s*no\b|\binvece d(?:i |el |ella )|,\s*non\b|\bem vez d[eoa]|\bao invés d[eoa]|,\s*não\b|\bin plaats van"
+    r"|\bforget(?: about)? what (?:i|we) (?:said|told you|wrote) (?:about|on)|\b(?:vergiss|vergesst),? was (?:ich|wir) (?:zu|über|von)|\boublie(?:z)? ce que j'ai dit (?:de|sur)|\bolvida lo que dije (?:de|sobre)|\bdimentica quello che ho detto (?:di|su)|\besquece o que (?:eu )?disse (?:do|da|de|sobre)|\bvergeet wat ik (?:over|van)|\btoch geen"
     r"|,\s*niet\b|\bzamiast|,\s*(?:a )?nie\b|\bвместо|,\s*(?:а )?не\b|بدلا من|بدلاً من|عوضا عن|،?\s*وليس|而不是|，不是|不是)\s*(?P<old>[^,.;!?，。]{1,60})|(?P<old_before>[^\s,.，。、]{1,20})(?:\s(?:yerine|के बजाय|की जगह)|\s?(?:の代わりに|ではなく|じゃなくて|대신|말고|(?:이|가)\s?아니라))",
     re.IGNORECASE,
 )
@@ -422,9 +423,15 @@ def _named(new: str) -> Iterator[tuple[Topic, Topic]]:
     """What words name as no longer right: "instead of X", "not X"; each with what they say besides."""
     for found in (*_FROM_TO.finditer(new), *_OLD_NAMED.finditer(new)):
         groups = found.groupdict()
-        named = topic(groups["old"] or groups.get("old_before") or "")
+        words = groups["old"] or groups.get("old_before") or ""
+        rest = new[: found.start()] + new[found.end() :]
+        # Without a comma, what takes its place follows at once: "em vez do MySQL vamos usar Postgres".
+        first, _, behind = words.strip().partition(" ")
+        named = topic(words)
         if named.values or named.weight >= 1:
-            yield named, topic(new[: found.start()] + new[found.end() :])
+            yield named, topic(rest)
+        if behind and named.values and topic(first).values:
+            yield topic(first), topic(f"{rest} {behind}")
 
 
 def _named_score(named: Topic, rest: Topic, held: Topic, *, corrects: bool) -> float:

@@ -292,13 +292,22 @@ class _Said:
     least: float
     may_speak_again: bool
     """It is neither too short nor too long to speak of one thing again."""
+    withdraws: bool
 
     @classmethod
     def of(cls, text: str) -> _Said:
         lowered = form(text)
         least = _LEAST_OF_REQUEST if REQUESTS.found(lowered) else _LEAST
-        is_short = _LEAST_WORDS <= word_count(text) <= _MOST_WORDS
-        return cls(text, topic(text), _turn(lowered), least, is_short)
+        may_speak_again = _LEAST_WORDS <= word_count(text) <= _MOST_WORDS
+        withdraws = WITHDRAWS.found(lowered)
+        return cls(
+            text,
+            topic(text),
+            _turn(lowered),
+            _LEAST if withdraws else least,
+            may_speak_again,
+            withdraws,
+        )
 
     def score(self, old: str, rarity: Callable[[str], float], *, is_mixed: bool = False) -> float:
         """How sure it is that both speak of the same matter; 0 if that is not likely. `rarity` is what a shared word counts.
@@ -348,7 +357,7 @@ class _Said:
             return 0.0
         only = rare[0] if len(rare) == 1 and not (same or names or other_number) else ""
         says_all = held.words <= new.words
-        if only and _is_other_thing(only, self.text, old):
+        if only and not self.withdraws and _is_other_thing(only, self.text, old):
             return 0.0
         if turn <= _NEWS_COUNTS and _are_of_two_things(self.text, old, says_all=says_all):
             return 0.0

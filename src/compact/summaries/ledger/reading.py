@@ -143,8 +143,9 @@ class _Ledger:
                 if self._take_back(said_in, found, before):
                     continue
                 if found.kind is None:
-                    continue
-            self._add(said_in, found, found.kind)
+                    # What may be meant is shown behind the words that take it back.
+                    found = replace(found, kind="rule", only_if_changes=True)
+            self._add(said_in, found, found.kind or "rule")
 
     def _add(self, said_in: str, found: Judged, kind: Kind) -> None:
         entry = Entry(

@@ -227,17 +227,24 @@ def stem(word: str) -> str:
     plain = _TURKISH_VERB.sub("", plain)
     if plain.endswith(("mission", "missions")):
         plain = f"{plain[: plain.rindex('ssion')]}t"  # "submission" and "submit"
-    while True:
-        cut = _SUFFIX.sub("", plain)
-        if len(cut) < _LEAST_STEM or cut == plain:
+    while (end := _SUFFIX.search(plain)) is not None:
+        while end is not None and end.start() < _LEAST_STEM:
+            end = _SUFFIX.search(plain, end.start() + 1)
+        if end is None:
             break
-        plain = cut
-    if len(plain) > _LEAST_STEM and plain[-1] == plain[-2]:
+        plain = plain[: end.start()]
+    if (short := _SHORT_FORM.fullmatch(plain)) is not None:
+        plain = short[1] or (f"{short[2]}e" if short[2] else short[3])
+    if len(plain) >= _LEAST_STEM and plain[-1] == plain[-2]:
         plain = plain[:-1]
     return plain[:6]
 
 
 _LEAST_STEM = 4
+_SHORT_FORM = re.compile(
+    r"([a-z]{2}[a-hj-rtv-z])s|([bcdfghjklmnprstvz][aeiou][bcdfgklmnprstvz])(?:ed|ing)|([a-z]{0,2}[aeiouy][a-z]{0,2}(?<=[a-z]{3})(?<![a-z]{4}))(?:ed|ing)"
+)
+"""A form of a word of three or four letters: "rows", "saving", "asking"."""
 _ENGLISH_ENDS = ("s", "ing", "ed", "d", "ll", "re", "ve", "er")
 _TURKISH_VERB = re.compile(r"(?<=\w{3})(?:[ae]bilir\w*|m[ae]y[ıi]n\w*|m[ae])$")
 
@@ -255,7 +262,7 @@ for _name, _members in ALTERNATIVES.items():
     for _member in _members.split(";"):
         for _spelling in _member.split()[1 if _name == "language" else 0 :]:
             _CHOICES[_spelling] = (_name, _member.split()[0])
-            if _name in ("language", "weekday", "indent"):
+            if _name in ("language", "weekday", "indent", "manner", "frequency", "currency"):
                 _CHOICE_STEMS.setdefault(stem(_spelling), (_name, _member.split()[0]))
 _GENERAL = frozenset(stem(word) for word in GENERAL_WORDS)
 _CJK_CHOICES = re.compile(

@@ -30,6 +30,10 @@ _ALL_KINDS = _RULE_KINDS | {"decision", "answer", "fact"}
 _EXPLICIT = re.compile(
     r" (?:forget|ignore|disregard|drop|scrap|retract|revoke|withdraw|take|scratch|strike|never mind|nevermind|rule|requirement|limit|restriction|constraint|policy|preference) "
 )
+_BAN = re.compile(
+    r" (?:bans?|embargo|freeze|prohibition|verbot|sperre|interdiction|prohibici[óo]n|veto|divieto|proibição|verbod|zakaz\w{0,2}|запрет\w{0,2}|yasa[kğ]\w{0,2}) |禁令|禁止令|금지령"
+)
+"""A rule that forbids something, by its name."""
 _LEAST_TAKEN = 0.34
 _LEAST_SHARED = 0.75
 
@@ -46,10 +50,13 @@ def taken_back_by(target: str, standing: Standing) -> Entry | None:
     best, found, sharing = 0.0, None, 0
     head = _head(lowered)
     wanted = _Wanted.of(target)
+    forbids = _BAN.search(lowered) is not None
     for old in standing.about([about]):
         if old.kind not in kinds:
             continue
         held = topic(old.text)
+        if forbids and not (held.forbids or held.restricts):
+            continue
         if (head is not None and not overlap(head, held)) or not (wanted is None or wanted.is_met_by(held)):
             continue
         shared = (
