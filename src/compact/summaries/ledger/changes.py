@@ -138,6 +138,8 @@ class _Change:
     """Words that may change earlier ones, read once for all that they are compared with."""
 
     kind: str
+    said: str
+    """The words without a clause that only says that something changes: "I changed my mind"."""
     topics: tuple[Topic, ...]
     """Of the whole and of its clauses."""
     has_cue: bool
@@ -159,6 +161,7 @@ class _Change:
         ends = frozenset(map(stem, _GERUND.findall(ended["what"]))) if ended else frozenset[str]()
         return cls(
             kind=new.kind,
+            said=_without_cue(new.text),
             topics=(topic(new.text), *map(topic, clauses(new.text))),
             has_cue=AGAIN.found(lowered) or new.kind == "correction" or corrects or bool(ends),
             attribute=_attribute(new.text),
@@ -190,8 +193,8 @@ class _Change:
             return False
         if self.attribute and _attribute_score(self.attribute, _attribute(old.text), self.has_cue):
             return False
-        return differ_in_subject(new.text, old.text) and (
-            not self.has_cue or differ_in_value(new.text, old.text)
+        return differ_in_subject(self.said, old.text) and (
+            not self.has_cue or differ_in_value(self.said, old.text)
         )
 
     def _compared(self, held: tuple[Topic, ...]) -> Iterator[tuple[Topic, Topic, float]]:
@@ -278,6 +281,12 @@ def _may_change(new: Entry, old: Entry) -> bool:
 def is_work(entry: Entry) -> bool:
     """Whether an entry says what is to be done now."""
     return entry.kind == "fact" and REQUESTS.found(form(entry.text))
+
+
+def _without_cue(text: str) -> str:
+    parts = clauses(text)
+    kept = [part for part in parts if topic(part).values or not AGAIN.found(form(part))]
+    return " ".join(kept) if parts and any(topic(part).values for part in kept) else text
 
 
 def clauses(text: str) -> list[str]:
@@ -443,7 +452,9 @@ def _named_score(named: Topic, rest: Topic, held: Topic, *, corrects: bool) -> f
     others = (rest.words - named.words) & held.words
     only = not (held.words - named.words) or held.weight - named.weight < 1
     if wanted or corrects:
-        return 0.9 if others or only or not rest.words else 0.0
+        # "What I said about MySQL, we take Postgres": another one of the same set takes its place.
+        swaps = bool(named.kinds & rest.kinds)
+        return 0.9 if others or only or swaps or not rest.words else 0.0
     says_same = weight(others) >= 1
     is_large = named.weight >= 1 and named.weight / max(held.weight, 1) >= _NAMED_SHARE
     return 0.8 if says_same or only or is_large else 0.0
