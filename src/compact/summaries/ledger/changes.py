@@ -113,7 +113,7 @@ def changed_by(new: Entry, standing: Standing, *, corrects: bool = False) -> lis
             # "Yes" to one question changes no "yes" to another.
             continue
         score = change.score(old, standing.topics[old.id])
-        if score >= _LEAST and not change.is_of_another_thing(new, old):
+        if score >= _LEAST and not change.is_of_another_thing(old):
             scored.append((score, old))
     if not scored:
         return []
@@ -187,7 +187,7 @@ class _Change:
             ),
         )
 
-    def is_of_another_thing(self, new: Entry, old: Entry) -> bool:
+    def is_of_another_thing(self, old: Entry) -> bool:
         """Whether both say the same of two things. A word of change may put one thing in the place of the other, but says it of one value."""
         if self.named or self.topics[0].forbids != topic(old.text).forbids:
             return False
@@ -196,6 +196,11 @@ class _Change:
         return differ_in_subject(self.said, old.text) and (
             not self.has_cue or differ_in_value(self.said, old.text)
         )
+
+    def _is_about(self, held: Topic) -> bool:
+        """Whether the words beside a bare value are about the same, or about nothing: "no wait, Friday"."""
+        besides = specific(self.topics[0])
+        return not besides or not besides.isdisjoint(held.words)
 
     def _compared(self, held: tuple[Topic, ...]) -> Iterator[tuple[Topic, Topic, float]]:
         """The pairs that may speak of the same, with what they share.
@@ -209,6 +214,9 @@ class _Change:
                 shared = weight(new.words & part.words)
                 if new.choices and part.choices:
                     shared += len(new.choices & part.choices)
+                is_bare = place and not new.words and new.values.isdisjoint(part.values)
+                if is_bare and not self._is_about(held[0]):
+                    continue
                 if not (place and number) or self.has_cue or shared >= _CLAUSES_SHARE:
                     yield new, part, shared
 
@@ -406,10 +414,16 @@ _ATTRIBUTE = re.compile(
 )
 """What somebody has one of: "my address is ..."."""
 
+_CALLED = re.compile(
+    r"\b(?P<name>call me|nenn(?:t|en Sie)? mich|appelle[sz]?-moi|llám[ae]me|chiamami|me cham[ae]|noem m(?:e|ij)|mów mi|называй(?:те)? меня)\s(?P<value>\S.*)",
+    re.IGNORECASE,
+)
+"""By which name somebody wants to be called."""
+
 
 @lru_cache(maxsize=4_096)
 def _attribute(text: str) -> tuple[Topic, Topic] | None:
-    found = _ATTRIBUTE.search(text)
+    found = _ATTRIBUTE.search(text) or _CALLED.search(text)
     return None if found is None else (topic(found["name"]), topic(found["value"]))
 
 

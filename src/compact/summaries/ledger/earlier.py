@@ -161,7 +161,7 @@ _MEASURES = frozenset(
 _TURNS = re.compile(
     r" (?:(?:has|have|is|are|was|were|'s|got|been) (?:finished|done|over|gone|left|back|ready|ended|closed|open|completed?|fixed|resolved|retired|decommissioned|expired|history|moot|settled|off)"
     r"|finished|no need|needn't|leave out|enough|(?:wants?|needs?) (?:more|less|fewer)|as of|from (?:this|that|here|monday|tuesday|wednesday|thursday|friday|saturday|sunday|next|tomorrow|today)|this week|next week|moves?|moved|shrank|shrunk|grew|(?:went|gone|go|goes) (?:up|down)|(?:down|up) to"
-    r"|(?:was|is|are|were|am|'m|'re) (?:here|back)|yours to|(?:is|are) yours|(?:pulled|brought|moved|pushed|put) (?:forward|back|up|out|off)|postponed|delayed|rescheduled|slid|slipped|falls? away|fell away|in (?:his|her|their|its) place|takes over|taken over|took over|replaces?|replaced|history|lifted|relaxed|tightened|raises?|bumps?|bumping|cuts?|lowers?|extends?|finally|for the time being|for now|meanwhile|in the meantime|whenever (?:you|they|we|it) (?:like|likes|want|please|suits)|whenever [.!,;]|whenever$|any ?time|any (?:day|hour|amount|number|size)|as (?:you|often as|much as|many as) (?:you )?(?:like|please|want)|(?:turns|turned) out|came back|not (?:any|a) longer|doesn't matter|don't bother|never mind|after all|either way|whatever|open to|free to|allowed|optional) "
+    r"|(?:was|is|are|were|am|'m|'re) (?:here|back)|yours to|(?:is|are) yours|(?:pulled|brought|moved|pushed|put) (?:forward|back|up|out|off)|postponed|delayed|rescheduled|slid|slipped|falls? away|fell away|in (?:his|her|their|its) place|takes over|taken over|took over|replaces?|replaced|history|lifted|dropped|scrapped|abandoned|abolished|waived|relaxed|tightened|raises?|bumps?|bumping|cuts?|lowers?|extends?|finally|for the time being|for now|meanwhile|in the meantime|whenever (?:you|they|we|it) (?:like|likes|want|please|suits)|whenever [.!,;]|whenever$|any ?time|any (?:day|hour|amount|number|size)|as (?:you|often as|much as|many as) (?:you )?(?:like|please|want)|(?:turns|turned) out|came back|not (?:any|a) longer|doesn't matter|don't bother|never mind|after all|either way|whatever|open to|free to|allowed|optional) "
 )
 
 _MOVED = re.compile(
@@ -357,7 +357,8 @@ class _Said:
             return 0.0
         only = rare[0] if len(rare) == 1 and not (same or names or other_number) else ""
         says_all = held.words <= new.words
-        if only and not self.withdraws and _is_other_thing(only, self.text, old):
+        is_sure = turn >= _CUE
+        if only and not self.withdraws and _is_other_thing(only, self.text, old, is_sure=is_sure):
             return 0.0
         if turn <= _NEWS_COUNTS and _are_of_two_things(self.text, old, says_all=says_all):
             return 0.0
@@ -423,12 +424,15 @@ def _units(text: str) -> dict[str, str]:
     return found
 
 
-def _is_other_thing(word: str, new: str, old: str) -> bool:
-    """Whether the only word that both share names another thing in each: "coastal villages", "mountain villages"."""
+def _is_other_thing(word: str, new: str, old: str, *, is_sure: bool) -> bool:
+    """Whether the only word that both share names another thing in each: "coastal villages", "mountain villages".
+
+    `is_sure`: something is said to change, so what is said of the thing may be another.
+    """
     left, right = _beside(word, new)
     left_before, right_before = _beside(word, old)
     return (bool(left and left_before) and left != left_before) or (
-        bool(right and right_before) and right != right_before
+        bool(right and right_before) and right != right_before and not is_sure
     )
 
 

@@ -141,7 +141,21 @@ _PLANS = re.compile(
 _RIGHT = re.compile(
     r"^ (?:oh ,? ?)?(?:you're right|you are right|right|correct|(?:no|nope) ,? ?(?:i think |i guess |thank|that's (?:all|it|everything|fine|ok)|problem|worries|need)|nope ,? ?(?:thank|that's (?:all|it|everything))|nein ,? ?danke|non ,? ?merci|no ,? ?gracias|no ,? ?grazie|não ,? ?obrigad[oa]) "
 )
-_EVERYDAY = frozenset(("weekday", "month", "length", "manner", "hour", "spelling", "currency", "paper"))
+_EVERYDAY = frozenset(
+    (
+        "weekday",
+        "month",
+        "length",
+        "manner",
+        "hour",
+        "frequency",
+        "seat",
+        "sorting",
+        "spelling",
+        "currency",
+        "paper",
+    )
+)
 _YES_NO = re.compile(
     r"^ (?:is|are|do|does|did|was|were|should|has|have|isn't|don't|doesn't|didn't|what|why|how|but|so) "
 )

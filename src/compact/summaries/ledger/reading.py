@@ -25,9 +25,14 @@ from compact.summaries.ledger.pasted import own_paragraphs
 from compact.summaries.ledger.phrases import TAKES_BACK_LAST, WITHDRAWS
 from compact.summaries.ledger.replies import Asked, asked_in
 from compact.summaries.ledger.taking_back import reminds, takes_back
-from compact.summaries.ledger.topics import topic, weight
+from compact.summaries.ledger.topics import Topic, topic, weight
 from compact.summaries.ledger.typed import typed
-from compact.summaries.ledger.withdrawals import is_taken_back, names_only, taken_back_by
+from compact.summaries.ledger.withdrawals import (
+    is_said_of_things,
+    is_taken_back,
+    names_only,
+    taken_back_by,
+)
 
 _OPENING = 8
 """The first request of a session stands in one of its first messages, at most this many."""
@@ -152,9 +157,12 @@ class _Ledger:
                 if self._take_back(said_in, found, before):
                     continue
                 if found.kind is None:
+                    if is_said_of_things(found.text):
+                        continue
                     # What may be meant is shown behind the words that take it back.
-                    found = replace(found, kind="rule", only_if_changes=True)
-            self._add(said_in, found, found.kind or "rule")
+                    self._add(said_in, replace(found, only_if_changes=True), "rule")
+                    continue
+            self._add(said_in, found, found.kind)
 
     def _add(self, said_in: str, found: Judged, kind: Kind) -> None:
         entry = Entry(
@@ -179,7 +187,11 @@ class _Ledger:
         ] or [
             self._release(old)
             for old in changed_by(entry, self._bracketed, corrects=found.corrects)
-            if self._is_bracketed(old) and _is_before(old.said_in, said_in) and old.said_in != said_in
+            if self._is_bracketed(old)
+            and _is_before(old.said_in, said_in)
+            and old.said_in != said_in
+            # Who goes back to it says it of what came between.
+            and topic(old.text) != topic(entry.text)
         ]
         before = None if older else earlier_than(entry, self._standing)
         if before is not None and found.only_if_changes and before.said_in == said_in:
@@ -273,6 +285,10 @@ class _Ledger:
         for place in self._shown_with(entry):
             self._bracketed.add(self.entries[place])
 
+    def _in_brackets(self, about: Topic) -> list[Entry]:
+        """What is shown in the brackets of others and shares a word with a topic."""
+        return [entry for entry in self._bracketed.about([about]) if self._is_bracketed(entry)]
+
     def _is_bracketed(self, entry: Entry) -> bool:
         """Whether an entry is shown in the brackets of one that stands."""
         now = self.entries[self._places[entry.id]]
@@ -340,10 +356,9 @@ class _Ledger:
             self._stand_again(self._shown_with(last))
             return not found.goes_on
         target = found.target or found.text
-        old = taken_back_by(target, self._standing)
-        if old is None:
-            hidden = taken_back_by(target, self._bracketed)
-            old = self._release(hidden) if hidden is not None and self._is_bracketed(hidden) else None
+        old = taken_back_by(target, self._standing, self._in_brackets)
+        if old is not None and self._is_bracketed(old):
+            old = self._release(old)
         if old is not None and found.text in old.text:
             return False  # the words themselves, kept as a part of what the message says
         if old is None or old.source == "host" or not _is_before(old.said_in, said_in):

@@ -34,6 +34,11 @@ def takes_back(text: str) -> bool:
     return says_so and not (is_question(text) or reminds(text))
 
 
+def _only_points(part: str) -> bool:
+    """Whether a part says only once more what is taken back. "Make it 100" says something else."""
+    return word_count(part) <= _POINTING and _POINTS.search(form(part)) is not None and not topic(part).values
+
+
 def _says_what_is_new(lowered: str) -> bool:
     """Whether a form says what holds instead, and does not only point to what is taken back."""
     return AGAIN.found(lowered) and not _POINTS.search(lowered) and bool(specific(topic(lowered)))
@@ -56,7 +61,7 @@ def taking_back(text: str, kind: Kind | None) -> Judged:
         or _says_what_is_new(form(part))
         or _NEW_HALF.match(form(part))
         for part in rest
-        if word_count(part) >= 2 and not (_POINTS.search(form(part)) and word_count(part) <= _POINTING)
+        if word_count(part) >= 2 and not _only_points(part)
     )
     return Judged(
         clean(text),

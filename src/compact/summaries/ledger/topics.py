@@ -217,7 +217,9 @@ def _split_signs(run: str) -> list[str]:
 @lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """A rough stem, the same for the forms of one word in any of the languages. Too much is cut rather than too little."""
-    word = unicodedata.normalize("NFC", word)
+    word = _IRREGULAR.get(word) or unicodedata.normalize("NFC", word)
+    if word == _COMMIT:
+        return word
     if "\u0600" <= word[0] <= "\u06ff":
         return _ARABIC_PREFIX.sub("", _without_marks(word)).rstrip("ةهات")[:5]
     if "\u0900" <= word[0] <= "\u097f":
@@ -227,13 +229,14 @@ def stem(word: str) -> str:
     plain = _TURKISH_VERB.sub("", plain)
     if plain.endswith(("mission", "missions")):
         plain = f"{plain[: plain.rindex('ssion')]}t"  # "submission" and "submit"
-    while (end := _SUFFIX.search(plain)) is not None:
+    short = _SHORT_FORM.fullmatch(plain)
+    while short is None and (end := _SUFFIX.search(plain)) is not None:
         while end is not None and end.start() < _LEAST_STEM:
             end = _SUFFIX.search(plain, end.start() + 1)
         if end is None:
             break
         plain = plain[: end.start()]
-    if (short := _SHORT_FORM.fullmatch(plain)) is not None:
+    if (short := short or _SHORT_FORM.fullmatch(plain)) is not None:
         plain = short[1] or (f"{short[2]}e" if short[2] else short[3])
     if len(plain) >= _LEAST_STEM and plain[-1] == plain[-2]:
         plain = plain[:-1]
@@ -241,6 +244,15 @@ def stem(word: str) -> str:
 
 
 _LEAST_STEM = 4
+_IRREGULAR_LIST = (
+    "commits commit,committed commit,committing commit,paid pay,payment pay,payments pay,shipment ship,shipments ship,sent send,kept keep,met meet,built build,held hold,sold sell,bought buy,wrote write,written write,spoke speak,spoken speak,lent lend,spent spend"
+    ",chose choose,chosen choose,drove drive,driven drive,ate eat,eaten eat,flew fly,flown fly,drew draw,drawn draw,slept sleep,taught teach,won win,broke break,broken break"
+    ",children child,people person,men man,women woman,mice mouse,feet foot,teeth tooth,indices index,queries query,replies reply,copies copy,entries entry,categories category,companies company"
+)
+_IRREGULAR = dict(pair.split() for pair in _IRREGULAR_LIST.split(","))
+"""Forms that the endings do not show, and the word of each."""
+_COMMIT = "commit"
+"""Without its ending it is the same as "comment"."""
 _SHORT_FORM = re.compile(
     r"([a-z]{2}[a-hj-rtv-z])s|([bcdfghjklmnprstvz][aeiou][bcdfgklmnprstvz])(?:ed|ing)|([a-z]{0,2}[aeiouy][a-z]{0,2}(?<=[a-z]{3})(?<![a-z]{4}))(?:ed|ing)"
 )
@@ -262,7 +274,7 @@ for _name, _members in ALTERNATIVES.items():
     for _member in _members.split(";"):
         for _spelling in _member.split()[1 if _name == "language" else 0 :]:
             _CHOICES[_spelling] = (_name, _member.split()[0])
-            if _name in ("language", "weekday", "indent", "manner", "frequency", "currency"):
+            if _name in ("language", "weekday", "indent", "manner", "currency"):
                 _CHOICE_STEMS.setdefault(stem(_spelling), (_name, _member.split()[0]))
 _GENERAL = frozenset(stem(word) for word in GENERAL_WORDS)
 _CJK_CHOICES = re.compile(

@@ -39,7 +39,8 @@ _FUNCTION_WORDS_LIST = (
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_LIST.split())  # fmt: skip
 
 _GENERAL_WORDS_LIST = (
-    "answer reply respond response question speak talk antworte antworten antwort sprich réponds répondre réponse responde responder responda respuesta resposta rispondi rispondere risposta antwoord antwoorden odpowiadaj odpowiedź отвечай отвечать ответ cevap yanıt ver 回答 答え 답 답해 أجب إجابة जवाब उत्तर"
+    "got gotten gets getting goes went gone going come comes came coming made makes making took taken takes taking ran"
+    " answer reply respond response question speak talk antworte antworten antwort sprich réponds répondre réponse responde responder responda respuesta resposta rispondi rispondere risposta antwoord antwoorden odpowiadaj odpowiedź отвечай отвечать ответ cevap yanıt ver 回答 答え 답 답해 أجب إجابة जवाब उत्तर"
     " use uses used using add write run put place get go do create set call name work give show send take check look include start line file code project way case part user work make"
     " verwenden benutzen nutzen schreiben machen utiliser utilise utilisez utilises écrire faire mettre usar uses usarlo usarlos usarla usarlas utilizar utiliza escribir hacer poner usare scrivere fare escrever fazer gebruiken schrijven używać pisać robić использовать писать пиши делать pisz napisz yaz yazma اكتب تكتب كتابة लिखो लिख लिखना scrivi schrijf écris écrivez escribe escriba escreva schreib schreibe"
 )
@@ -85,7 +86,6 @@ ALTERNATIVES: dict[str, str] = {
     "degrees": "celsius centigrade;fahrenheit;kelvin",
     "spelling": "british;american",
     "documents": "pdf;docx;html;markdown;latex",
-    "images": "png;svg;jpeg jpg;webp;gif;tiff",
     "citations": "apa;chicago;mla;ieee;harvard;vancouver",
     "letters": "uppercase;lowercase",
     "orientation": "landscape;portrait",
