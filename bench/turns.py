@@ -2,7 +2,7 @@
 
 `python -m bench.turns` prints a line for each pair that is read wrongly, and the shares by what the later words do and by language.
 
-METHOD. `bench/data/turns.yaml` has pairs of what somebody says and what they say later. The pairs of one language are said in one
+METHOD. `bench/data/turns.yaml` has pairs of what somebody says and what they say later. Up to ten pairs of one language are said in one
 conversation: first all that is said, between words of the agent, and then all that changes it, in an order that depends on the seed. `bench.known`
 judges the ledger of that conversation as it judges a context. Of a *changed* pair the later words must be known, and the earlier ones not shown
 as standing; of a *withdrawn* one the earlier words must not be shown as standing; of one where *both* hold, both must be known.
@@ -27,6 +27,7 @@ from compact.summaries.ledger import Heard
 TURNS = Path(__file__).parent / "data" / "turns.yaml"
 READ, SHOWN = 0.97, 0.02
 _ROOM = 100_000
+_TOGETHER = 10
 _APART = 3
 """Messages of the agent's work between two things that are said."""
 
@@ -78,8 +79,10 @@ def judge_all(pairs: Sequence[Turn], seed: int) -> Iterator[Judged]:
         # The two sides of a second matter would change what others say of the same things.
         for some in ([p for p in own if p.does != "both"], [p for p in own if p.does == "both"]):
             random.Random(f"{seed}{lang}").shuffle(some)
-            context = _ledger_of(some)
-            yield from (_judged(pair, context) for pair in some)
+            for start in range(0, len(some), _TOGETHER):
+                together = some[start : start + _TOGETHER]
+                context = _ledger_of(together)
+                yield from (_judged(pair, context) for pair in together)
 
 
 def _ledger_of(pairs: Sequence[Turn]) -> Context:

@@ -50,6 +50,14 @@ _PROSE_SOURCE = re.compile(
     r"|seite|nachricht|sagt|schreibt|courriel|dit|écrit|correo|página|mensaje|dice|diz|pagina|пишет|diyor)\b|页面|網頁|网页|邮件|ページ|メール|페이지|메일",
     re.IGNORECASE,
 )
+_DOCUMENT = re.compile(
+    r"\b(?:minutes|notes|reports?|summary|findings|audit|survey|agenda|draft|protocol|logs?|tables?|spreadsheet|protokoll|bericht|notizen|compte[- ]rendu|rapport|acta|informe|verbale|relazione|ata|relatório|notulen|verslag|protokół|raport|протокол|отч[её]т|tutanak|rapor)\b|会议记录|會議記錄|报告|報告|議事録|レポート|회의록|보고서",
+    re.IGNORECASE,
+)
+_MESSAGE = re.compile(
+    r"\b(?:e-?mail|mail|letter|message|chat|conversation|thread|tweet|posts?|page|web ?page|website|site|ticket|issue|comments?|feedback|readme|wiki|prompt|template|quote)\b|邮件|網頁|网页|メール|ページ|메일|페이지",
+    re.IGNORECASE,
+)
 _RETURNS = re.compile(
     r"(?:-{3,} ?(?:end|ende|fin)\b|-{3,}[ \t]*$|i |i'|my |so |anyway|ok(?:ay)?\b|can you|could you|would you|also\b|btw|by the way|and (?:please|don't|never|always)|for (?:us|me|you)\b|what |how |why |let's|we |as i |as far as |and mind |mind you|by the way|one more thing|that said|now |->|=>"
     r"|ich |mein|also |übrigens|kannst|bitte|je |mon |peux|yo |mi |puedes|por favor|io |puoi|eu |você|мы |я |можешь|пожалуйста|ik |kun je|ben |lütfen|我|请|請|私|저|나는|أنا|من فضلك|मैं|कृपया)",
@@ -116,7 +124,7 @@ def own_paragraphs(text: str) -> Iterator[str]:
             kept.append(line)
             if _announces(line):
                 # Lines of a log are known one by one. What somebody writes goes on until the person takes the word again.
-                quoting = _PROSE_SOURCE.search(line[-200:]) is not None
+                quoting = _is_of_prose(line[-200:])
                 if quoting and line is not own[-1]:
                     break
             is_looked_up = (
@@ -164,6 +172,14 @@ def _announces(line: str) -> bool:
     return (is_announced or _FORWARDED.match(end) is not None) and not (
         _BULLET.match(line) or _OWN_HEADING.search(end)
     )
+
+
+def _is_of_prose(announced: str) -> bool:
+    """Whether what a line announces is somebody's prose. In a report or in minutes, a paragraph apart may be the person's own."""
+    is_document = _DOCUMENT.search(announced) is not None and _MESSAGE.search(announced) is None
+    if is_document and not _FORWARDED.match(announced):
+        return False
+    return _PROSE_SOURCE.search(announced) is not None
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
