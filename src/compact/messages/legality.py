@@ -486,11 +486,7 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
             if message.role == "system" and spoken and index > spoken[0]:
                 yield Violation(index, "system_not_first", "the system prompt stands inside the conversation")
         yield from (Violation(*found) for found in compaction_blocks.misplaced_blocks(messages))
-        if (
-            spoken
-            and messages[spoken[0]].role != "user"
-            and not compaction_blocks.opens_with_block(messages[spoken[0]])
-        ):
+        if spoken and not compaction_blocks.may_open(messages[spoken[0]]):
             yield Violation(spoken[0], "first_not_user", "the first message is not the user's")
         for index in role_gaps(messages, dialect):
             if index != spoken[0]:
