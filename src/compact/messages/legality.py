@@ -7,14 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.messages import dialects
+from compact.messages import compaction_blocks, dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
-from compact.messages.compaction_blocks import (
-    is_block_alone,
-    may_repeat_role,
-    misplaced_blocks,
-    opens_with_block,
-)
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
@@ -211,9 +205,9 @@ def role_gaps(messages: Sequence[Message], dialect: Dialect) -> list[int]:
     before = "assistant" if dialect.RESULTS_IN_USER else ""
     for index, message in enumerate(messages if before else ()):
         if message.role != "system":
-            if message.role == before and not may_repeat_role(message):
+            if message.role == before and not compaction_blocks.may_repeat_role(message):
                 found.append(index)
-            before = "" if is_block_alone(message) else message.role
+            before = "" if compaction_blocks.is_block_alone(message) else message.role
     return found
 
 
@@ -491,9 +485,8 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
         for index, message in enumerate(messages):
             if message.role == "system" and spoken and index > spoken[0]:
                 yield Violation(index, "system_not_first", "the system prompt stands inside the conversation")
-        for index, rule, why in misplaced_blocks(messages):
-            yield Violation(index, rule, why)
-        if spoken and messages[spoken[0]].role != "user" and not opens_with_block(messages[spoken[0]]):
+        yield from (Violation(*found) for found in compaction_blocks.misplaced_blocks(messages))
+        if spoken and not compaction_blocks.may_open(messages[spoken[0]]):
             yield Violation(spoken[0], "first_not_user", "the first message is not the user's")
         for index in role_gaps(messages, dialect):
             if index != spoken[0]:
