@@ -58,9 +58,15 @@ BLOCK_DEFAULTS: dict[str, Any] = {"policy.layout": "selective", "policy.token_th
 """What the block sets by being present."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "layered": {"summary.fallback": "pruning-only"},
-    "selective": {**BLOCK_DEFAULTS, "policy.retention_window": 6, "summary.max_tokens": 2000},
+    "layered": {"policy.background_pct": None, "summary.fallback": "pruning-only"},
+    "selective": {
+        **BLOCK_DEFAULTS,
+        "policy.background_pct": None,
+        "policy.retention_window": 6,
+        "summary.max_tokens": 2000,
+    },
     "progressive": {
+        "policy.background_pct": None,
         "policy.trigger_pct": 0.85,
         "policy.summarize_pct": 0.95,
         "policy.recent_share": 0.2,

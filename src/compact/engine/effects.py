@@ -96,6 +96,15 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Collect:
+    """Take what a pass in the background has prepared, and wait for it if it is still being made.
+
+    The answer is a `background.Prepared`, or None if nothing came of it. The events up to the next `compact.finished` are those
+    of that pass.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPins:
     """Read what the host pinned and unpinned in the session, oldest first.
 
@@ -127,7 +136,7 @@ class Emit:
 
 
 Effect: TypeAlias = (
-    Store | Find | IsStored | SummaryRequest | Begin | Commit | Emit | Load | LoadPins | KeepRemoved
+    Store | Find | IsStored | SummaryRequest | Begin | Commit | Emit | Load | LoadPins | KeepRemoved | Collect
 )
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 

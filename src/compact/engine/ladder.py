@@ -24,8 +24,8 @@ from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
-from compact.engine.thinking import KEEP, ThinkingRules, settle_thinking, take_thinking_out
-from compact.engine.user_words import hear, put_in, set_aside, take_out
+from compact.engine.thinking import KEEP, ThinkingRules, bare_row, settle_thinking, take_thinking_out
+from compact.engine.user_words import TakenOut, hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
     Kept,
@@ -47,6 +47,7 @@ from compact.summaries.ledger import Entry, Written
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
 DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
 """The ladder, reversible stages first."""
+_WITHOUT_MODEL: tuple[Stage, ...] = (*REVERSIBLE_STAGES, truncate)
 _STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
 
 
@@ -72,6 +73,22 @@ class Outcome:
     """What people said, up to this pass."""
     pins: int = 0
     """How many of the host's pins and unpins are in the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What the stages made of a context, before it is committed."""
+
+    before: Sequence[Row]
+    bare: Sequence[Row]
+    """The same without the signed thinking that the pass takes out."""
+    context: Context
+    taken: TakenOut
+    """Where the ledgers of earlier steps stood."""
+    ledgers_taken: int
+    """The tokens of these."""
+    arrived: int = 0
+    """The tokens of what came while a pass was made in the background. No stage has seen it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,79 +125,15 @@ class Pass:
             InsufficientBudget: what must stay is larger than the budget; says what takes the room.
             ArchiveError: the archive did not take the transcript or the step; nothing has changed.
         """
-        desk, before = self.desk, self.rows
-        context = Context(
-            rows=before,
-            rules=self.rules,
-            desk=desk,
-            step=0,
-            history_path="",
-            summaries=self.summaries,
-            pins=self.pins,
-        )
-        at_first = context
-        bare = take_thinking_out(before, desk, self.thinking) if self.thinking.strip else before
-        context = replace(context, rows=bare)
-        yield Emit(self._plan(context))
-        check_pinned(context)
-        begun = yield Begin(
-            [desk.dialect.write(row.message) for row in before],
-            desk.dialect.NAME,
-            self.after_step,
-            self.given,
-            self.summaries,
-        )
-        context = replace(
-            context,
-            rows=_with_masked(before, bare, desk, begun),
-            step=begun.step,
-            history_path=begun.history_path,
-        )
-        context = yield from hear(context, self.ledger, self.new)
-        context, taken = take_out(context)
-        start = total(context.rows)
-        context = yield from climb(context, self.stages)
-        context = replace(context, rules=self.rules, desk=desk)
-        check_protected(before, context)  # a ledger must not hide that such a result is smaller
-        reduced = total(context.rows)
-        context, written = yield from put_in(context, taken)
-        context = _charge(context, total(context.rows) - reduced - (total(bare) - start))
-        yield from _report_summaries(context)
-        standing = frozenset(
-            text_hash(row.message.text) for row in context.rows if context.is_summary(row.message)
-        )
-        # A stage may have changed the rules for those after it, and it may have counted in its own way.
-        rows = _recount(alternate(context.rows, desk), bare, desk)
-        if bare is not before:
-            rows = settle_thinking(context.with_rows(rows), before, self.rules.target, self.thinking)
-            rows = _recount(alternate(rows, desk), rows, desk)
-        context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
-        if bare is not before:
-            context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
-        size = desk.scale(total(before))
-        if context.tokens >= total(before):
-            check_budget(context.with_rows(before))
-            return Outcome(before, size, size, summaries=self.summaries)
-        check_result(before, context)
-        state, fingerprints = self.remember(context)
-        if not (yield Commit(_record_folds(context), state, fingerprints)):
-            return Outcome(before, size, size, lost_race=True)
-        saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
-        pruned = _count_pruned(at_first, context)
-        yield Emit(pruned, payload={"saved": saved})
-        yield from _report_ledger(self.ledger or (), context, written)
-        return Outcome(
-            context.rows,
-            pruned.tokens_before,
-            pruned.tokens_after,
-            begun.step,
-            saved,
-            context.summaries,
-            ledger=context.ledger,
-            pins=context.pins,
-        )
+        context = self.begin()
+        yield Emit(self.plan(context))
+        return (yield from self.conclude((yield from self.reduce(context))))
 
-    def _plan(self, context: Context) -> TriggerDecision:
+    def begin(self) -> Context:
+        """The context that the stages begin with."""
+        return replace(self._at_first(), rows=self._bare())
+
+    def plan(self, context: Context) -> TriggerDecision:
         """The event that says what the pass may take out and what it means to keep."""
         rules, units = self.rules, context.units
         may_go = removable(units, rules.keep_turns, rules.keep_pairs)
@@ -201,6 +154,123 @@ class Pass:
             ),
         )
 
+    def reduce(self, context: Context) -> Asking[Reduced]:
+        """Make the transcript durable and climb the ladder. Nothing has left the context yet. Raises what `run` raises."""
+        desk, before, bare = self.desk, self.rows, context.rows
+        check_pinned(context)
+        begun = yield self._begin()
+        context = replace(
+            context,
+            rows=_with_masked(before, bare, desk, begun),
+            step=begun.step,
+            history_path=begun.history_path,
+        )
+        context = yield from hear(context, self.ledger, self.new)
+        context, taken = take_out(context)
+        start = total(context.rows)
+        context = yield from climb(context, self.stages)
+        return Reduced(before, bare, context, taken, total(bare) - start)
+
+    def take_over(self, reduced: Reduced) -> Asking[Reduced]:
+        """Carry over what a pass in the background made of the first rows. What arrived meanwhile follows as it is.
+
+        The whole transcript is made durable, and what people said, pinned and took back meanwhile is heard. Raises what
+        `run` raises.
+        """
+        desk, known = self.desk, len(reduced.before)
+        bare, made = self._bare(), reduced.context
+        begun = yield self._begin()
+        now = _with_masked(self.rows, bare, desk, begun)
+        heard = yield from hear(replace(made, rows=now, rules=self.rules, desk=desk), made.ledger, known)
+        places = {id(row.own): n for n, row in enumerate(reduced.before)}
+
+        def carry(row: Row) -> Row:
+            place = places.get(id(row.own))
+            if place is None:
+                return row  # a stage wrote it
+            own = self.rows[place]
+            found = own if row.bare_of is None else bare_row(own, desk)
+            return replace(row, message=found.message, source=own.source, bare_of=found.bare_of)
+
+        arrived = now[known:]
+        context = made.with_rows(
+            [*map(carry, made.rows), *arrived],
+            ledger=heard.ledger,
+            ledger_room=heard.ledger_room,
+            pins=heard.pins,
+        )
+        taken = TakenOut({each: carry(row) for each, row in reduced.taken.rows.items()})
+        return Reduced(self.rows, bare, context, taken, reduced.ledgers_taken, total(arrived))
+
+    def conclude(self, reduced: Reduced) -> Asking[Outcome]:
+        """Write the ledger, check the result and commit the step. Raises what `run` raises."""
+        desk, before, bare, taken = self.desk, self.rows, reduced.bare, reduced.taken
+        context = replace(reduced.context, rules=self.rules, desk=desk)
+        check_protected(before, context)  # a ledger must not hide that such a result is smaller
+        size = total(context.rows)
+        context, written = yield from put_in(context, taken)
+        context = _charge(context, total(context.rows) - size - reduced.ledgers_taken)
+        yield from _report_summaries(context)
+        standing = frozenset(
+            text_hash(row.message.text) for row in context.rows if context.is_summary(row.message)
+        )
+        # A stage may have changed the rules for those after it, and it may have counted in its own way.
+        rows = _recount(alternate(context.rows, desk), bare, desk)
+        if bare is not before:
+            rows = settle_thinking(
+                context.with_rows(rows), before, self.rules.target + reduced.arrived, self.thinking
+            )
+            rows = _recount(alternate(rows, desk), rows, desk)
+        context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
+        if bare is not before:
+            context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
+        size = desk.scale(total(before))
+        if context.tokens >= total(before):
+            check_budget(context.with_rows(before))
+            return Outcome(before, size, size, summaries=self.summaries)
+        check_result(before, context)
+        state, fingerprints = self.remember(context)
+        if not (yield Commit(_record_folds(context), state, fingerprints)):
+            return Outcome(before, size, size, lost_race=True)
+        saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
+        pruned = _count_pruned(self._at_first(), context)
+        yield Emit(pruned, payload={"saved": saved})
+        yield from _report_ledger(self.ledger or (), context, written)
+        return Outcome(
+            context.rows,
+            pruned.tokens_before,
+            pruned.tokens_after,
+            context.step,
+            saved,
+            context.summaries,
+            ledger=context.ledger,
+            pins=context.pins,
+        )
+
+    def _at_first(self) -> Context:
+        return Context(
+            rows=self.rows,
+            rules=self.rules,
+            desk=self.desk,
+            step=0,
+            history_path="",
+            summaries=self.summaries,
+            pins=self.pins,
+        )
+
+    def _bare(self) -> Sequence[Row]:
+        return take_thinking_out(self.rows, self.desk, self.thinking) if self.thinking.strip else self.rows
+
+    def _begin(self) -> Begin:
+        write = self.desk.dialect.write
+        return Begin(
+            [write(row.message) for row in self.rows],
+            self.desk.dialect.NAME,
+            self.after_step,
+            self.given,
+            self.summaries,
+        )
+
 
 def check_stages(stages: Any) -> tuple[Stage, ...]:
     """Return the ladder of a host.
@@ -218,6 +288,11 @@ def check_stages(stages: Any) -> tuple[Stage, ...]:
             kind = type(stage).__name__
             raise ConfigError(f"a stage must be callable, got a {kind}", hint=_STAGE_HINT, path="stages")
     return found
+
+
+def may_ask(stages: Sequence[Stage]) -> bool:
+    """Return whether a ladder may ask for a summary. What a host's own stage does is not known."""
+    return any(stage not in _WITHOUT_MODEL for stage in stages)
 
 
 def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:

@@ -19,19 +19,21 @@ from functools import partial
 from typing import Any, TypeVar
 
 from compact.config import CompactConfig
+from compact.engine.call import Call, Result
 from compact.engine.context import Desk, Stage
-from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
+from compact.engine.effects import Asking, Begin, Collect, Emit, Load, Paused, drive
 from compact.engine.ladder import Outcome
-from compact.engine.line import Call, Line, Result
+from compact.engine.line import Line
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
+from compact.runtime.background import Backgrounds
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Session, SessionCache
-from compact.runtime.threads import ProcessorTurn, in_thread
+from compact.runtime.threads import in_thread
 from compact.tokens import Meter
 from compact.tracing.spans import Spans
 
@@ -64,9 +66,12 @@ class Conductor:
         timeout_s: float,
         rescue_timeout_s: float,
         archive_rest_s: float,
+        may_ask: bool = False,
     ) -> None:
         self._services = services
         self._sessions = sessions
+        self.backgrounds = Backgrounds(services, self._serve, timeout_s=timeout_s, may_ask=may_ask)
+        """The passes that nobody waits for."""
         self._timeout_s = timeout_s
         self._rescue_timeout_s = rescue_timeout_s
         self._archive_rest_s = archive_rest_s
@@ -109,7 +114,7 @@ class Conductor:
             run.is_fenced = True
 
         done = in_thread(
-            lambda: _drive_in_turn(run, asking, serve, resume, takes_turns=not here),
+            lambda: run.drive(asking, serve, resume, takes_turns=not here),
             "compact-store",
             stop=fence,
         )
@@ -148,6 +153,8 @@ class Conductor:
                 raise late
             found = done.result()
             session.lane.leave(run, lambda: settle(found))
+            if session.background is not None:
+                session.background.drop("the session was reset")
             return found
         finally:
             session.lane.leave(run)
@@ -172,6 +179,7 @@ class Conductor:
         try:
             assert run.line_for is not None
             line = run.line = run.line_for(session)
+            self.backgrounds.equip(line, run)
             spans = run.spans = Spans(self._services.recorder, session.trace)
             asking = line.run(run.call, session.state)
             resume = None
@@ -205,7 +213,7 @@ class Conductor:
         assert run.spans is not None
         serve = run.spans.around(partial(self._serve, run))
         try:
-            run.result = _drive_in_turn(run, asking, serve, resume, takes_turns=run.loop is not None)
+            run.result = run.drive(asking, serve, resume, takes_turns=run.loop is not None)
         except Fenced:
             pass
         except BaseException as problem:
@@ -222,6 +230,8 @@ class Conductor:
 
     def _serve(self, run: Run, effect: Any) -> Any:
         run.check()
+        if isinstance(effect, Collect):
+            return self.backgrounds.collect(run)
         if not isinstance(effect, Load | Begin):
             return self._services.serve(run, effect)
         # An archive that has just failed slowly is not asked again for a while, so that an outage costs one wait, not one per call.
@@ -249,8 +259,11 @@ class Conductor:
             # A host that is killed with its new messages in hand leaves a log that explains them.
             self._services.journal.flush()
 
+        behind: list[Callable[[], None]] = []
+
         def settle() -> None:
             assert run.line is not None
+            behind.extend(self.backgrounds.settle(run, result))
             committed = outcome is not None and outcome.step is not None
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
@@ -264,6 +277,8 @@ class Conductor:
                     session.tenant.statistics.credit_pass(outcome.saved)
 
         session.lane.leave(run, settle)
+        for each in behind:
+            each()
 
     # --- waiting, and what follows if it takes too long
 
@@ -434,20 +449,6 @@ class Lines:
 def _is_slow(effect: Any) -> bool:
     """Whether serving an effect may take time, or announces a pass that does."""
     return not isinstance(effect, Emit) or isinstance(effect.properties, Started)
-
-
-def _drive_in_turn(
-    run: Run, asking: Asking[T], serve: Callable[[Any], Any], resume: Any, *, takes_turns: bool
-) -> T:
-    """Drive a generator in a background thread, in turn with others if its caller is on an event loop."""
-    if not takes_turns:
-        return drive(asking, serve, resume=resume)
-    turn = run.turn = ProcessorTurn()
-    turn.take()
-    try:
-        return drive(asking, turn.around(serve), resume=resume)
-    finally:
-        turn.rest()
 
 
 def _timeout(message: str) -> Failure:

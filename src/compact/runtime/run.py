@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from compact.archive import Attempt
-from compact.engine.line import Call, Line, Result, UnderWay
+from compact.engine.call import Call, Result, UnderWay
+from compact.engine.effects import Asking, Serve, drive
+from compact.engine.line import Line
 from compact.errors import CompactError
 from compact.runtime.lanes import NEVER, Fenced
 from compact.runtime.session_cache import Session
@@ -57,6 +59,8 @@ class Run:
     ended: Future[None] | None = None
     """Done when the lane is free again. It exists from the moment that somebody waits."""
     is_fenced: bool = False
+    is_background: bool = False
+    """Nobody waits for it."""
     is_out_of_time: bool = False
     """Why it was fenced: it ran out of time, or nobody waited for it any more."""
     _answer: Future[Any] | None = None
@@ -103,16 +107,33 @@ class Run:
         """The pass that was begun, if one was."""
         return None if self.line is None else self.line.under_way
 
+    @property
+    def has_lost_loop(self) -> bool:
+        """Whether nobody waits for it, and the event loop of its host stands still: a blocking call would not have seen that."""
+        return self.is_background and self.loop is not None and not self.loop.is_running()
+
     def check(self) -> None:
         """Raise `Fenced` if the run has lost its lane."""
         if self.is_fenced:
             raise Fenced
 
+    def drive(self, asking: Asking[T], serve: Serve, resume: Any = None, *, takes_turns: bool) -> T:
+        """Drive a generator in a background thread, in turn with others if its caller is on an event loop."""
+        if not takes_turns:
+            return drive(asking, serve, resume=resume)
+        turn = self.turn = ProcessorTurn()
+        turn.take()
+        try:
+            return drive(asking, turn.around(serve), resume=resume)
+        finally:
+            turn.rest()
+
     def wait_for(self, answer: Future[T], timeout_s: float | None) -> T:
         """Wait for the answer of a summarizer.
 
         Raises:
-            Fenced: the run was fenced meanwhile; the answer is cancelled.
+            Fenced: the run was fenced meanwhile, or nobody waits for it and the event loop of the answer ended; the answer is
+                cancelled.
             TimeoutError: it took longer than `timeout_s`; the answer is cancelled.
             CompactError: somebody else cancelled it.
         """
@@ -124,10 +145,14 @@ class Run:
             return answer.result(timeout_s)
         except (CancelledError, asyncio.CancelledError):  # the future's, or the summarizer's own
             self.check()
+            if self.is_background:
+                raise Fenced from None
             raise CompactError("it was cancelled before it gave an answer") from None
         except TimeoutError:
             if answer.done():
                 raise  # its own
+            if self.has_lost_loop:
+                raise Fenced from None
             raise TimeoutError(f"no answer within {timeout_s:g} s (summary.timeout_s)") from None
         finally:
             self._answer = None

@@ -22,6 +22,7 @@ from compact.archive import (
     backend_archive,
     open_archive,
 )
+from compact.archive.stores.port import SharedPages
 from compact.config import CompactConfig
 from compact.engine.effects import (
     EFFECTS,
@@ -121,6 +122,11 @@ class Services:
                     **settings,
                 )
             return self._archive
+
+    @property
+    def shares_pages(self) -> bool:
+        """Whether the archive's pages lie in a filesystem of the host."""
+        return self._archive is not None and isinstance(self._archive.store, SharedPages)
 
     def archive_of(self, tenant: str | None) -> Archive:
         """The archive of a tenant's sessions; None: of those that belong to no tenant."""
@@ -266,6 +272,10 @@ class Services:
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
+
+    def asks_model(self, given: Summarizer | None) -> bool:
+        """Whether a pass asks a model, or a summarizer of the host such as the one `given` for a call."""
+        return self._writers.have_model(given)
 
     def _summarize(self, run: Run, request: SummaryRequest) -> str | Reply:
         assert run.line is not None

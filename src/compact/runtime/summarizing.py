@@ -16,6 +16,7 @@ from typing import Any
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.events import Warned
+from compact.runtime.lanes import Fenced
 from compact.runtime.run import Run
 from compact.runtime.threads import in_thread
 from compact.summaries import extractive, llm, templates
@@ -66,8 +67,10 @@ class Writers:
 
     def needs_model(self, request: SummaryRequest, given: Summarizer | None = None) -> bool:
         """Whether a model or the host has to be asked; otherwise code writes the summary."""
-        if request.source != "configured":
-            return False
+        return request.source == "configured" and self.have_model(given)
+
+    def have_model(self, given: Summarizer | None = None) -> bool:
+        """Whether a model or the host writes summaries."""
         return bool(given or self._given) or (self._config.summary.model is not None and not self._problem)
 
     def extract(self, request: SummaryRequest, meter: Meter) -> Reply:
@@ -90,6 +93,8 @@ class Writers:
             Exception: what the summarizer raises.
         """
         chosen, loop = self._choose(meter, run.summarizer), run.loop
+        if loop is not None and loop.is_closed() and run.is_background:
+            raise Fenced
 
         async def ask() -> str | Reply:
             answer = chosen.ask(request)

@@ -33,6 +33,9 @@ _CHANGES = (Offload, CallsShrunk, SummaryCreated)
 _INSTANTS = (Started, Warned, Recovery, LedgerChanged)
 """Events that take no time: the time goes to the next event that says what was done."""
 
+_ELSEWHERE = ("background_started", "background_swapped")
+"""A call that acts for one of these reasons makes no pass of its own, so the decision ends it."""
+
 
 @dataclass(slots=True)
 class _Open:
@@ -82,11 +85,16 @@ class Spans:
 
         return serve_placed
 
+    def take_over(self, other: Spans) -> None:
+        """Place what follows below the pass of another run, until that pass is finished."""
+        self._outer.append(self._top)
+        self._top, self._held, self._mark = other._top, other._held, self._recorder.clock()
+
     def place(self, properties: Properties, is_last: bool = False) -> Span:
         """The place of the next event, also of one from outside the run: that it was out of time."""
         now, top = self._recorder.clock(), self._top
         if isinstance(properties, TriggerDecision):
-            ends_span = not properties.triggered and not top.is_pass
+            ends_span = not top.is_pass and (not properties.triggered or properties.reason in _ELSEWHERE)
         else:
             ends_span = is_last or isinstance(properties, Finished) or type(properties) is self._root
         if ends_span:
@@ -95,6 +103,10 @@ class Spans:
                 self._held.clear()
             if self._outer:
                 self._top = self._outer.pop()
+            elif isinstance(properties, TriggerDecision) and properties.triggered:
+                self._top = _Open(
+                    None, self._recorder.ids.next_number(), now
+                )  # the pass in the background follows
             return Span(self._trace_id, top.parent, top.number, top.started_at, now)
         number = self._recorder.ids.next_number
         if isinstance(properties, Started):
