@@ -1,7 +1,7 @@
 """Passes that nobody waits for. One begins in a call that returns at once, and is swapped in by a later call.
 
-    prepare   archive, ladder: what a pass does before its ledger, check and commit. It changes nothing
-    swap      what was prepared replaces what it was made from, in a pass like any other; what arrived meanwhile follows
+    begin     the call decides and plans, and returns; the archive and the ladder follow behind it. That changes nothing
+    swap      ledger, check and commit: what was prepared replaces what it was made from, and what arrived meanwhile follows
 
 What was prepared is a value, and its attempt has ended. So whatever happens before the swap leaves the session as it was.
 """
@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from compact.engine.call import Call, Result, Seen
+from compact.engine.context import Context
 from compact.engine.effects import Asking, Collect, Emit
-from compact.engine.ladder import Outcome, Reduced
+from compact.engine.ladder import Outcome, Pass, Reduced
 from compact.engine.limits import Decision, Rules
 from compact.engine.state import continues
 from compact.errors import ArchiveError, CompactError, InsufficientBudget
-from compact.events import Failure, PassOutcome, Started
+from compact.events import Failure, PassOutcome, Started, TriggerDecision
 
 if TYPE_CHECKING:
     from compact.engine.line import Line
@@ -75,14 +76,20 @@ class Prepared:
     """What the stages made. None: another worker had made newer steps."""
 
 
-def prepare(line: Line, seen: Seen, decision: Decision) -> Asking[Prepared | None]:
-    """Make a pass up to its commit. None: it failed, which its events tell."""
-    began, tokens = line.now(), seen.estimate.total
+def begin(line: Line, seen: Seen, decision: Decision) -> Asking[Asking[Prepared | None]]:
+    """Plan a pass and return what is left to do, for which the call does not wait."""
+    began = line.now()
+    yield Emit(Started(reason=STARTED, note=None))
     rows, desk = yield from line.read(seen, known=len(seen.state.standing or ()))
     work = line.make_pass(seen, decision, rows, desk)
     context = work.begin()
     yield Emit(work.plan(context))
-    yield Emit(Started(reason=STARTED, note=None))
+    return _prepare(line, seen, work, context, began)
+
+
+def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float) -> Asking[Prepared | None]:
+    """Make a pass up to its ledger, check and commit. None: it failed, which its events tell."""
+    tokens = seen.estimate.total
     reduced = None
     try:
         if not (seen.at_hand and (yield from line.is_overtaken(seen.state))):
@@ -103,12 +110,12 @@ def prepare(line: Line, seen: Seen, decision: Decision) -> Asking[Prepared | Non
     )
 
 
-def swap(line: Line, seen: Seen) -> Asking[Result | None]:
+def swap(line: Line, seen: Seen, may: Background) -> Asking[Result | None]:
     """Swap in what was prepared. None: nothing came of it, and the call goes on without it."""
     made: Prepared | None = yield Collect()
     if made is None:
         return None
-    line.background = replace(line.background, is_running=False, is_ready=False, above=made.tokens)
+    line.background = replace(may, is_running=False, is_ready=False, above=made.tokens)
     began, before = line.now(), seen.estimate.total
 
     def finished(outcome: PassOutcome, after: int, why: str = "") -> Emit:
@@ -142,10 +149,16 @@ def swap(line: Line, seen: Seen) -> Asking[Result | None]:
     if outcome.step is None:
         result = yield from line.give_up(seen, outcome)
         yield finished("unchanged", before)
-        return None if before > line.rules.budget else (yield from line.decline(result, "ineffective"))
+        return None if before > line.rules.budget else (yield from _decline(line, result))
     result = yield from line.conclude(seen, outcome)
     yield finished("compacted", result.state.tokens_after)
     yield Emit(work.plan(work.begin()))
+    return result
+
+
+def _decline(line: Line, result: Result) -> Asking[Result]:
+    """Return a result that is the list as it was, and say why."""
+    yield Emit(TriggerDecision(triggered=False, reason="ineffective", note=None, policy=line.rules.in_force))
     return result
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from compact.engine.check import check_budget, check_pinned, check_protected, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
+from compact.engine.intake import find_places
 from compact.engine.limits import Rules
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
@@ -39,6 +40,7 @@ from compact.events import (
     TriggerDecision,
     Warned,
 )
+from compact.messages.cache_marks import keep_marks
 from compact.messages.message import SUMMARY_OPENS, Message, text_hash
 from compact.messages.thinking import without_thinking
 from compact.messages.units import removable
@@ -89,6 +91,8 @@ class Reduced:
     """The tokens of these."""
     arrived: int = 0
     """The tokens of what came while a pass was made in the background. No stage has seen it."""
+    is_carried: bool = False
+    """Whether it was made in the background, from the list of an earlier call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +204,7 @@ class Pass:
             pins=heard.pins,
         )
         taken = TakenOut({each: carry(row) for each, row in reduced.taken.rows.items()})
-        return Reduced(self.rows, bare, context, taken, reduced.ledgers_taken, total(arrived))
+        return Reduced(self.rows, bare, context, taken, reduced.ledgers_taken, total(arrived), True)
 
     def conclude(self, reduced: Reduced) -> Asking[Outcome]:
         """Write the ledger, check the result and commit the step. Raises what `run` raises."""
@@ -221,6 +225,8 @@ class Pass:
                 context.with_rows(rows), before, self.rules.target + reduced.arrived, self.thinking
             )
             rows = _recount(alternate(rows, desk), rows, desk)
+        if reduced.is_carried:
+            rows = _settle_marks(rows, before, desk)
         context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
         if bare is not before:
             context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
@@ -387,6 +393,17 @@ def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row
     """The rows at what they cost. Only messages that a stage wrote are counted again."""
     known = {id(row.message): row.tokens for row in before}
     return [replace(row, tokens=known.get(id(row.message)) or desk.count(row.message)) for row in rows]
+
+
+def _settle_marks(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row]:
+    """The rows of a swap without the cache marks that the host has moved on since."""
+    places = find_places((row.own for row in before), (row.own for row in rows))
+    items = [desk.dialect.write(row.message) for row in rows]
+    kept = keep_marks([desk.dialect.write(row.message) for row in before], items, places)
+    return [
+        row if item is now else replace(row, message=desk.dialect.read(now))
+        for row, item, now in zip(rows, items, kept, strict=True)
+    ]
 
 
 def _with_masked(before: Sequence[Row], bare: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:

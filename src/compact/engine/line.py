@@ -10,10 +10,10 @@ pass      archive, ladder, check, commit (`ladder.py`)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from compact.engine.background import STARTED, Background, prepare, swap
+from compact.engine.background import STARTED, Background, begin, swap
 from compact.engine.call import Call, Result, Seen, UnderWay
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.effects import Asking, Emit, Load
@@ -70,8 +70,8 @@ class Line:
     """What the session's last call returned."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
-    background: Background = field(default_factory=Background)
-    """What the call may do with passes in the background."""
+    background: Background | None = None
+    """What the call may do with passes in the background; None: nothing."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """Run the whole line.
@@ -123,15 +123,20 @@ class Line:
         seen = Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
-        if self.background.is_wanted(call, estimate.total, self.rules):
-            swapped = yield from swap(self, seen)
+        aside = self.background
+        if aside is not None and aside.is_wanted(call, estimate.total, self.rules):
+            swapped = yield from swap(self, seen, aside)
             if swapped is not None:
                 return swapped
-        decision = self._decide(seen)
+        decision = self._decide(seen) if aside is None else self._decide_aside(seen)
         if not decision.triggered:
-            return (yield from self.decline(_unchanged(seen), decision.reason, call.note))
+            in_force = self.rules.in_force
+            yield Emit(
+                TriggerDecision(triggered=False, reason=decision.reason, note=call.note, policy=in_force)
+            )
+            return _unchanged(seen)
         if decision.reason == STARTED:
-            return replace(_unchanged(seen), background=prepare(self, seen, decision))
+            return replace(_unchanged(seen), background=(yield from begin(self, seen, decision)))
         return (yield from self._compact(seen, decision))
 
     # --- before the trigger
@@ -177,21 +182,23 @@ class Line:
             yield Emit(Failure.of(problem, "none"), is_last=True)
             raise problem
 
-    def _decide(self, seen: Seen) -> Decision:
-        rules, tokens, background = self.rules, seen.estimate.total, self.background
-        if not background.covers(seen.call, tokens, rules):
-            return self._decide_by(rules, seen)
-        if background.is_running:
-            return replace(self._decide_by(rules, seen), triggered=False)
-        assert rules.background is not None
-        decision = self._decide_by(replace(rules, trigger=rules.background), seen)
+    def _decide_aside(self, seen: Seen) -> Decision:
+        """Decide for a call that need not wait for a pass that asks a model."""
+        rules, tokens, aside = self.rules, seen.estimate.total, self.background
+        if aside is None or not aside.covers(seen.call, tokens, rules):
+            return self._decide(seen)
+        if aside.is_running:
+            return replace(self._decide(seen), triggered=False)
+        decision = self._decide(seen, replace(rules, trigger=rules.background or rules.trigger))
         if not decision.triggered or (tokens >= rules.trigger and not self.sent):
             return decision  # a session that is first seen so large has no later call to rely on
-        if not background.is_worth(tokens, rules):
+        if not aside.is_worth(tokens, rules):
             return Decision(False, "ineffective")
         return Decision(True, STARTED, due=decision.reason)
 
-    def _decide_by(self, rules: Rules, seen: Seen) -> Decision:
+    def _decide(self, seen: Seen, by: Rules | None = None) -> Decision:
+        """Decide by the rules of the call, or `by` others."""
+        rules = by or self.rules
         state, tokens, items = seen.state, seen.estimate.total, seen.working.items
         if seen.call.manual:
             return Decision(True, "manual")
@@ -221,11 +228,6 @@ class Line:
         return decision
 
     # --- the pass
-
-    def decline(self, result: Result, reason: Reason, note: str | None = None) -> Asking[Result]:
-        """Return a result of a call that does not act, and say why it does not."""
-        yield Emit(TriggerDecision(triggered=False, reason=reason, note=note, policy=self.rules.in_force))
-        return result
 
     def _compact(self, seen: Seen, decision: Decision) -> Asking[Result]:
         call, estimate = seen.call, seen.estimate

@@ -122,6 +122,8 @@ class Backgrounds:
         self._serve = serve
         self._timeout_s = timeout_s
         self._may_ask = may_ask
+        self.has_model = may_ask and services.asks_model(None)
+        """Whether passes ask a model, also in calls that bring none."""
         self._open: set[BackgroundPass] = set()
         self._is_closed = False
 
@@ -161,10 +163,10 @@ class Backgrounds:
         """Note what a call leaves in its session, as the holder of its lane. Returns what has to be done behind it."""
         session = run.session
         known = session.background
-        if result.state.step != session.state.step:
-            session.came_to_nothing = 0
-            return [] if known is None else [partial(known.drop, "another pass came first")]
-        if result.background is None or known is not None or self._is_closed:
+        if known is not None:
+            is_outgrown = result.state.step != session.state.step
+            return [partial(known.drop, "another pass came first")] if is_outgrown else []
+        if result.background is None or self._is_closed:
             return []
         session.background = self._make(run, result)
         return [partial(self._begin, session.background, result.background)]
@@ -178,7 +180,7 @@ class Backgrounds:
     # --- a pass
 
     def _may_start(self, run: Run) -> bool:
-        if self._is_closed or not self._may_ask or not self._services.asks_model(run.summarizer):
+        if self._is_closed or not (self.has_model or (self._may_ask and run.summarizer is not None)):
             return False
         # There a summary names its transcript by the hash of that, which is another one at the swap.
         return not self._services.shares_pages

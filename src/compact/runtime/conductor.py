@@ -179,7 +179,8 @@ class Conductor:
         try:
             assert run.line_for is not None
             line = run.line = run.line_for(session)
-            self.backgrounds.equip(line, run)
+            if self.backgrounds.has_model or run.summarizer is not None:
+                self.backgrounds.equip(line, run)
             spans = run.spans = Spans(self._services.recorder, session.trace)
             asking = line.run(run.call, session.state)
             resume = None
@@ -263,7 +264,10 @@ class Conductor:
 
         def settle() -> None:
             assert run.line is not None
-            behind.extend(self.backgrounds.settle(run, result))
+            if result.state.step != session.state.step:
+                session.came_to_nothing = 0
+            if result.background is not None or session.background is not None:
+                behind.extend(self.backgrounds.settle(run, result))
             committed = outcome is not None and outcome.step is not None
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state

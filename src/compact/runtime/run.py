@@ -107,11 +107,6 @@ class Run:
         """The pass that was begun, if one was."""
         return None if self.line is None else self.line.under_way
 
-    @property
-    def has_lost_loop(self) -> bool:
-        """Whether nobody waits for it, and the event loop of its host stands still: a blocking call would not have seen that."""
-        return self.is_background and self.loop is not None and not self.loop.is_running()
-
     def check(self) -> None:
         """Raise `Fenced` if the run has lost its lane."""
         if self.is_fenced:
@@ -128,8 +123,10 @@ class Run:
         finally:
             turn.rest()
 
-    def wait_for(self, answer: Future[T], timeout_s: float | None) -> T:
-        """Wait for the answer of a summarizer.
+    def wait_for(
+        self, answer: Future[T], timeout_s: float | None, loop: asyncio.AbstractEventLoop | None = None
+    ) -> T:
+        """Wait for an answer. `loop` is the host's event loop, if it is made there.
 
         Raises:
             Fenced: the run was fenced meanwhile, or nobody waits for it and the event loop of the answer ended; the answer is
@@ -151,8 +148,8 @@ class Run:
         except TimeoutError:
             if answer.done():
                 raise  # its own
-            if self.has_lost_loop:
-                raise Fenced from None
+            if self.is_background and loop is not None and not loop.is_running():
+                raise Fenced from None  # a call that waits would have kept the loop running
             raise TimeoutError(f"no answer within {timeout_s:g} s (summary.timeout_s)") from None
         finally:
             self._answer = None

@@ -92,21 +92,25 @@ class Writers:
             Fenced: the run was fenced meanwhile.
             Exception: what the summarizer raises.
         """
-        chosen, loop = self._choose(meter, run.summarizer), run.loop
-        if loop is not None and loop.is_closed() and run.is_background:
-            raise Fenced
+        chosen = self._choose(meter, run.summarizer)
 
         async def ask() -> str | Reply:
             answer = chosen.ask(request)
             return answer if isinstance(answer, str | Reply) else await answer
 
+        def wait_on_loop(work: Callable[[], Awaitable[str | Reply]]) -> str | Reply:
+            loop = None if chosen.is_heavy else run.loop
+            if run.is_background and loop is not None and loop.is_closed():
+                raise Fenced
+            return run.wait_for(_start(work, loop), chosen.timeout_s, loop)
+
         if _is_coroutine(chosen.ask):
-            return run.wait_for(_start(ask, None if chosen.is_heavy else loop), chosen.timeout_s)
+            return wait_on_loop(ask)
         answer = run.wait_for(in_thread(lambda: chosen.ask(request), _THREAD), chosen.timeout_s)
         if isinstance(answer, str | Reply) or not inspect.isawaitable(answer):
             return answer
         promised = answer
-        return run.wait_for(_start(lambda: promised, loop), chosen.timeout_s)
+        return wait_on_loop(lambda: promised)
 
     def _choose(self, meter: Meter, given: Summarizer | None) -> _Chosen:
         own = given or self._given

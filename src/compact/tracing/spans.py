@@ -33,9 +33,6 @@ _CHANGES = (Offload, CallsShrunk, SummaryCreated)
 _INSTANTS = (Started, Warned, Recovery, LedgerChanged)
 """Events that take no time: the time goes to the next event that says what was done."""
 
-_ELSEWHERE = ("background_started", "background_swapped")
-"""A call that acts for one of these reasons makes no pass of its own, so the decision ends it."""
-
 
 @dataclass(slots=True)
 class _Open:
@@ -94,7 +91,12 @@ class Spans:
         """The place of the next event, also of one from outside the run: that it was out of time."""
         now, top = self._recorder.clock(), self._top
         if isinstance(properties, TriggerDecision):
-            ends_span = not top.is_pass and (not properties.triggered or properties.reason in _ELSEWHERE)
+            if properties.reason == "background_started":  # which ends the call; the pass goes on
+                call, self._mark = self._outer.pop(), now
+                return Span(self._trace_id, call.parent, call.number, call.started_at, now)
+            ends_span = not top.is_pass and (
+                not properties.triggered or properties.reason == "background_swapped"
+            )
         else:
             ends_span = is_last or isinstance(properties, Finished) or type(properties) is self._root
         if ends_span:
@@ -110,9 +112,10 @@ class Spans:
             return Span(self._trace_id, top.parent, top.number, top.started_at, now)
         number = self._recorder.ids.next_number
         if isinstance(properties, Started):
-            if top.is_pass:  # a pass that lost a race runs again on what the winner left
+            is_aside = properties.reason == "background_started"
+            if is_aside or top.is_pass:  # a pass that lost a race runs again on what the winner left
                 self._outer.append(top)
-                top = self._top = _Open(top.number, number(), now)
+                top = self._top = _Open(None if is_aside else top.number, number(), now)
             top.is_pass = True
         began = now
         if not isinstance(properties, _INSTANTS):
