@@ -63,7 +63,8 @@ class Run:
     """Nobody waits for it."""
     is_out_of_time: bool = False
     """Why it was fenced: it ran out of time, or nobody waited for it any more."""
-    _answer: Future[Any] | None = None
+    _cancel: Callable[[], Any] | None = None
+    """Cancels the answer that it waits for."""
 
     def again(self, call: Call, *, until: float | None = None) -> Run:
         """Another run for the same caller."""
@@ -134,7 +135,12 @@ class Run:
             TimeoutError: it took longer than `timeout_s`; the answer is cancelled.
             CompactError: somebody else cancelled it.
         """
-        self._answer = answer
+
+        def cancel() -> None:
+            if loop is None or not loop.is_closed():  # nothing is left to cancel there
+                answer.cancel()
+
+        self._cancel = cancel
         if self.turn is not None:
             self.turn.rest()
         try:
@@ -152,8 +158,8 @@ class Run:
                 raise Fenced from None  # a call that waits would have kept the loop running
             raise TimeoutError(f"no answer within {timeout_s:g} s (summary.timeout_s)") from None
         finally:
-            self._answer = None
-            answer.cancel()
+            self._cancel = None
+            cancel()
 
     def lose(self) -> None:
         """It may still use the session's intake, so the next run gets its own."""
@@ -165,9 +171,9 @@ class Run:
             self.turn.rest()
         if self.attempt is not None:
             self.attempt.revoke()
-        answer = self._answer
-        if answer is not None:
-            answer.cancel()
+        cancel = self._cancel
+        if cancel is not None:
+            cancel()
 
     def end(self) -> None:
         """Abandon an attempt that was not committed, whatever ended the run."""
