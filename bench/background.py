@@ -65,9 +65,9 @@ async def _measure() -> _Run:
 
 
 async def _talk(made: CompactManager, run: _Run, number: int) -> list[Item]:
-    """Six calls of a session that grows past three quarters of its window. What comes back unchanged has not waited."""
+    """Four calls of a session that grows past three quarters of its window. What comes back unchanged has not waited."""
     items = _session(number)
-    for count in (3, 5, 7, 9, 10, 11):
+    for count in (3, 5, 6, 7):
         asked = items[:count]
         run.calls += 1
         run.waited += await made.apreflight(f"s{number}", asked) is not asked
@@ -75,5 +75,5 @@ async def _talk(made: CompactManager, run: _Run, number: int) -> list[Item]:
 
 
 def _session(number: int) -> list[Item]:
-    texts = [f"Part {n} of session {number}:" + " word" * (510 if n < 9 else 5) for n in range(11)]
+    texts = [f"Part {n} of session {number}:" + " word" * (920 if n < 5 else 5) for n in range(7)]
     return [{"role": "assistant" if n % 2 else "user", "content": text} for n, text in enumerate(texts)]

@@ -21,6 +21,9 @@ from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.intake import find_places
 from compact.engine.limits import Rules
+from compact.engine.native import NO_NATIVE, NativeRules
+from compact.engine.reporting import count_pruned, report_ledger, report_summaries
+from compact.engine.stages.native import compact_natively
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
@@ -29,22 +32,17 @@ from compact.engine.thinking import KEEP, ThinkingRules, bare_row, settle_thinki
 from compact.engine.user_words import TakenOut, hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
+    Failure,
     Kept,
-    Layers,
-    LedgerAction,
-    LedgerChanged,
     Planned,
-    PrunedMessages,
     Reason,
-    SummaryCreated,
     TriggerDecision,
-    Warned,
 )
 from compact.messages.cache_marks import keep_marks
-from compact.messages.message import SUMMARY_OPENS, Message, text_hash
+from compact.messages.message import text_hash
 from compact.messages.thinking import without_thinking
 from compact.messages.units import removable
-from compact.summaries.ledger import Entry, Written
+from compact.summaries.ledger import Entry
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
 DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
@@ -75,6 +73,8 @@ class Outcome:
     """What people said, up to this pass."""
     pins: int = 0
     """How many of the host's pins and unpins are in the ledger."""
+    extract: str = ""
+    """The summary behind a block of the provider that stands in the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ class Reduced:
     before: Sequence[Row]
     bare: Sequence[Row]
     """The same without the signed thinking that the pass takes out."""
+    anchored: Sequence[Row]
+    """The rows that get theirs back as long as nothing before them changed."""
     context: Context
     taken: TakenOut
     """Where the ledgers of earlier steps stood."""
@@ -121,6 +123,10 @@ class Pass:
     """The first row that is new since the last step."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking behind the first message that the pass changes."""
+    native: NativeRules = NO_NATIVE
+    """Whether the provider is asked for its own summary first."""
+    extract: str = ""
+    """The summary behind a block of the provider that stands in the rows."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -165,15 +171,20 @@ class Pass:
         begun = yield self._begin()
         context = replace(
             context,
-            rows=_with_masked(before, bare, desk, begun),
+            rows=_with_masked(before, before if self.native.is_chosen else bare, desk, begun),
             step=begun.step,
             history_path=begun.history_path,
         )
         context = yield from hear(context, self.ledger, self.new)
+        anchored = before
+        if self.native.is_chosen:
+            context = yield from self._ask_provider(context)
+            context, anchored = self._without_thinking(context)
+            bare = context.rows
         context, taken = take_out(context)
         start = total(context.rows)
         context = yield from climb(context, self.stages)
-        return Reduced(before, bare, context, taken, total(bare) - start)
+        return Reduced(before, bare, anchored, context, taken, total(bare) - start)
 
     def take_over(self, reduced: Reduced) -> Asking[Reduced]:
         """Carry over what a pass in the background made of the first rows. What arrived meanwhile follows as it is.
@@ -204,7 +215,9 @@ class Pass:
             pins=heard.pins,
         )
         taken = TakenOut({each: carry(row) for each, row in reduced.taken.rows.items()})
-        return Reduced(self.rows, bare, context, taken, reduced.ledgers_taken, total(arrived), True)
+        return Reduced(
+            self.rows, bare, self.rows, context, taken, reduced.ledgers_taken, total(arrived), True
+        )
 
     def conclude(self, reduced: Reduced) -> Asking[Outcome]:
         """Write the ledger, check the result and commit the step. Raises what `run` raises."""
@@ -214,16 +227,15 @@ class Pass:
         size = total(context.rows)
         context, written = yield from put_in(context, taken)
         context = _charge(context, total(context.rows) - size - reduced.ledgers_taken)
-        yield from _report_summaries(context)
+        yield from report_summaries(context)
         standing = frozenset(
             text_hash(row.message.text) for row in context.rows if context.is_summary(row.message)
         )
         # A stage may have changed the rules for those after it, and it may have counted in its own way.
         rows = _recount(alternate(context.rows, desk), bare, desk)
         if bare is not before:
-            rows = settle_thinking(
-                context.with_rows(rows), before, self.rules.target + reduced.arrived, self.thinking
-            )
+            room = self.rules.budget if context.native is not None else self.rules.target + reduced.arrived
+            rows = settle_thinking(context.with_rows(rows), reduced.anchored, room, self.thinking)
             rows = _recount(alternate(rows, desk), rows, desk)
         if reduced.is_carried:
             rows = _settle_marks(rows, before, desk)
@@ -239,9 +251,9 @@ class Pass:
         if not (yield Commit(_record_folds(context), state, fingerprints)):
             return Outcome(before, size, size, lost_race=True)
         saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
-        pruned = _count_pruned(self._at_first(), context)
+        pruned = count_pruned(self._at_first(), context)
         yield Emit(pruned, payload={"saved": saved})
-        yield from _report_ledger(self.ledger or (), context, written)
+        yield from report_ledger(self.ledger or (), context, written)
         return Outcome(
             context.rows,
             pruned.tokens_before,
@@ -251,7 +263,26 @@ class Pass:
             context.summaries,
             ledger=context.ledger,
             pins=context.pins,
+            extract=context.extract,
         )
+
+    def _ask_provider(self, context: Context) -> Asking[Context]:
+        """The context with the provider's own summary; the same one if it gives none, which has an event."""
+        problem = self.native.why_not(self.desk.dialect.NAME)
+        if problem:
+            yield Emit(Failure(error_type="NoNativeCompaction", message=problem, fallback=self.desk.fallback))
+            return context
+        return (yield from climb(context, (compact_natively,)))
+
+    def _without_thinking(self, context: Context) -> tuple[Context, Sequence[Row]]:
+        """The context without signed thinking, and the rows that get theirs back as long as nothing before them changed."""
+        rows = context.rows
+        bare = take_thinking_out(rows, self.desk, self.thinking) if self.thinking.strip else rows
+        block = context.native
+        if block is not None and not (block.binds and bare is not rows):
+            block = replace(block, binds=False)
+            return context.with_rows(bare, native=block), bare
+        return context.with_rows(bare), rows
 
     def _at_first(self) -> Context:
         return Context(
@@ -262,6 +293,7 @@ class Pass:
             history_path="",
             summaries=self.summaries,
             pins=self.pins,
+            extract=self.extract,
         )
 
     def _bare(self) -> Sequence[Row]:
@@ -338,21 +370,6 @@ def _run(stage: Stage, name: str, context: Context) -> Asking[Context]:
     return found
 
 
-def _report_summaries(context: Context) -> Asking[None]:
-    """Say which summaries stand now, as they stand."""
-    standing = {id(row.message) for row in context.rows}
-    for made in context.folds:
-        # Pruned without a summary: the error that led to it has its own event.
-        if made.writer != "none" and id(made.row.message) in standing:
-            event = SummaryCreated(
-                strategy=made.strategy,
-                input_messages=made.input_messages,
-                summary_tokens=context.desk.scale(made.row.tokens),
-                compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
-            )
-            yield Emit(event, payload={"summary": made.text})
-
-
 def _charge(context: Context, tokens: int) -> Context:
     """The context with the price of the ledger taken off what the stage saved that gained most by it."""
     if tokens <= 0 or not context.saved:
@@ -360,33 +377,6 @@ def _charge(context: Context, tokens: int) -> Context:
     stage = max(context.saved, key=lambda name: context.saved[name])
     saved = {**context.saved, stage: context.saved[stage] - tokens}
     return replace(context, saved={name: gained for name, gained in saved.items() if gained > 0})
-
-
-def _report_ledger(before: Sequence[Entry], context: Context, written: Written) -> Asking[None]:
-    """Say what changed in the ledger, and what there was no room for."""
-    known = {entry.id: entry.status for entry in before}
-    for entry in context.ledger:
-        if entry.id not in known:
-            yield _ledger_event("added", entry)
-        if entry.status != "stands" and known.get(entry.id) != entry.status:
-            yield _ledger_event(entry.status, entry)
-    for entry in written.left:
-        yield _ledger_event("left", entry)
-    if written.left:
-        message = (
-            f"{len(written.left):,} of the {_count_standing(context.ledger):,} things that the user said and that stand did not fit "
-            f"into {context.desk.scale(context.ledger_room):,} tokens (policy.ledger_share); the archive has them"
-        )
-        yield Emit(Warned(code="ledger_full", severity="medium", message=message))
-
-
-def _ledger_event(action: LedgerAction, entry: Entry) -> Emit:
-    event = LedgerChanged(action=action, entry_id=entry.id, kind=entry.kind, source=entry.source)
-    return Emit(event, payload={"text": entry.text, "said_in": entry.said_in})
-
-
-def _count_standing(entries: Sequence[Entry]) -> int:
-    return sum(entry.status == "stands" for entry in entries)
 
 
 def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row]:
@@ -418,50 +408,6 @@ def _with_masked(before: Sequence[Row], bare: Sequence[Row], desk: Desk, begun: 
         row if form is None else replace(row, masked=form if row.bare_of is None else without_thinking(form))
         for row, form in found
     ]
-
-
-def _count_pruned(before: Context, after: Context) -> PrunedMessages:
-    pinned = sum(after.is_pinned(row.message) for row in after.rows)
-    # A ledger stands for folded history as well, but it is neither a summary nor recent.
-    frames = [row.message.text for row in after.rows if after.is_summary(row.message)]
-    summary = sum(text.startswith(SUMMARY_OPENS) for text in frames)
-    standing = sum(row.level not in ("summary", "ledger", "marker") for row in after.rows)
-    turns, pairs = _count_whole(before, after)
-    return PrunedMessages(
-        layers=Layers(pinned=pinned, summary=summary, recent=len(after.rows) - pinned - len(frames)),
-        pruned_count=len(before.rows) - standing,
-        tokens_before=after.desk.scale(before.tokens),
-        tokens_after=after.desk.scale(after.tokens),
-        kept=Kept(pinned=pinned, recent_turns=turns, tool_pairs=pairs),
-    )
-
-
-def _count_whole(before: Context, after: Context) -> tuple[int, int]:
-    """How many of the newest turns and pairs that were to be kept stand as they were."""
-    rules, standing = before.rules, {id(row.own) for row in after.rows}
-    is_whole = {
-        unit.start: all(
-            id(row.message) in standing and not _is_reduced(row.message, before.desk)
-            for row in before.rows[unit.start : unit.stop]
-        )
-        for unit in before.units
-    }
-    pairs = [is_whole[unit.start] for unit in before.units if unit.kind == "pair"]
-    turns: dict[int, bool] = {}
-    for unit in before.units:
-        if unit.turn and unit.kind in ("opener", "words"):
-            turns[unit.turn] = turns.get(unit.turn, True) and is_whole[unit.start]
-
-    def count(whole: Sequence[bool], most: int) -> int:
-        newest = list(whole)[::-1][:most]
-        return newest.index(False) if False in newest else len(newest)
-
-    return count(list(turns.values()), rules.keep_turns), count(pairs, rules.keep_pairs)
-
-
-def _is_reduced(message: Message, desk: Desk) -> bool:
-    """Whether an earlier pass took something out of one of its results."""
-    return any(desk.written.is_reduced(result.text) for result in message.results)
 
 
 def _record_folds(context: Context) -> dict[str, Any]:

@@ -182,8 +182,9 @@ class Backgrounds:
     def _may_start(self, run: Run) -> bool:
         if self._is_closed or not (self.has_model or (self._may_ask and run.summarizer is not None)):
             return False
-        # There a summary names its transcript by the hash of that, which is another one at the swap.
-        return not self._services.shares_pages
+        # The provider is asked with the list, and by the client, of the call. On a host's filesystem, a summary names its transcript
+        # by the hash of that, which is another one at the swap.
+        return not (self._services.asks_provider or self._services.shares_pages)
 
     def _make(self, run: Run, result: Result) -> BackgroundPass:
         own = run.again(run.call, until=time.monotonic() + self._timeout_s)

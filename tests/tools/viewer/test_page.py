@@ -475,7 +475,7 @@ def test_a_pass_in_the_background_goes_on_beside_later_calls(visit: Visit, tmp_p
         made.preflight("s", items)
         items = background.reply_to(items)
     made.flush()
-    titles = visit.page.locator('#trace .row[aria-level="1"] .title')
+    titles = visit.page.locator('#trace .row[aria-level="1"] .label')
     details = visit.page.locator('#trace .row[aria-level="1"] .detail')
     with serving(tmp_path) as server:
         visit.page.goto(f"{server.url}/#s=s")
