@@ -41,6 +41,7 @@ def test_every_default_of_the_contract() -> None:
             "turn_threshold": None,
             "summarize_pct": None,
             "target_pct": 0.5,
+            "background_pct": 0.75,
             "ledger_share": 0.1,
             "calls_between_passes": 6,
             "retention_window": 6,
@@ -401,6 +402,7 @@ def test_sources_name_every_setting_and_explain_gives_its_value(monkeypatch: pyt
 def test_presets(name: str, expected: dict[str, Any]) -> None:
     expected = {"economy": "off", **expected}
     config = CompactConfig.preset(name)
+    expected["background_pct"] = None
     assert config.policy == PolicyConfig(**expected)
     assert config.summary.max_tokens == 2000
     assert config.summary.fallback == ("pruning-only" if name == "layered" else "extractive")

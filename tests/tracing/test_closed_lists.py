@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import pytest
 from support.archive import add_step, archive_on, conversation, fs_archive, recorder
+from support.background import WINDOW, await_ready, grown, reply_to
 from support.engine import Clock, events, manager, pair, says, turns, user
 from support.exporters import Gate, busy_session
 from support.hosts import openai_client
@@ -44,8 +45,8 @@ LISTS = {
     "code": contract.WarningCode,
     "cache": contract.CacheVerdict,
 }
-RESERVED = {
-    "reason": {"background_started", "background_swapped"},
+RESERVED: dict[str, set[str]] = {
+    "reason": set(),
     "code": {"learned_limit"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
@@ -147,6 +148,16 @@ def a_pass_out_of_time(_: Path) -> Lines:
     made.manual_compact("s", tool_session(30))
     let_go.set()
     return events(made)
+
+
+def passes_in_the_background(_: Path) -> Lines:
+    made = manager(WINDOW, summarizer=lambda _: "## Goal\nGo on with the questions.")
+    items = grown(made)
+    for session, later in (("s", reply_to(items)), ("t", [user("Something else."), *items[2:]])):
+        made.preflight(session, items)
+        await_ready(made, session)
+        made.preflight(session, later)
+    return [*events(made), *events(made, "t")]
 
 
 def summaries_that_fail(_: Path) -> Lines:
@@ -286,6 +297,7 @@ SCENARIOS: list[Scenario] = [
     an_archive_that_fails,
     what_cannot_fit,
     a_pass_out_of_time,
+    passes_in_the_background,
     summaries_that_fail,
     a_model_without_a_key,
     an_overflow_to_the_end,

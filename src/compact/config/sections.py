@@ -217,6 +217,9 @@ class PolicyConfig(ConfigSection):
     """Share of the window from which history may be summarized. null: as soon as the reversible stages are not enough."""
     target_pct: Share = 0.5
     """How far down a pass goes, as a share of the window. A low target keeps the next turns from compacting again."""
+    background_pct: Share | None = 0.75
+    """Share of the window from which a pass that asks a model is made in the background, so that no call below the budget
+    waits for it. Above trigger_pct it counts as trigger_pct. null: never."""
     ledger_share: Share = 0.1
     """Share of the target that the ledger of the user's words may take beside a summary; at least 600 tokens."""
     calls_between_passes: Amount = 6

@@ -58,11 +58,12 @@ BLOCK_DEFAULTS: dict[str, Any] = {
     "policy.layout": "selective",
     "policy.token_threshold": 60_000,
     "policy.economy": "off",
+    "policy.background_pct": None,
 }
 """What the block sets by being present."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "layered": {"policy.economy": "off", "summary.fallback": "pruning-only"},
+    "layered": {"policy.economy": "off", "policy.background_pct": None, "summary.fallback": "pruning-only"},
     "selective": {
         **BLOCK_DEFAULTS,
         "policy.retention_window": 6,
@@ -70,6 +71,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "progressive": {
         "policy.economy": "off",
+        "policy.background_pct": None,
         "policy.trigger_pct": 0.85,
         "policy.summarize_pct": 0.95,
         "policy.recent_share": 0.2,

@@ -101,6 +101,15 @@ class LastCalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Collect:
+    """Take what a pass in the background has prepared, and wait for it if it is still being made.
+
+    The answer is a `background.Prepared`, or None if nothing came of it. The events up to the next `compact.finished` are those
+    of that pass.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPins:
     """Read what the host pinned and unpinned in the session, oldest first.
 
@@ -143,6 +152,7 @@ Effect: TypeAlias = (
     | LastCalled
     | LoadPins
     | KeepRemoved
+    | Collect
 )
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 

@@ -64,6 +64,8 @@ class Rules:
     """The budget of the whole request in the model's own tokens, for what people are told."""
     fold_all: bool = False
     """Fold everything that may go, not only what must."""
+    background: int | None = None
+    """A pass that asks a model may begin in the background at this size. None: never."""
     aside: int = 0
     """What was taken off the target for the ledger."""
 
@@ -87,6 +89,7 @@ class Rules:
             return int(tokens / factor)
 
         above, recent, threshold = self.summarize_above, self.recent_tokens, self.token_threshold
+        background = self.background
         return replace(
             self,
             budget=less(self.budget),
@@ -97,6 +100,7 @@ class Rules:
             recent_tokens=None if recent is None else less(recent),
             token_threshold=None if threshold is None else less(threshold),
             ledger_tokens=less(self.ledger_tokens),
+            background=None if background is None else less(background),
         )
 
     def without_budget(self) -> Rules:
@@ -153,6 +157,8 @@ class Decision:
 
     triggered: bool
     reason: Reason
+    due: Reason | None = None
+    """What a pass that begins in the background is made for."""
 
 
 def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:

@@ -313,12 +313,14 @@ def describe_state(
     dialect: str = "",
     extract: str = "",
     readable: Sequence[Any] | None = None,
+    made_from: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
 
     `sides` is what `describe_sides` returned, `written` what `Written.describe` did. Records of earlier versions have neither,
     and no ledger. `bare` are the messages of the recipe that stand without their signed thinking, `readable` the context for a
-    model that does not read the provider's block in it.
+    model that does not read the provider's block in it. A pass that was made in the background from the first `made_from` messages
+    was swapped in when there were as many as `replaced` says.
     """
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
@@ -341,6 +343,8 @@ def describe_state(
         state["pins"] = pins
     if bare:
         state["bare"], state["dialect"] = sorted(bare), dialect
+    if made_from is not None:
+        state["made_from"] = made_from
     known: dict[int, bytes] = {}
     prints = {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
     if readable is not None:

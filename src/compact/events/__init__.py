@@ -31,8 +31,8 @@ Reason: TypeAlias = Literal[
     "turns",  # policy.turn_threshold
     "budget",  # the request does not fit
     "cold_cache",  # the provider's cache is cold anyway, so a smaller context saves money at once
-    "background_started",  # reserved
-    "background_swapped",  # reserved
+    "background_started",  # a pass begins that the host does not wait for
+    "background_swapped",  # what such a pass prepared replaces what it was made from
     "manual",  # the caller asked for it
     "overflow",  # the provider refused the request as too long
     "ineffective",  # due, but the last passes did not help and the session has not grown since
@@ -44,6 +44,7 @@ PassOutcome: TypeAlias = Literal[
     "adopted",  # another worker was faster; its step is used
     "failed",
     "timeout",  # the pass outlived its timeout; its result is discarded
+    "dropped",  # the session outgrew a pass in the background; its result is discarded
 ]
 Fallback: TypeAlias = Literal["extractive", "pruning-only", "snapshot", "none"]
 RecoveryAction: TypeAlias = Literal["compact", "truncate", "give_up"]
@@ -180,7 +181,10 @@ class TokenEstimate(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDecision(Properties):
-    """The trigger decided whether to act. If not, this event ends the preflight and is its span."""
+    """The trigger decided whether to act. If not, this event ends the preflight and is its span.
+
+    So it does for a call that begins a pass in the background, and for one that swaps it in.
+    """
 
     NAME: ClassVar[str] = "compact.trigger_decision"
     OPTIONAL: ClassVar[frozenset[str]] = frozenset({"planned", "economy"})
@@ -275,16 +279,20 @@ class Started(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Properties):
-    """A pass ended. Its span is the whole preflight, including counting, and is the parent of the pass's other events."""
+    """A pass ended. Its span is the whole preflight, including counting, and is the parent of the pass's other events.
+
+    A pass in the background has a span of its own, from its start to its swap.
+    """
 
     NAME: ClassVar[str] = "compact.finished"
     reason: Reason
     note: str | None
     outcome: PassOutcome
     """How the pass ended: adopted means that another worker was faster, unchanged that nothing was gained, timeout that
-    the pass outlived its timeout and its result is discarded."""
+    the pass outlived its timeout and its result is discarded, dropped that the session outgrew a pass in the background.
+    The payload then says why."""
     duration_ms: float
-    """Duration of the pass alone."""
+    """Duration of the pass alone, without the time that a result waited for the next call."""
     tokens_before: int
     """Tokens of the whole request."""
     tokens_after: int

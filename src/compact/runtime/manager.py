@@ -14,10 +14,10 @@ from typing import Any, TypeVar, Unpack, overload
 from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.keys import check_tenant
 from compact.config import ArchiveConfig, CompactConfig, SettingArguments
+from compact.engine.call import Call
 from compact.engine.context import Stage
 from compact.engine.effects import adrive, drive
-from compact.engine.ladder import DEFAULT_STAGES, check_stages
-from compact.engine.line import Call
+from compact.engine.ladder import DEFAULT_STAGES, check_stages, may_ask
 from compact.messages.dialects.objects import in_form_of
 from compact.runtime.between_calls import BetweenCalls
 from compact.runtime.conductor import Conductor, Lines, make_call
@@ -91,14 +91,15 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         self._is_view = False
         self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget, self._tenants.get)
         """The sessions in memory."""
+        ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
         self.conductor = Conductor(
             self.services,
             self.sessions,
             timeout_s=policy.timeout_s,
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
+            may_ask=may_ask(ladder),
         )
-        ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
         self._lines = Lines(self.config, self.services, ladder)
         self._model_calls = ModelCalls(self.services, self.config.recovery)
         self._tenant = self._tenants.get(self.config.tenant)
@@ -380,6 +381,7 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         if self._is_view:
             self.flush()
         else:
+            self.conductor.backgrounds.close()
             self.services.close()
 
     async def aclose(self) -> None:

@@ -172,10 +172,12 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
     budget = config.budget(window)
     down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
     target = round(config.trigger_tokens(window) * down_to)
+    trigger = min(share_of(window, policy.trigger_pct), budget)
     return Rules(
         window=window,
         budget=budget,
-        trigger=min(share_of(window, policy.trigger_pct), budget),
+        trigger=trigger,
+        background=_background_start(config, window, trigger, target),
         target=target,
         summarize_above=config.summarize_tokens(window),
         recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
@@ -203,6 +205,15 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
             strategy=policy.strategy,
         ),
     )
+
+
+def _background_start(config: CompactConfig, window: int, trigger: int, target: int) -> int | None:
+    """The size from which passes are made in the background. One that is not larger than its target has nothing to do."""
+    share = config.policy.background_pct
+    if share is None:
+        return None
+    start = share_of(window, share)
+    return start if target < start < trigger else trigger
 
 
 def _check_name(model: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from compact.config import CompactConfig
-from compact.engine.line import Call
+from compact.engine.call import Call
 from compact.errors import CompactError
 from compact.messages.protecting import unmarked
 from compact.summaries import native_endpoint

@@ -23,6 +23,7 @@ from compact.archive import (
     last_called,
     open_archive,
 )
+from compact.archive.stores.port import SharedPages
 from compact.config import CompactConfig
 from compact.engine.effects import (
     EFFECTS,
@@ -127,6 +128,11 @@ class Services:
                     **settings,
                 )
             return self._archive
+
+    @property
+    def shares_pages(self) -> bool:
+        """Whether the archive's pages lie in a filesystem of the host."""
+        return self._archive is not None and isinstance(self._archive.store, SharedPages)
 
     def archive_of(self, tenant: str | None) -> Archive:
         """The archive of a tenant's sessions; None: of those that belong to no tenant."""
@@ -274,6 +280,15 @@ class Services:
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
+
+    def asks_model(self, given: Summarizer | None) -> bool:
+        """Whether a pass asks a model, or a summarizer of the host such as the one `given` for a call."""
+        return self._writers.have_model(given)
+
+    @property
+    def asks_provider(self) -> bool:
+        """Whether the agent's own provider writes the summaries."""
+        return self._writers.is_native
 
     def _compact_natively(self, run: Run, request: SummaryRequest) -> Reply:
         """What the provider makes of the messages. They go as they are: it has them already."""

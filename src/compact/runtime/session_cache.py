@@ -25,11 +25,14 @@ from compact.runtime.lanes import Lane
 from compact.runtime.masked_session import MaskedSession
 
 if TYPE_CHECKING:
+    from compact.runtime.background import BackgroundPass
     from compact.runtime.tenants import Tenant
 
 _OBSERVABLE_TOKENS = 500
 """In a smaller request, a provider's fixed overhead hides its tokenizer."""
 _MAX_CORRECTION = 3.0
+_PREPARED = 4
+"""As many times the sessions that are kept in memory are kept while a pass is made for them in the background."""
 
 
 class Statistics:
@@ -84,6 +87,10 @@ class Session:
     intake: Intake = field(default_factory=Intake)
     written: Written = field(default_factory=Written)
     """What compact wrote into its results and arguments. Recall tools add their answers from any thread."""
+    background: BackgroundPass | None = None
+    """The pass that is made, or was prepared, while the session goes on."""
+    came_to_nothing: int = 0
+    """The size at which the last one came to nothing since the newest step; 0: none did."""
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     """Codes of the warnings that were recorded already."""
@@ -134,6 +141,7 @@ class Session:
         self.given = self.sent = ()
         self.sent_tokens = 0
         self.outcome = self.request = None
+        self.came_to_nothing = 0
         self.renew_intake()
 
     def renew_intake(self) -> None:
@@ -145,7 +153,7 @@ class SessionCache:
     """Sessions by id and tenant; thread-safe. Beyond `most` sessions, the least recently used ones are forgotten.
 
     A forgotten session loses nothing, because its next call loads its state from the archive. A session with a run is
-    not forgotten.
+    not forgotten, and one with a pass in the background only if there are very many of these.
     """
 
     def __init__(
@@ -207,10 +215,15 @@ class SessionCache:
     def _make_room(self) -> list[SessionKey]:
         """Forget the oldest idle sessions, never the newest, and return what they are known by."""
         excess = len(self._sessions) - self._most
-        idle = [name for name, session in list(self._sessions.items())[:-1] if session.lane.run is None]
-        for name in idle[:excess]:
+        idle = [each for each in list(self._sessions.items())[:-1] if each[1].lane.run is None]
+        gone = [name for name, session in idle if session.background is None][:excess]
+        for name, session in idle[: max(0, len(self._sessions) - _PREPARED * self._most)]:
+            if session.background is not None:
+                session.background.drop("the session was forgotten")
+                gone.append(name)
+        for name in gone:
             del self._sessions[name]
-        return idle[:excess]
+        return gone
 
 
 def check_session_id(session_id: Any) -> str:

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from compact.config.sections import RecoveryConfig
+from compact.engine.call import Call
 from compact.engine.effects import adrive, drive
-from compact.engine.line import Call
 from compact.errors import ConfigError
 from compact.events import Recovery, Warned
 from compact.messages import hygiene

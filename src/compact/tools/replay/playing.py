@@ -202,7 +202,8 @@ class _Player:
         self._recording = recording
         self._policy = policy
         self._keep_requests = keep_requests
-        config = policy.config.model_copy(update={"model": recording.model})
+        # A replay knows no time between calls, in which a pass could be made.
+        config = policy.config.updated(model=recording.model, policy={"background_pct": None})
         if archive is None:
             config = config.model_copy(update={"archive": type(config.archive)(adapter="memory")})
         window = window_of(
