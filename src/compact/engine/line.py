@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compact.engine.context import Context, Desk, Row, Stage, Written
+from compact.engine.corrections import UNCORRECTED, Correction
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
@@ -79,6 +80,8 @@ class Result:
     state: SessionState
     estimate: Estimate
     outcome: Outcome | None = None
+    ours: int = 0
+    """What the messages and all beside them take by our own count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class _Seen:
     working: Working
     dialect: Dialect
     estimate: Estimate
+    ours: int
+    """The total by our own count, before it was corrected by what the provider counted."""
     at_hand: bool
     """Whether the state was in memory, so that the archive may know of newer steps."""
 
@@ -122,12 +127,16 @@ class Line:
     """Seconds, for durations."""
     written: Written
     """What compact wrote into the session's results and arguments."""
+    correct: Callable[[int, int], Correction] | None = None
+    """The correction for a request of so many tokens by our count, behind a step. None: nothing was observed."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
+    correction: Correction = UNCORRECTED
+    """What holds for the request at hand."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """Run the whole line.
@@ -162,6 +171,10 @@ class Line:
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
+        ours = estimate.total
+        if self.correct is not None:
+            self.correction = self.correct(ours, state.step)
+            estimate = self.correction.correct(estimate)
         yield Emit(
             TokenEstimate(
                 model=estimate.model,
@@ -176,7 +189,9 @@ class Line:
                 ),
             )
         )
-        seen = _Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
+        seen = _Seen(
+            call, state, given, working, dialect, estimate, ours, at_hand=state is known and state.asked
+        )
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
@@ -270,18 +285,20 @@ class Line:
             Row(dialect.read(item), self.meter.count_item(item, dialect), source)
             for item, source in zip(seen.working.items, seen.working.sources, strict=True)
         ]
-        desk = self.desk(dialect)
+        desk = self._desk(dialect)
         yield from recognise_pointers(rows, desk)
         before = _unchanged(seen)
         fits = estimate.total <= self.rules.budget
         self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
         yield from _warn_of_copied_pointers(rows[len(seen.state.standing or ()) :])
-        fixed = self._fixed_tokens(call, estimate)
+        fixed = self.correction.scale_fixed(self._count_beside(call))
         work = Pass(
             rows=rows,
             desk=desk,
             rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
-                fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
+                fixed,
+                self.meter.factor * self.correction.rate,
+                fold_all=call.manual or _is_by_count(decision),
             ),
             stages=REVERSIBLE_STAGES if call.reversible else self.stages,
             summaries=seen.state.summaries,
@@ -371,7 +388,8 @@ class Line:
 
     def _conclude(self, seen: _Seen, outcome: Outcome, fixed: int) -> Asking[Result]:
         items = [seen.dialect.write(row.message) for row in outcome.rows]
-        size = self._count(items, seen.dialect) + fixed
+        ours = self._count(items, seen.dialect)
+        size = self.correction.scale(ours) + fixed
         ineffective = _count_ineffective(seen, size)
         after = SessionState(
             step=outcome.step or 0,
@@ -390,13 +408,13 @@ class Line:
         )
         if ineffective:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
-        return Result(list(items), after, seen.estimate, outcome)
+        return Result(list(items), after, seen.estimate, outcome, ours + self._count_beside(seen.call))
 
     def _describe(
         self, seen: _Seen, before: Sequence[Row], after: Context, fixed: int
     ) -> tuple[dict[str, Any], dict[str, str]]:
         items = [seen.dialect.write(row.message) for row in after.rows]
-        size = self._count(items, seen.dialect) + fixed
+        size = self.correction.scale(self._count(items, seen.dialect)) + fixed
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
         ineffective = _count_ineffective(seen, size)
         return describe_state(
@@ -417,12 +435,15 @@ class Line:
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
         return self.meter.estimate(items, dialect=dialect, max_tokens=self.rules.window).total
 
-    def _fixed_tokens(self, call: Call, estimate: Estimate) -> int:
-        """Tokens of what is sent beside the messages: the tools, and a system prompt outside the list."""
-        if not call.system:
-            return estimate.tools_schema
-        prompt = self.meter.estimate([], system=call.system, max_tokens=self.rules.window)
-        return estimate.tools_schema + prompt.total
+    def _count_beside(self, call: Call) -> int:
+        """What is sent beside the messages by our own count: the tools, and a system prompt outside the list."""
+        beside = self.meter.estimate([], call.tools, system=call.system, max_tokens=self.rules.window)
+        return beside.total
+
+    def _desk(self, dialect: Dialect) -> Desk:
+        """The desk, where what people are told is what the provider counts."""
+        desk, correction = self.desk(dialect), self.correction
+        return replace(desk, scale=lambda raw: correction.scale(desk.scale(raw)))
 
     def _warn_ineffective(self, state: SessionState, before: int, floor: int) -> Asking[None]:
         rules = self.rules
@@ -437,7 +458,7 @@ class Line:
 def _unchanged(seen: _Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
-    return Result(messages if items is messages else list(items), seen.state, seen.estimate)
+    return Result(messages if items is messages else list(items), seen.state, seen.estimate, ours=seen.ours)
 
 
 def _first_new(seen: _Seen) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compact.messages.message import (
+    CallId,
     Image,
     Message,
     Opaque,
@@ -19,6 +20,7 @@ from compact.messages.message import (
 )
 
 __all__ = [
+    "CallId",
     "Image",
     "Message",
     "Opaque",

@@ -147,6 +147,12 @@ class Sealed:
     chars: int
 
 
+class CallId(str):
+    """The id of a tool call, in the call or in its result. Not every provider bills it by its length."""
+
+    __slots__ = ()
+
+
 Piece: TypeAlias = str | Image | Sealed
 """What costs tokens: strings are tokenized, images have a formula, sealed blocks have a rate."""
 

@@ -106,7 +106,8 @@ class BetweenCalls(ABC):
         """
         session = self._session(session_id, tenant)
         counted = check_count("input_tokens", input_tokens)
-        session.correct(session.last_model, counted, session.last_total, session.last_factor)
+        if session.prepared is not None:
+            self.services.observe(session, session.prepared, counted)
 
     def mask(self, session_id: str, value: R, *, schemas: bool = False, tenant: str | None = None) -> R:
         """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.

@@ -30,7 +30,7 @@ from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.session_cache import Prepared, Session, SessionCache
 from compact.runtime.threads import ProcessorTurn, in_thread
 from compact.tokens import Meter
 from compact.tracing.spans import Spans
@@ -255,8 +255,7 @@ class Conductor:
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            meter = run.line.meter
-            session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
+            session.prepared = Prepared(run.line.meter, result.state.step, result.ours)
             self._sessions.note_sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome
@@ -394,8 +393,10 @@ class Lines:
         for warning in known.warnings:
             self.services.warn_once(session, warning)
         rules, meter = known.rules, known.meter
-        if known.version or session.corrections:
+        if known.version:
             rules = models.rules_for_session(known, session)
+        # An exact count needs no correction until the provider was seen to count otherwise.
+        corrects = meter.factor != 1.0 or bool(session.observed)
         return Line(
             meter=meter,
             rules=rules,
@@ -404,6 +405,7 @@ class Lines:
             intake=session.intake,
             now=self.services.now,
             written=session.written,
+            correct=partial(self.services.correct, session, meter) if corrects else None,
             thinking=known.thinking,
             sent=session.sent,
         )

@@ -16,7 +16,7 @@ from sys import getsizeof
 from typing import Any
 
 from compact.errors import ConfigError, MessageError
-from compact.messages import Image, Sealed, to_json
+from compact.messages import CallId, Image, Sealed, to_json
 from compact.messages.dialects import Dialect, detect, get, not_a_list, read_prompt, unreadable
 from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
@@ -253,6 +253,8 @@ class Meter:
 
     def _count_piece(self, piece: Any) -> int:
         if isinstance(piece, str):
+            if type(piece) is CallId and self._profile.call is not None:
+                return -(-self._profile.call * 100 // self._profile.percent)
             return self.count_text(piece)
         if isinstance(piece, Image):
             own = image_tokens(piece, self._profile.images)
