@@ -84,7 +84,9 @@ def test_the_length_of_a_call_id_costs_nothing_where_no_provider_bills_it(dialec
     """Measured on recorded usage (docs/TOKENS.md); for other models an id is text like any other."""
 
     def entries(call_id: str) -> list[Any]:
-        return list(write(get(dialect), [Message("assistant", (ToolCall(call_id, "read_file", {"path": "a.py"}),))]))
+        return list(
+            write(get(dialect), [Message("assistant", (ToolCall(call_id, "read_file", {"path": "a.py"}),))])
+        )
 
     for model in ("gpt-4o", "gpt-5", "claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-1"):
         meter = Meter(model)

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from compact.tokens import Estimate
 
-GROWTH_MARGIN = 1.15
-"""What came since is rounded up by this much for a model without a public tokenizer: its messages differ more from each other
-than whole requests do."""
+GROWTH_MARGIN = 1.1
+"""What came since is rounded up by this much for a model without a public tokenizer: single messages differ more from each
+other than whole requests do."""
+GROWTH_TOKENS = 60
+"""Added for such a model if anything came since: what it puts around messages is not public either."""
 
 _ROUNDING = 2
 """The shares of an estimate are rounded up one by one, before they are corrected."""
@@ -62,27 +64,33 @@ class Observed:
     """The session's newest step when it was sent."""
     counted: int
     ours: int
+    refused: bool = False
+    """It was refused as too long. No reply may ever tell more, so all that is sent is taken to count as much as it did."""
 
 
 def correction_of(
-    ours: int, step: int, observed: Observed | None, *, rate: float = 1.0, margin: float = 1.0
+    ours: int, step: int, observed: Observed | None, *, rate: float = 1.0, is_exact: bool = True
 ) -> Correction:
     """The correction for a request of `ours` tokens by our count, behind `step`.
 
-    In the step in which a reply was observed, its count is the basis and only what changed since is ours: growth at `rate`
-    and rounded up by `margin`, less where the request is smaller. Behind a later step that count says nothing of the request
+    In the step in which a reply was observed, its count is the basis, and only what changed since is ours: growth is rounded up
+    unless our counts are exact, and a smaller request is rounded up too. Behind a later step that count says nothing of the request
     any more, but what it told of the session stands: what the provider counted beyond our count stays, and a lower count
     lowers the rate.
     """
     if observed is None:
         return Correction(rate)
+    if observed.refused:
+        return Correction(observed.counted / observed.ours)
     known = _round_up(observed.ours * rate)
     if step != observed.step:
         if observed.counted >= known:
             return Correction(rate, observed.counted - known)
         return Correction(observed.counted / observed.ours)
     since = (ours - observed.ours) * rate
-    total = observed.counted + _round_up(since * margin if since > 0 else since / margin)
+    if since and not is_exact:
+        since = since * GROWTH_MARGIN + GROWTH_TOKENS if since > 0 else since / GROWTH_MARGIN
+    total = observed.counted + _round_up(since)
     mine = _round_up(ours * rate)
     return Correction(rate, total - mine) if total >= mine else Correction(max(total, 0) / max(ours, 1))
 

@@ -255,7 +255,7 @@ class Conductor:
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            session.prepared = Prepared(run.line.meter, result.state.step, result.ours)
+            session.prepared = Prepared(run.line.meter, result.state.step, result.ours, run.line.rules.window)
             self._sessions.note_sent(session, result.messages, tokens)
             if outcome is not None:
                 session.outcome = outcome

@@ -239,9 +239,9 @@ class Services:
 
     # --- counts
 
-    def observe(self, session: Session, request: Prepared, counted: int) -> None:
+    def observe(self, session: Session, request: Prepared, counted: int, *, refused: bool = False) -> None:
         """Take the provider's count of a request of a session."""
-        grown = session.observe(request, counted)
+        grown = session.observe(request, counted, refused=refused)
         if grown is not None:
             self.factors.note(session.tenant.name, request.meter, *grown)
 

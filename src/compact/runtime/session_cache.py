@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compact.archive.keys import check_tenant
 from compact.engine.context import Written
-from compact.engine.corrections import GROWTH_MARGIN, Correction, Observed, correction_of
+from compact.engine.corrections import Correction, Observed, correction_of
 from compact.engine.intake import Intake
 from compact.engine.ladder import Outcome
 from compact.engine.state import SessionState
@@ -29,10 +29,9 @@ from compact.tokens import Meter
 if TYPE_CHECKING:
     from compact.runtime.tenants import Tenant
 
-_OBSERVABLE_TOKENS = 500
-"""In a smaller request, a provider's fixed overhead hides its tokenizer."""
 _MOST_TIMES = 3
-"""A provider counts no more than this many times what we count."""
+"""A larger count than this many times ours is one of another request, unless there is a system prompt that we do not see: one
+of up to half of the window."""
 
 
 class Statistics:
@@ -84,6 +83,8 @@ class Prepared:
     """The session's newest step."""
     ours: int
     """Its tokens by our own count."""
+    window: int
+    """Of the model."""
 
 
 @dataclass(slots=True)
@@ -124,19 +125,28 @@ class Session:
         """The session's id."""
         return self.key.session_id
 
-    def observe(self, request: Prepared, counted: int) -> tuple[int, int] | None:
+    def observe(self, request: Prepared, counted: int, *, refused: bool = False) -> tuple[int, int] | None:
         """Take the provider's count of a request. Returns by how much it grew since the one before: by our count, and by its.
 
-        An exact count of ours is never relaxed, others by no more than the margin of their model. The count of a request from
-        before the newest step is ignored: it says nothing of the context that stands.
+        An exact count of ours is never relaxed, others by no more than the margin of their model. Ignored are the count of a
+        request from before the newest step, which says nothing of the context that stands, and one that is so far beyond ours
+        that it cannot be of this request.
         """
         ours, meter = request.ours, request.meter
-        if counted <= 0 or ours < _OBSERVABLE_TOKENS or request.step < self.state.step:
+        if counted <= 0 or ours <= 0 or request.step < self.state.step:
+            return None
+        if counted > ours * _MOST_TIMES and (refused or counted - ours > request.window // 2):
             return None
         before = self.observed.get(meter.model)
-        believed = max(min(counted, ours * _MOST_TIMES), math.ceil(ours / meter.factor))
-        self.observed[meter.model] = Observed(request.step, believed, ours)
-        if before is None or before.step != request.step or ours <= before.ours or counted <= before.counted:
+        believed = max(counted, math.ceil(ours / meter.factor))
+        self.observed[meter.model] = Observed(request.step, believed, ours, refused)
+        if (
+            refused
+            or before is None
+            or before.step != request.step
+            or ours <= before.ours
+            or counted <= before.counted
+        ):
             return None
         return ours - before.ours, counted - before.counted
 
@@ -149,8 +159,8 @@ class Session:
         if since != step:
             rate = learned
             self.rates[meter.model] = step, rate
-        margin = 1.0 if meter.factor == 1.0 else GROWTH_MARGIN
-        return correction_of(ours, step, self.observed.get(meter.model), rate=rate, margin=margin)
+        observed, is_exact = self.observed.get(meter.model), meter.factor == 1.0
+        return correction_of(ours, step, observed, rate=rate, is_exact=is_exact)
 
     def ask_again(self) -> None:
         """The archive may know of newer steps than this process, so the next call asks it."""

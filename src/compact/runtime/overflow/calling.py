@@ -47,7 +47,7 @@ class ModelCalling:
     model_call: ModelCall
     models: Models
     emit: Callable[[Recovery | Warned], None]
-    observe: Callable[[Prepared, int], None]
+    observe: Callable[..., None]
     """Takes the provider's count of a request."""
     correct: Callable[[Meter, int, int], Correction]
     """The correction for a request of so many tokens by our count, behind this step."""
@@ -139,7 +139,7 @@ class ModelCalling:
         meter, session, learned = self._meter, self.session, self.models.learned
         overflow, tokens = effect.overflow, effect.request.tokens
         if overflow.input is not None:
-            self._observe(effect.request, overflow.input)
+            self._observe(effect.request, overflow.input, refused=True)
         known = self.models.window(self.model, session.id)
         believed = learned.take(
             meter.model, session.id, overflow, tokens, self.models.known_window(self.model)
@@ -161,9 +161,10 @@ class ModelCalling:
             tokens=known_now.scale(effect.request.ours) + known_now.unseen,
         )
 
-    def _observe(self, request: Request, counted: int) -> None:
+    def _observe(self, request: Request, counted: int, *, refused: bool = False) -> None:
         # Not `observe`: another call of the session may have been prepared since this one was sent.
-        self.observe(Prepared(self._meter, request.step, request.ours), counted)
+        window = self.models.window(self.model).tokens
+        self.observe(Prepared(self._meter, request.step, request.ours, window), counted, refused=refused)
 
     def _note_reply(self, reply: Any, request: Request) -> Any:
         session, meter = self.session, self._meter
