@@ -34,6 +34,7 @@ class LearnedFactors:
     def __init__(self, label: Callable[[str], str]) -> None:
         self._label = label
         self._pending: dict[_Key, Growth] = {}
+        self._meters: dict[_Key, Meter] = {}
         self._known: dict[_Key, float] = {}
         self._lock = threading.Lock()
 
@@ -45,6 +46,7 @@ class LearnedFactors:
         key = _Key(tenant, meter.model)
         with self._lock:
             self._pending[key] = self._pending.get(key, Growth(0, 0)) + Growth(raw, counted)
+            self._meters[key] = meter
 
     def rate(self, tenant: str | None, meter: Meter) -> float:
         """How many tokens a model's provider counts for each of ours, as far as it was learned; else 1."""
@@ -75,10 +77,12 @@ class LearnedFactors:
             self._known[key] = known.factor
         return damage
 
-    def waiting(self) -> list[tuple[str | None, str]]:
-        """Return the tenants and models of which something is not written yet."""
+    def settle_all(self, archive_of: Callable[[str | None], Archive]) -> None:
+        """Write what is not written yet, of every tenant."""
         with self._lock:
-            return [(key.tenant, key.model) for key in self._pending]
+            waiting = [(key.tenant, self._meters[key]) for key in self._pending]
+        for tenant, meter in waiting:
+            self.settle(archive_of(tenant), meter)
 
 
 def _is_near(factor: float, expected: float) -> bool:

@@ -384,6 +384,7 @@ class Services:
         """Write what waits and end what runs in the background."""
         self.journal.close(self._config.tracing.flush_timeout_s)
         if self._archive is not None:
+            self.factors.settle_all(self.archive_of)
             self._archive.close()
 
     def _append(self, session: SessionKey, events: Sequence[Event]) -> None:

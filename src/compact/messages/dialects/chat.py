@@ -181,6 +181,8 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return wire.image_from_url(block.get("image_url"), block)
     if kind == "refusal" and isinstance(block.get("refusal"), str):
         return Refusal(block["refusal"], origin=block)
+    if kind == "image":
+        return wire.image_block(block) or Opaque(kind, origin=block)
     return Opaque(str(kind), origin=block)
 
 
