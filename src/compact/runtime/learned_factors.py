@@ -19,6 +19,8 @@ _LEAST_TOKENS = 20_000
 """Raw tokens of growth from which a factor is believed."""
 _LEAST_SAMPLE = 200
 """In a smaller growth, the frames of messages hide the tokenizer."""
+_MOST_KNOWN = 8_192
+"""Factors that are kept in memory. Others are read again when a session of theirs begins."""
 _MOST_OFF = 1.5
 """A sample, or a factor, that is further from the table's than this many times is not about the tokenizer."""
 
@@ -74,7 +76,10 @@ class LearnedFactors:
                 with self._lock:
                     self._pending[key] = self._pending.get(key, Growth(0, 0)) + more
         if known is not None and known.raw >= _LEAST_TOKENS and _is_near(known.factor, meter.factor):
+            self._known.pop(key, None)
             self._known[key] = known.factor
+            if len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
         return damage
 
     def settle_all(self, archive_of: Callable[[str | None], Archive]) -> None:
