@@ -171,8 +171,7 @@ class Line:
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
-        ours = estimate.total
-        if self.correct is not None:
+        if (ours := estimate.total) and self.correct is not None:
             self.correction = self.correct(ours, state.step)
             estimate = self.correction.correct(estimate)
         yield Emit(
@@ -189,9 +188,8 @@ class Line:
                 ),
             )
         )
-        seen = _Seen(
-            call, state, given, working, dialect, estimate, ours, at_hand=state is known and state.asked
-        )
+        at_hand = state is known and state.asked
+        seen = _Seen(call, state, given, working, dialect, estimate, ours, at_hand)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         decision = self._decide(seen)
@@ -314,13 +312,12 @@ class Line:
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
-            duration_ms = round((self.now() - started) * 1000, 3)
             return Emit(
                 Finished(
                     reason=decision.reason,
                     note=call.note,
                     outcome=outcome,
-                    duration_ms=duration_ms,
+                    duration_ms=round((self.now() - started) * 1000, 3),
                     tokens_before=estimate.total,
                     tokens_after=after,
                 )
@@ -437,13 +434,12 @@ class Line:
 
     def _count_beside(self, call: Call) -> int:
         """What is sent beside the messages by our own count: the tools, and a system prompt outside the list."""
-        beside = self.meter.estimate([], call.tools, system=call.system, max_tokens=self.rules.window)
-        return beside.total
+        return self.meter.estimate([], call.tools, system=call.system, max_tokens=self.rules.window).total
 
     def _desk(self, dialect: Dialect) -> Desk:
         """The desk, where what people are told is what the provider counts."""
-        desk, correction = self.desk(dialect), self.correction
-        return replace(desk, scale=lambda raw: correction.scale(desk.scale(raw)))
+        desk = self.desk(dialect)
+        return replace(desk, scale=lambda raw: self.correction.scale(desk.scale(raw)))
 
     def _warn_ineffective(self, state: SessionState, before: int, floor: int) -> Asking[None]:
         rules = self.rules
@@ -489,8 +485,8 @@ def _is_by_count(decision: Decision) -> bool:
 
 def _count_ineffective(seen: _Seen, after: int) -> int:
     """Passes in a row that saved too little."""
-    before = seen.estimate.total
-    return 0 if before - after >= before // 10 else seen.state.ineffective + 1
+    saved = seen.estimate.total - after
+    return 0 if saved >= seen.estimate.total // 10 else seen.state.ineffective + 1
 
 
 def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
