@@ -408,7 +408,7 @@ class AllSettings(ConfigSection):
     windows: Windows = Field(default_factory=dict)
     """Windows by model. They override the built-in table."""
     models: Models = Field(default_factory=dict)
-    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, thinking, native, cache, price.
+    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, page, call, thinking, native, cache, price.
     They are added to the built-in table, and replace fields of its rows. `windows` wins over them. See `compact models`."""
     policy: PolicyConfig = PolicyConfig()
     summary: SummaryConfig = SummaryConfig()

@@ -59,7 +59,7 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedPass:
     """What a pass in the background has made of a session."""
 
     items: Sequence[object]
@@ -79,7 +79,7 @@ class Prepared:
 
 def begin(
     line: Line, seen: Seen, decision: Decision, economics: Economics | None
-) -> Asking[Asking[Prepared | None]]:
+) -> Asking[Asking[PreparedPass | None]]:
     """Plan a pass and return what is left to do, for which the call does not wait."""
     began = line.now()
     yield Emit(Started(reason=STARTED, note=None))
@@ -90,7 +90,9 @@ def begin(
     return _prepare(line, seen, work, context, began)
 
 
-def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float) -> Asking[Prepared | None]:
+def _prepare(
+    line: Line, seen: Seen, work: Pass, context: Context, began: float
+) -> Asking[PreparedPass | None]:
     """Make a pass up to its ledger, check and commit. None: it failed, which its events tell."""
     tokens = seen.estimate.total
     reduced = None
@@ -101,7 +103,7 @@ def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float)
         yield Emit(Failure.of(problem, "snapshot"))
         yield line.finished(STARTED, None, line.elapsed_ms(began), "failed", tokens, tokens)
         return None
-    return Prepared(
+    return PreparedPass(
         items=seen.working.items,
         count=len(seen.call.messages),
         step=seen.state.step,
@@ -115,7 +117,7 @@ def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float)
 
 def swap(line: Line, seen: Seen, may: Background) -> Asking[Result | None]:
     """Swap in what was prepared. None: nothing came of it, and the call goes on without it."""
-    made: Prepared | None = yield Collect()
+    made: PreparedPass | None = yield Collect()
     if made is None:
         return None
     line.background = replace(may, is_running=False, is_ready=False, above=made.tokens)
@@ -170,7 +172,7 @@ def _is_plain(call: Call) -> bool:
     return not (call.manual or call.reversible or call.without_model or call.fit is not None)
 
 
-def _why_outgrown(line: Line, seen: Seen, made: Prepared) -> str:
+def _why_outgrown(line: Line, seen: Seen, made: PreparedPass) -> str:
     """Why the session is not the one any more that a pass was made for; empty if it is."""
     if seen.state.step != made.step:
         return "another pass came first"

@@ -104,7 +104,7 @@ class LastCalled:
 class Collect:
     """Take what a pass in the background has prepared, and wait for it if it is still being made.
 
-    The answer is a `background.Prepared`, or None if nothing came of it. The events up to the next `compact.finished` are those
+    The answer is a `background.PreparedPass`, or None if nothing came of it. The events up to the next `compact.finished` are those
     of that pass.
     """
 

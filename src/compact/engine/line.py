@@ -18,6 +18,7 @@ from typing import Any
 from compact.engine.background import STARTED, Background, begin, swap
 from compact.engine.call import Call, Result, Seen, UnderWay
 from compact.engine.context import Context, Desk, Row, Stage, Written
+from compact.engine.corrections import UNCORRECTED, Correction
 from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, first_new
@@ -71,6 +72,8 @@ class Line:
     """Seconds, for durations."""
     written: Written
     """What compact wrote into the session's results and arguments."""
+    correct: Callable[[int, int], Correction] | None = None
+    """The correction for a request of so many tokens by our count, behind a step. None: nothing was observed."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     native: NativeRules = NO_NATIVE
@@ -85,6 +88,8 @@ class Line:
     """The pass that was begun; None before there is one."""
     background: Background | None = None
     """What the call may do with passes in the background; None: nothing."""
+    correction: Correction = UNCORRECTED
+    """What holds for the request at hand."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """Run the whole line.
@@ -121,6 +126,9 @@ class Line:
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
         )
+        if (ours := estimate.total) and self.correct is not None:
+            self.correction = self.correct(ours, state.step)
+            estimate = self.correction.correct(estimate)
         yield Emit(
             TokenEstimate(
                 model=estimate.model,
@@ -135,7 +143,8 @@ class Line:
                 ),
             )
         )
-        seen = Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
+        at_hand = state is known and state.asked
+        seen = Seen(call, state, given, working, dialect, estimate, ours, at_hand)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         aside = self.background
@@ -303,7 +312,7 @@ class Line:
             Row(seen.dialect.read(item), self.meter.count_item(item, seen.dialect), source)
             for item, source in zip(seen.working.items, seen.working.sources, strict=True)
         ]
-        desk = self.desk(seen.dialect)
+        desk = self._desk(seen.dialect)
         yield from recognise_pointers(rows, desk)
         yield from warn_of_copied_pointers(rows[known:])
         return rows, desk
@@ -324,7 +333,7 @@ class Line:
         made_from: int | None = None,
     ) -> Pass:
         """The pass over these rows. `made_from`: it was made from that many messages, in the background."""
-        call, fixed, early = seen.call, self._fixed_tokens(seen), weighed.early_target
+        call, fixed, early = seen.call, self._fixed_tokens(seen.call), weighed.early_target
         rules = self.rules if early is None else replace(self.rules, target=early)
         stages = REVERSIBLE_STAGES if call.reversible else self.stages
         # The request fits, so it does not wait for a model.
@@ -333,7 +342,9 @@ class Line:
             rows=rows,
             desk=desk,
             rules=(rules.hurry() if self._is_soon(seen, decision) else rules).for_messages(
-                fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
+                fixed,
+                self.meter.factor * self.correction.rate,
+                fold_all=call.manual or _is_by_count(decision),
             ),
             stages=without_model(stages) if waits_for_none else stages,
             summaries=seen.state.summaries,
@@ -418,7 +429,8 @@ class Line:
     def conclude(self, seen: Seen, outcome: Outcome, decision: Decision) -> Asking[Result]:
         """The session's new state, and what the host gets."""
         items = write_rows(outcome.rows, seen.dialect, seen.call.tools, seen.call.system)
-        size = self._count(items, seen.dialect) + self._fixed_tokens(seen)
+        ours = self._count(items, seen.dialect)
+        size = self.correction.scale(ours) + self._fixed_tokens(seen.call)
         ineffective = _count_ineffective(seen, decision, size)
         after = SessionState(
             step=outcome.step or 0,
@@ -441,13 +453,13 @@ class Line:
             after = replace(after, readable=places_in(items, readable))
         if ineffective and decision is not EARLY:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
-        return Result(list(items), after, seen.estimate, outcome)
+        return Result(list(items), after, seen.estimate, outcome, ours + self._count_beside(seen.call))
 
     def _describe(
         self, seen: Seen, decision: Decision, before: Sequence[Row], after: Context, made_from: int | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
         items = write_rows(after.rows, seen.dialect, seen.call.tools, seen.call.system)
-        size = self._count(items, seen.dialect) + self._fixed_tokens(seen)
+        size = self.correction.scale(self._count(items, seen.dialect)) + self._fixed_tokens(seen.call)
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
         ineffective = _count_ineffective(seen, decision, size)
         return describe_state(
@@ -471,13 +483,18 @@ class Line:
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
         return self.meter.estimate(items, dialect=dialect, max_tokens=self.rules.window).total
 
-    def _fixed_tokens(self, seen: Seen) -> int:
-        """Tokens of what is sent beside the messages: the tools, and a system prompt outside the list."""
-        call, estimate = seen.call, seen.estimate
-        if not call.system:
-            return estimate.tools_schema
-        prompt = self.meter.estimate([], system=call.system, max_tokens=self.rules.window)
-        return estimate.tools_schema + prompt.total
+    def _count_beside(self, call: Call) -> int:
+        """What is sent beside the messages by our own count: the tools, and a system prompt outside the list."""
+        return self.meter.estimate([], call.tools, system=call.system, max_tokens=self.rules.window).total
+
+    def _fixed_tokens(self, call: Call) -> int:
+        """The same as the provider counts it."""
+        return self.correction.scale_fixed(self._count_beside(call))
+
+    def _desk(self, dialect: Dialect) -> Desk:
+        """The desk, where what people are told is what the provider counts."""
+        desk = self.desk(dialect)
+        return replace(desk, scale=lambda raw: self.correction.scale(desk.scale(raw)))
 
     def _warn_ineffective(self, state: SessionState, before: int, floor: int) -> Asking[None]:
         rules = self.rules
@@ -492,7 +509,7 @@ class Line:
 def _unchanged(seen: Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
-    return Result(messages if items is messages else list(items), seen.state, seen.estimate)
+    return Result(messages if items is messages else list(items), seen.state, seen.estimate, ours=seen.ours)
 
 
 def _is_by_count(decision: Decision) -> bool:

@@ -77,6 +77,7 @@ WarningCode: TypeAlias = Literal[
     "ledger_full",  # the user's standing rules no longer fit their share of the context
     "learned_limit",  # a provider's refusal taught a smaller window
     "clock_unknown",  # the clock stands before the session's last call, so the age of its cache is not known
+    "factor_damaged",  # the file with what was learned of a model cannot be read; it is ignored
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
 from compact.runtime.native_asking import SendNative, able_to_compact
 from compact.runtime.overflow.evidence import cached_tokens, input_tokens, is_cached_for_an_hour
+from compact.runtime.session_cache import Prepared
 
 
 def check_manager(value: Any, user: str) -> CompactManager:
@@ -60,7 +62,7 @@ def _is_summary(item: Any) -> bool:
     return str(item.get("content", "")).startswith(FRAME_OPENS)
 
 
-def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
+def observe(manager: CompactManager, session_id: str, usage: Any, request: Prepared | None = None) -> None:
     """Pass on what the provider counted, if `usage` says so."""
     reply = {"usage": usage}
     counted = input_tokens(reply)
@@ -70,6 +72,7 @@ def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
             input_tokens=counted,
             cached_tokens=cached_tokens(reply),
             cached_for_an_hour=is_cached_for_an_hour(reply),
+            request=request,
         )
 
 
@@ -140,12 +143,17 @@ class HostCall:
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
-            return HostStream(reply, on_event=self.observe)
+            # Another call of the session may be prepared before the stream ends.
+            request = self.manager.prepared(self.session_id)
+            return HostStream(reply, on_event=partial(self.observe, request=request))
         self.observe(reply)
         return reply
 
-    def observe(self, event: Any) -> None:
-        """Pass on what a reply or an event of a stream says: the usage, and the tools that the model asks for."""
+    def observe(self, event: Any, request: Prepared | None = None) -> None:
+        """Pass on what a reply or an event of a stream says: the usage, and the tools that the model asks for.
+
+        `request` is what it answers; None: what the session prepared last.
+        """
         if hasattr(event, "http_response") and not _is_read(event):
             self.manager.resolver.note_unseen(self.session_id)
             return
@@ -155,7 +163,7 @@ class HostCall:
             for name in path.split("."):
                 usage = _field(usage, name)
             if usage is not None:
-                observe(self.manager, self.session_id, usage)
+                observe(self.manager, self.session_id, usage, request)
                 return
 
 

@@ -34,7 +34,7 @@ from compact.runtime.economy.opening import open_economy
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.session_cache import Prepared, Session, SessionCache
 from compact.runtime.threads import in_thread
 from compact.tokens import Meter
 from compact.tracing.spans import Spans
@@ -275,8 +275,7 @@ class Conductor:
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            meter = run.line.meter
-            session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
+            session.prepared = Prepared(run.line.meter, result.state.step, result.ours, run.line.rules.window)
             repeated = self._sessions.note_sent(session, result.messages, tokens)
             if run.line.called_at is not None:
                 session.cache.note_call(run.line.called_at, repeated)
@@ -423,8 +422,10 @@ class Lines:
         if asks and known.provider is None:
             self.services.warn_once(session, no_native(known.name))
         rules, meter = known.rules, known.meter
-        if known.version or session.corrections:
+        if known.version:
             rules = models.rules_for_session(known, session)
+        # An exact count needs no correction until the provider was seen to count otherwise.
+        corrects = meter.factor != 1.0 or bool(session.observed)
         return Line(
             meter=meter,
             rules=rules,
@@ -433,6 +434,7 @@ class Lines:
             intake=session.intake,
             now=self.services.now,
             written=session.written,
+            correct=partial(self.services.correct, session, meter) if corrects else None,
             thinking=known.thinking,
             native=NativeRules(known.provider, asks),
             sent=session.sent,

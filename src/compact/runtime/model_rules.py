@@ -156,14 +156,13 @@ class Models:
         return ThinkingRules(strip, keep_open_loop=not preserved, model=model, reads=reads)
 
     def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
-        """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more.
+        """The rules of a session. They are tighter if one of its requests was refused.
 
         They are wider if the session is not held to what others were told.
         """
         window = known.window if known.window.source != "learned" else self.known_window(known.name)
         tokens = self.learned.usable(known.name, session.id, window)
-        rules = rules_for(self.config, tokens) if tokens != known.window.tokens else known.rules
-        return rules.correct(session.correction_for(known.name))
+        return rules_for(self.config, tokens) if tokens != known.window.tokens else known.rules
 
 
 def rules_for(config: CompactConfig, window: int) -> Rules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -38,6 +38,10 @@ class Profile:
     exact: bool = True
     """The encoding is the model's own."""
     images: ImageFormula = _NO_FORMULA
+    page: int = 2500
+    """Tokens of a page of a PDF."""
+    call: int | None = None
+    """What a call, or a result, costs in place of its id, in the model's own tokens. None: the id counts as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,19 @@ class Known:
 
 UNKNOWN = Profile("cl100k_base", 135, exact=False)
 """The profile of a model that no row names."""
-FIELDS = ("window", "output", "encoding", "percent", "images", "thinking", "native", "cache", "price")
+FIELDS = (
+    "window",
+    "output",
+    "encoding",
+    "percent",
+    "images",
+    "page",
+    "call",
+    "thinking",
+    "native",
+    "cache",
+    "price",
+)
 """The fields of a row, in the order in which they are shown."""
 
 
@@ -167,7 +183,9 @@ class ModelTable:
     def profile(self, model: str) -> Profile:
         """How a model's tokens are counted; an unknown name gets `UNKNOWN`."""
         name = match_model(model, self.profiles)
-        return UNKNOWN if name is None else self.profiles[name]
+        profile = UNKNOWN if name is None else self.profiles[name]
+        known = {field: found.value for field in ("page", "call") if (found := self.find(model, field))}
+        return replace(profile, **known) if known else profile
 
     def output(self, model: str) -> int | None:
         """The most tokens of one reply; None: not known."""
@@ -298,6 +316,8 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
         "encoding": (lambda value: value in ENCODINGS, f"one of {', '.join(ENCODINGS)}"),
         "percent": (_is_count, "a whole number >= 1, such as 135"),
         "images": (_is_formula, f"one formula with its numbers: {', '.join(_FORMULAS)}"),
+        "page": (_is_count, "a whole number of tokens >= 1"),
+        "call": (_is_count, "a whole number of tokens >= 1"),
         "thinking": (_is_thinking, "a mapping with preserved (true or false) and unread (a list of names)"),
         "native": (lambda value: value in ("anthropic", "openai"), "anthropic or openai"),
         "cache": (_is_cache, "a mapping with min (tokens) and lives (a list of seconds)"),

@@ -14,6 +14,7 @@ from compact.messages.dialects import wire
 from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
+    CallId,
     Image,
     Message,
     Opaque,
@@ -95,15 +96,15 @@ def pieces(item: Any) -> Iterable[Piece]:
         wire.require_own_text(data)
     if data.get("role") == "tool" and not isinstance(content, list | tuple):
         result = _read_text_result(data)
-        return [*found, result.call_id, result.name or "", result.text]
+        return [*found, CallId(result.call_id), result.name or "", result.text]
     if type(content) is str:
         found.append(content)
         return found
     for part in wire.read_content(content, _read_block):
         if isinstance(part, ToolCall):
-            found += [part.id, part.name, part.arguments_text]
+            found += [CallId(part.id), part.name, part.arguments_text]
         elif isinstance(part, ToolResult):
-            found += [part.call_id, part.name or "", part.text]
+            found += [CallId(part.call_id), part.name or "", part.text]
             found += [inner for inner in part.content if isinstance(inner, Image)]
         else:
             found += wire.part_pieces(part)

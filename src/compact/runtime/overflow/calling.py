@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from compact.config.sections import RecoveryConfig
 from compact.engine.call import Call
+from compact.engine.corrections import Correction
 from compact.engine.effects import adrive, drive
 from compact.errors import ConfigError
 from compact.events import Recovery, Warned
@@ -28,7 +29,7 @@ from compact.runtime.overflow.surviving import (
     surviving,
 )
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session
+from compact.runtime.session_cache import Prepared, Session
 from compact.tokens import Meter
 
 ModelCall: TypeAlias = Callable[[Any], Any]
@@ -46,6 +47,10 @@ class ModelCalling:
     model_call: ModelCall
     models: Models
     emit: Callable[[Recovery | Warned], None]
+    observe: Callable[..., None]
+    """Takes the provider's count of a request."""
+    correct: Callable[[Meter, int, int], Correction]
+    """The correction for a request of so many tokens by our count, behind this step."""
     redact: Callable[[str], str]
     settings: RecoveryConfig
 
@@ -96,7 +101,9 @@ class ModelCalling:
         estimate = self._meter.estimate(
             ready, call.tools, system=call.system, dialect=call.dialect, max_tokens=window
         )
-        return Request(ready, estimate.total, self.session.state.step)
+        step = self.session.state.step
+        tokens = self.correct(self._meter, estimate.total, step).correct(estimate).total
+        return Request(ready, tokens, step, estimate.total)
 
     def _send(self, messages: Any) -> Any:
         reply = self._call_model(messages)
@@ -132,7 +139,7 @@ class ModelCalling:
         meter, session, learned = self._meter, self.session, self.models.learned
         overflow, tokens = effect.overflow, effect.request.tokens
         if overflow.input is not None:
-            session.correct(meter.model, overflow.input, tokens, meter.factor)
+            self._observe(effect.request, overflow.input, refused=True)
         known = self.models.window(self.model, session.id)
         believed = learned.take(
             meter.model, session.id, overflow, tokens, self.models.known_window(self.model)
@@ -144,14 +151,20 @@ class ModelCalling:
                 f"the window of this session was {known.tokens:,}"
             )
             self.emit(Warned(code="learned_limit", severity="medium", message=text))
-        correction = session.correction_for(meter.model)
         rules = rules_for(self.models.config, learned.usable(meter.model, session.id, window))
+        known_now = self.correct(meter, effect.request.ours, effect.request.step)
         return Learned(
             window=window.tokens,
-            budget=rules.correct(correction).budget,
-            most=None if most is None else int(most / correction),
+            budget=rules.budget,
+            most=most,
             limit=believed.limit,
+            tokens=known_now.scale(effect.request.ours) + known_now.unseen,
         )
+
+    def _observe(self, request: Request, counted: int, *, refused: bool = False) -> None:
+        # Not `observe`: another call of the session may have been prepared since this one was sent.
+        window = self.models.window(self.model).tokens
+        self.observe(Prepared(self._meter, request.step, request.ours, window), counted, refused=refused)
 
     def _note_reply(self, reply: Any, request: Request) -> Any:
         session, meter = self.session, self._meter
@@ -159,8 +172,7 @@ class ModelCalling:
         counted = input_tokens(reply)
         self.models.learned.note_answer(meter.model, session.id, request.tokens, counted)
         if counted is not None:
-            # Not `observe`: another call of the session may have been prepared since this one was sent.
-            session.correct(meter.model, counted, request.tokens, meter.factor)
+            self._observe(request, counted)
         session.cache.observe(cached_tokens(reply), for_an_hour=is_cached_for_an_hour(reply))
         return reply
 
@@ -193,6 +205,8 @@ class ModelCalls:
             model_call=model_call,
             models=session.tenant.models,
             emit=lambda event: self.services.emit(session, event),
+            observe=partial(self.services.observe, session),
+            correct=partial(self.services.correct, session),
             redact=partial(self.services.redactor_of(session).redact, origin="tool"),
             settings=self.settings,
         )
