@@ -336,8 +336,8 @@ class Line:
         call, fixed, early = seen.call, self._fixed_tokens(seen.call), weighed.early_target
         rules = self.rules if early is None else replace(self.rules, target=early)
         stages = REVERSIBLE_STAGES if call.reversible else self.stages
-        # The request fits, so it does not wait for a model.
-        waits_for_none = decision is EARLY and self.background is not None
+        # The request fits, so it waits for no model.
+        asks_nobody = decision is EARLY and (self.background is not None or self.native.is_chosen)
         return Pass(
             rows=rows,
             desk=desk,
@@ -346,7 +346,7 @@ class Line:
                 self.meter.factor * self.correction.rate,
                 fold_all=call.manual or _is_by_count(decision),
             ),
-            stages=without_model(stages) if waits_for_none else stages,
+            stages=without_model(stages) if asks_nobody else stages,
             summaries=seen.state.summaries,
             after_step=seen.state.step,
             reason=decision.reason,
@@ -358,7 +358,7 @@ class Line:
             new=first_new(len(seen.state.standing or ()), seen.given, seen.working.items),
             thinking=self.thinking,
             economics=weighed.economics,
-            native=NO_NATIVE if call.reversible or call.without_model or waits_for_none else self.native,
+            native=NO_NATIVE if call.reversible or call.without_model or asks_nobody else self.native,
             extract=seen.state.extract,
         )
 

@@ -90,10 +90,6 @@ class Services:
     ) -> None:
         self._config = config
         self._writers = Writers(config, summarizer)
-        self.asks_provider = self._writers.is_native
-        """Whether the agent's own provider writes the summaries."""
-        self.asks_model = summarizer is not None or config.summary.model is not None
-        """Whether a model writes summaries."""
         self._redactor = as_redactor(redactor or make_redactor(config))
         self._session_redactors: WeakValueDictionary[SessionKey, Redactor] = WeakValueDictionary()
         self._making_redactors = threading.Lock()

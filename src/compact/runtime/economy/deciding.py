@@ -91,12 +91,13 @@ class SessionEconomy:
         fixed = min(weighing.fixed, after)
         written = min(self.summary_tokens, after - fixed)
         goes = before - after + written
+        asks = self.asks_model and weighing.is_due  # an early pass waits for no model, so it asks none
         return worth_it(
             P=fixed,
             H=goes,
             I=after - fixed - written,
             S=written,
-            C=goes * rates.fresh + written * rates.output if self.asks_model else 0.0,
+            C=goes * rates.fresh + written * rates.output if asks else 0.0,
             r=rates.read,
             w=rates.write,
             cold=cache == "cold",

@@ -30,6 +30,6 @@ def open_economy(
         cache=session.cache,
         least=settings.min_tokens,
         summary_tokens=known.rules.summary_tokens + known.rules.ledger_tokens,
-        asks_model=services.asks_model,
+        asks_model=services.asks_model(None) or services.asks_provider,
         warn_of_clock=warn_of_clock,
     )
