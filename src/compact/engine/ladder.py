@@ -13,13 +13,14 @@ An exception that is sent in at any effect leaves the session as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compact.engine.check import check_budget, check_pinned, check_protected, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.limits import Rules
+from compact.engine.outcome import Outcome
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
@@ -48,30 +49,6 @@ REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
 DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
 """The ladder, reversible stages first."""
 _STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a pass did. `rows` is the context as it now stands."""
-
-    rows: Sequence[Row]
-    tokens_before: int
-    tokens_after: int
-    """Of the messages, in the model's own tokens."""
-    step: int | None = None
-    """The step that was committed; None if the pass changed nothing."""
-    saved: dict[str, int] = field(default_factory=dict)
-    """Tokens saved, by stage: offload, compact, summarize, truncate, thinking, and those of the host's own stages."""
-    summaries: frozenset[str] = frozenset()
-    """Hashes of the summaries that are now in the context."""
-    lost_race: bool = False
-    """Another worker committed this step first: its state is the session's."""
-    overtaken: bool = False
-    """Another worker had made newer steps before this pass began, so it did nothing."""
-    ledger: tuple[Entry, ...] = ()
-    """What people said, up to this pass."""
-    pins: int = 0
-    """How many of the host's pins and unpins are in the ledger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from typing import Any
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
-from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.outcome import Outcome
 from compact.engine.stages.offload import recognise_pointers
 from compact.engine.state import (
     SessionState,
@@ -115,7 +115,8 @@ class Line:
 
     meter: Meter
     rules: Rules
-    stages: Sequence[Stage]
+    stages: Sequence[Stage] | None
+    """The host's ladder; None: the default one."""
     desk: Callable[[Dialect], Desk]
     intake: Intake
     now: Callable[[], float]
@@ -263,6 +264,9 @@ class Line:
     # --- the pass
 
     def _compact(self, seen: _Seen, decision: Decision) -> Asking[Result]:
+        # Most calls make no pass. With the ladder come all who read and write summaries, half of what the package loads.
+        from compact.engine.ladder import DEFAULT_STAGES, REVERSIBLE_STAGES, Pass
+
         call, dialect, estimate = seen.call, seen.dialect, seen.estimate
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
@@ -283,7 +287,11 @@ class Line:
             rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
                 fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
             ),
-            stages=REVERSIBLE_STAGES if call.reversible else self.stages,
+            stages=REVERSIBLE_STAGES
+            if call.reversible
+            else DEFAULT_STAGES
+            if self.stages is None
+            else self.stages,
             summaries=seen.state.summaries,
             after_step=seen.state.step,
             reason=decision.reason,

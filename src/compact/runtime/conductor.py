@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 from compact.config import CompactConfig
 from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
-from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
+from compact.engine.outcome import Outcome
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
@@ -379,7 +379,8 @@ class Lines:
 
     config: CompactConfig
     services: Services
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] | None
+    """The host's ladder; None: the default one."""
 
     def line(self, session: Session, model: str | None) -> Line:
         """The line of a call with this model. Warnings about the model are recorded once for each session.

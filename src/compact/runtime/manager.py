@@ -16,7 +16,6 @@ from compact.archive.keys import check_tenant
 from compact.config import ArchiveConfig, CompactConfig, SettingArguments
 from compact.engine.context import Stage
 from compact.engine.effects import adrive, drive
-from compact.engine.ladder import DEFAULT_STAGES, check_stages
 from compact.engine.line import Call
 from compact.messages.dialects.objects import in_form_of
 from compact.runtime.between_calls import BetweenCalls
@@ -34,7 +33,6 @@ from compact.runtime.session_cache import Session, SessionCache, check_session_i
 from compact.runtime.tenants import Tenants
 from compact.runtime.tool_results import ToolResults
 from compact.runtime.wrapping import wrap_client
-from compact.summaries.agent import agent_summarizer
 from compact.summaries.request import Summarizer
 from compact.tokens import Estimate, Meter
 from compact.tracing.exporters import ExporterLike
@@ -97,8 +95,7 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
         )
-        ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
-        self._lines = Lines(self.config, self.services, ladder)
+        self._lines = Lines(self.config, self.services, None if stages is None else _check(stages))
         self._model_calls = ModelCalls(self.services, self.config.recovery)
         self._tenant = self._tenants.get(self.config.tenant)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
@@ -447,4 +444,16 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
 
 
 def _summarizer_of(agent: Any) -> Summarizer | None:
-    return None if agent is None else agent_summarizer(agent)
+    if agent is None:
+        return None
+    from compact.summaries.agent import agent_summarizer
+
+    return agent_summarizer(agent)
+
+
+def _check(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    from compact.engine.ladder import (
+        check_stages,
+    )  # loaded by the first pass, unless a host brings its own stages
+
+    return check_stages(stages)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compact.archive.keys import check_tenant
 from compact.engine.context import Written
 from compact.engine.intake import Intake
-from compact.engine.ladder import Outcome
+from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
 from compact.errors import ConfigError
 from compact.events import Trace, session_trace
