@@ -26,7 +26,7 @@ from compact.archive.records import (
 )
 from compact.archive.seals import KeySource, open_seals
 from compact.archive.steps import Attempt, Attempts
-from compact.archive.stores.port import Chained, Operation, Store
+from compact.archive.stores.port import Chained, Copying, Operation, Store
 from compact.archive.stores.tenants import tenant_store
 from compact.archive.upkeep import Pruned, Pruner
 from compact.archive.verifying import Defect, verify, verify_tenant
@@ -90,6 +90,7 @@ class Archive(Reader):
             clock=recorder.clock,
             attempt_ids=attempt_ids,
             attempt_ttl_s=attempt_ttl_s,
+            keep_learned=self._keep_learned,
         )
         self._entered: Recent[SessionKey, OpenSession] = Recent()
         self._tenants: Recent[str, Archive] = Recent()
@@ -175,9 +176,7 @@ class Archive(Reader):
         operation = Operation("step")
         with operation.enter():
             session = self._enter(session_id)
-            attempt = self._attempts.begin(session, messages, given, dialect, after, operation, own)
-            self._keep_learned(session)
-            return attempt
+            return self._attempts.begin(session, messages, given, dialect, after, operation, own)
 
     def forget_state(self, session_id: str) -> int:
         """Let nothing of the newest step, and no pin, stand in the next context, in any process. Returns the step's number.
@@ -189,7 +188,7 @@ class Archive(Reader):
         """
         with Operation("quick").enter():
             session = self._enter(session_id)
-            return forget_newest(self, session, partial(self._list_output, session))
+            return forget_newest(self, session, partial(self._list_durably, session))
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.
@@ -209,8 +208,12 @@ class Archive(Reader):
         tool_call_id: str,
         step: int = 0,
         trace: Trace | None = None,
+        during: Attempt | None = None,
     ) -> StoredOutput:
         """Store a tool's output, durable on return. Within a session, the same text is stored only once.
+
+        An output that leaves the context `during` an attempt is a copy of what the attempt's transcript holds, and is durable
+        with it.
 
         Raises:
             ArchiveError: it cannot be stored. It must stay in the context.
@@ -219,7 +222,8 @@ class Archive(Reader):
         with operation.enter():
             session = self._enter(session_id)
             record = session.scribe.text(text)
-            self._keep_learned(session)
+            if during is None:
+                self._keep_learned(session)  # otherwise the commit does it, once
             tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
             with operation.sharing(_LISTING_SHARE):
                 known = session.outputs_in(self.store)
@@ -228,7 +232,8 @@ class Archive(Reader):
                 found = known.get(record.sha256[:digits])
                 return found or keys.output_name(tool, call, record.sha256, digits)
 
-            stored = self._put_once(session, record, name, step, trace)
+            is_copy = during is not None and during.holds(record.sha256)
+            stored = self._put_once(session, record, name, step, trace, is_copy=is_copy)
         found = f"{keys.OUTPUTS}/{stored.path.rpartition('/')[2]}"
         known[keys.content_hash(found) or ""] = found
         return stored
@@ -393,7 +398,12 @@ class Archive(Reader):
         session = OpenSession(name, folder, scribe)
         self._enter_tenant()
         key = f"{session.folder}/{keys.SESSION}"
-        outcome = self.store.create(key, scribe.session())
+        # Not waited for: what a loss of power takes of it is written again here.
+        create = self.store.copy if isinstance(self.store, Copying) else self.store.create
+        outcome = create(key, scribe.session())
+        if outcome == "taken" and not (self.store.read(key) or b"").strip(b"\0"):
+            self.store.replace(key, scribe.session())
+            outcome = "same"
         if outcome == "taken" and session.folder == session_id:
             # Two ids that differ in case, on a filesystem that ignores case. (A hashed folder belongs to its hash.)
             found = session_id_in(self.store.read(key))
@@ -457,21 +467,39 @@ class Archive(Reader):
         return [folder for folder in self.store.folders() if folder != keys.split_key(keys.TENANT)[0]]
 
     def _put_once(
-        self, session: OpenSession, record: Record, name: Callable[[int], str], step: int, trace: Trace | None
+        self,
+        session: OpenSession,
+        record: Record,
+        name: Callable[[int], str],
+        step: int,
+        trace: Trace | None,
+        *,
+        is_copy: bool = False,
     ) -> StoredOutput:
-        """Store a record under a name with 12 digits of its hash, or with all of them if other bytes have that name."""
+        """Store a record under a name with 12 digits of its hash, or with all of them if other bytes have that name.
+
+        A copy need not be durable, because it can be made again.
+        """
+        store = self.store
+        create = store.copy if is_copy and isinstance(store, Copying) else store.create
         for digits in (12, 64):
             key = f"{session.folder}/{name(digits)}"
             if name(digits) not in session.listed:
                 self._list_output(session, name(digits), record)
+            if not is_copy:
+                self._sync_list(session)
             began = self._recorder.clock()
-            outcome = self.store.create(key, record)
+            outcome = create(key, record)
             period = (began, self._recorder.clock())
             if outcome == "spooled":
                 self._log.warn_spooled(session)
             if outcome == "taken":
                 continue
-            if outcome != "same":
+            if outcome == "same":
+                if not is_copy:  # whoever listed it may have written a copy, and did not wait
+                    session.is_list_durable = False
+                    self._sync_list(session)
+            else:
                 self._log.record_saved(session, step, {name(digits): period}, trace)
             return StoredOutput(
                 path=self.path_of(key),
@@ -493,5 +521,14 @@ class Archive(Reader):
         entry = session.scribe.listing(name, record.sha256, len(record.data))
         if self.store.append(log, entry) == "spooled":
             self._log.warn_spooled(session)
-        self.store.sync(log)
+        session.is_list_durable = False
         session.listed.add(name)
+
+    def _sync_list(self, session: OpenSession) -> None:
+        if not session.is_list_durable:
+            self.store.sync(f"{session.folder}/{keys.LISTED}")
+            session.is_list_durable = True
+
+    def _list_durably(self, session: OpenSession, name: str, record: Record) -> None:
+        self._list_output(session, name, record)
+        self._sync_list(session)

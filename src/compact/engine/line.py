@@ -161,7 +161,12 @@ class Line:
         if asked.strip or between.taken or between.makers[-1] != asked.model:
             working = yield from self.intake.settle_thinking(working, dialect, asked, tools)
         estimate = self.meter.estimate(
-            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
+            working.items,
+            call.tools,
+            system=call.system,
+            dialect=dialect,
+            max_tokens=self.rules.window,
+            running=self.intake.counts,
         )
         yield Emit(
             TokenEstimate(

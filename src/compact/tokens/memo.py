@@ -88,6 +88,9 @@ class Prefix(NamedTuple):
     size: int
 
 
+_NOTHING = Prefix([], (0, 0, 0), "", 0)
+
+
 class Known:
     """Remembers items by their id and prefixes by the id of the list's first item, all within `limit` bytes.
 
@@ -138,6 +141,40 @@ class Known:
             copies.append(entry.copy)
             size += entry.size
         self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
+
+
+class Running:
+    """The counts of one session's list, however large it is, as long as the list grows. Freed with the session.
+
+    The copies share their strings with the messages, so they take little beside them. Only one call may use it at a time.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = _NOTHING
+        self._counter: object = None
+
+    def find_prefix(self, counter: object, items: Sequence[Any], kind: str) -> Prefix:
+        """Return what `counter` has counted of a list, or an empty prefix."""
+        known = self._prefix
+        if self._counter is counter and known.kind == kind and begins_with(items, known.copies):
+            return known
+        return Prefix([], (0, 0, 0), kind, 0)
+
+    def extend_prefix(
+        self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
+    ) -> None:
+        """Add what follows a prefix that `find_prefix` returned, up to the first entry that cannot be compared."""
+        kept = list(shares)
+        fresh = entries
+        for place, entry in enumerate(entries):
+            if not entry.size:
+                fresh = entries[:place]
+                kept = list(prefix.shares)
+                for each in fresh:
+                    kept[each.share] += each.raw
+                break
+        prefix.copies.extend(entry.copy for entry in fresh)
+        self._prefix, self._counter = prefix._replace(shares=tuple(kept)), counter
 
 
 def snapshot(value: Any) -> tuple[Any, int]:
