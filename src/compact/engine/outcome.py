@@ -34,3 +34,5 @@ class Outcome:
     """What people said, up to this pass."""
     pins: int = 0
     """How many of the host's pins and unpins are in the ledger."""
+    extract: str = ""
+    """The summary behind a block of the provider that stands in the rows."""

@@ -22,6 +22,7 @@ from compact.config import CompactConfig
 from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
 from compact.engine.line import Call, Line, Result
+from compact.engine.native import NativeRules, no_native
 from compact.engine.outcome import Outcome
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
@@ -394,6 +395,9 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
+        asks = self.services.asks_provider
+        if asks and known.provider is None:
+            self.services.warn_once(session, no_native(known.name))
         rules, meter = known.rules, known.meter
         if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
@@ -406,6 +410,7 @@ class Lines:
             now=self.services.now,
             written=session.written,
             thinking=known.thinking,
+            native=NativeRules(known.provider, asks),
             sent=session.sent,
         )
 
