@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -14,11 +13,11 @@ from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, wr
 from compact.archive.masks import add_note, read_notes, save_learned, warn_of_lost_notes
 from compact.archive.notes import tenant_note
 from compact.archive.noting import add_pin, forget_newest
+from compact.archive.outputs import OutputFiles, StoredOutput
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import (
     ArchiveRedactor,
-    Record,
     Scribe,
     session_id_in,
     tenant_in,
@@ -38,18 +37,6 @@ from compact.redaction import as_redactor
 DAY_S = 86_400.0
 _LISTING_SHARE = 0.5
 """The share of an output's time limit that listing may use; the rest is for storing it."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredOutput:
-    """A tool output in the archive. `path` is what an agent's recall tools call it."""
-
-    path: str
-    address: str
-    sha256: str
-    bytes: int
-    new: bool
-    """False if the same text was already there."""
 
 
 class Archive(Reader):
@@ -92,6 +79,7 @@ class Archive(Reader):
             attempt_ttl_s=attempt_ttl_s,
             keep_learned=self._keep_learned,
         )
+        self._outputs = OutputFiles(store, self._log, recorder.clock, self.path_of)
         self._entered: Recent[SessionKey, OpenSession] = Recent()
         self._tenants: Recent[str, Archive] = Recent()
 
@@ -188,7 +176,7 @@ class Archive(Reader):
         """
         with Operation("quick").enter():
             session = self._enter(session_id)
-            return forget_newest(self, session, partial(self._list_durably, session))
+            return forget_newest(self, session, partial(self._outputs.list_durably, session))
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.
@@ -233,7 +221,7 @@ class Archive(Reader):
                 return found or keys.output_name(tool, call, record.sha256, digits)
 
             is_copy = during is not None and during.holds(record.sha256)
-            stored = self._put_once(session, record, name, step, trace, is_copy=is_copy)
+            stored = self._outputs.put(session, record, name, step, trace, is_copy=is_copy)
         found = f"{keys.OUTPUTS}/{stored.path.rpartition('/')[2]}"
         known[keys.content_hash(found) or ""] = found
         return stored
@@ -257,7 +245,7 @@ class Archive(Reader):
         with Operation("quick").enter():
             session = self._enter(to)
             name = f"{keys.OUTPUTS}/{path.rpartition('/')[2]}"
-            self._put_once(session, trust_stored(data), lambda _: name, 0, None)
+            self._outputs.put(session, trust_stored(data), lambda _: name, 0, None)
             session.outputs_in(self.store)[keys.content_hash(name) or ""] = name
 
     def put_removed(
@@ -272,7 +260,7 @@ class Archive(Reader):
             session = self._enter(session_id)
             record = session.scribe.transcript(session.scribe.messages(messages))
             self._keep_learned(session)
-            return self._put_once(
+            return self._outputs.put(
                 session, record, lambda digits: keys.removed_name(record.sha256, digits), step, trace
             )
 
@@ -465,70 +453,3 @@ class Archive(Reader):
         if session_id is not None:
             return [self.folder(session_id)]
         return [folder for folder in self.store.folders() if folder != keys.split_key(keys.TENANT)[0]]
-
-    def _put_once(
-        self,
-        session: OpenSession,
-        record: Record,
-        name: Callable[[int], str],
-        step: int,
-        trace: Trace | None,
-        *,
-        is_copy: bool = False,
-    ) -> StoredOutput:
-        """Store a record under a name with 12 digits of its hash, or with all of them if other bytes have that name.
-
-        A copy need not be durable, because it can be made again.
-        """
-        store = self.store
-        create = store.copy if is_copy and isinstance(store, Copying) else store.create
-        for digits in (12, 64):
-            key = f"{session.folder}/{name(digits)}"
-            if name(digits) not in session.listed:
-                self._list_output(session, name(digits), record)
-            if not is_copy:
-                self._sync_list(session)
-            began = self._recorder.clock()
-            outcome = create(key, record)
-            period = (began, self._recorder.clock())
-            if outcome == "spooled":
-                self._log.warn_spooled(session)
-            if outcome == "taken":
-                continue
-            if outcome == "same":
-                if not is_copy:  # whoever listed it may have written a copy, and did not wait
-                    session.is_list_durable = False
-                    self._sync_list(session)
-            else:
-                self._log.record_saved(session, step, {name(digits): period}, trace)
-            return StoredOutput(
-                path=self.path_of(key),
-                address=self.store.address(key),
-                sha256=record.sha256,
-                bytes=len(record.data),
-                new=outcome != "same",
-            )
-        raise ArchiveError(
-            f"{key} holds other bytes than its name says",
-            hint="The file was changed: restore it from a backup or remove it",
-            key=key,
-            reason="changed",
-        )
-
-    def _list_output(self, session: OpenSession, name: str, record: Record) -> None:
-        """Put a file into the session's list of outputs. It comes first, so that no output is ever unlisted."""
-        log = f"{session.folder}/{keys.LISTED}"
-        entry = session.scribe.listing(name, record.sha256, len(record.data))
-        if self.store.append(log, entry) == "spooled":
-            self._log.warn_spooled(session)
-        session.is_list_durable = False
-        session.listed.add(name)
-
-    def _sync_list(self, session: OpenSession) -> None:
-        if not session.is_list_durable:
-            self.store.sync(f"{session.folder}/{keys.LISTED}")
-            session.is_list_durable = True
-
-    def _list_durably(self, session: OpenSession, name: str, record: Record) -> None:
-        self._list_output(session, name, record)
-        self._sync_list(session)
