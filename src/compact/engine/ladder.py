@@ -212,6 +212,13 @@ class Pass:
         )
 
 
+def choose_stages(hosts: Sequence[Stage] | None, reversible: bool) -> Sequence[Stage]:
+    """Return the stages of a pass: the host's if it has any, or only the reversible ones."""
+    if reversible:
+        return REVERSIBLE_STAGES
+    return DEFAULT_STAGES if hosts is None else hosts
+
+
 def check_stages(stages: Any) -> tuple[Stage, ...]:
     """Return the ladder of a host.
 

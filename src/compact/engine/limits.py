@@ -154,6 +154,11 @@ class Decision:
     triggered: bool
     reason: Reason
 
+    @property
+    def is_by_count(self) -> bool:
+        """Whether the number of messages or turns decided, not their size."""
+        return self.reason in ("messages", "turns")
+
 
 def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:
     """Return whether any threshold is reached. The most urgent one gives the reason.

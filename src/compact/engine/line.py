@@ -167,13 +167,9 @@ class Line:
             between.makers.append(asked.model)
         if asked.strip or between.taken or between.makers[-1] != asked.model:
             working = yield from self.intake.settle_thinking(working, dialect, asked, tools)
+        window, counts = self.rules.window, self.intake.counts
         estimate = self.meter.estimate(
-            working.items,
-            call.tools,
-            system=call.system,
-            dialect=dialect,
-            max_tokens=self.rules.window,
-            running=self.intake.counts,
+            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=window, running=counts
         )
         yield Emit(
             TokenEstimate(
@@ -262,8 +258,8 @@ class Line:
         # below, in every other call.
         limit = min(rules.trigger, rules.token_threshold or rules.trigger)
         waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= limit
-        least = 1 if _is_by_count(decision) else min(rules.regrow, limit // 10)
-        if _is_by_count(decision):
+        least = 1 if decision.is_by_count else min(rules.regrow, limit // 10)
+        if decision.is_by_count:
             # What must be kept may alone exceed a count. Then the size has to grow.
             waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
         above = rules.summarize_above
@@ -277,7 +273,7 @@ class Line:
 
     def _compact(self, seen: _Seen, decision: Decision) -> Asking[Result]:
         # Most calls make no pass. With the ladder come all who read and write summaries, half of what the package loads.
-        from compact.engine.ladder import DEFAULT_STAGES, REVERSIBLE_STAGES, Pass
+        from compact.engine.ladder import Pass, choose_stages
 
         call, dialect, estimate = seen.call, seen.dialect, seen.estimate
         started = self.now()
@@ -297,13 +293,9 @@ class Line:
             rows=rows,
             desk=desk,
             rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
-                fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
+                fixed, self.meter.factor, fold_all=call.manual or decision.is_by_count
             ),
-            stages=REVERSIBLE_STAGES
-            if call.reversible
-            else DEFAULT_STAGES
-            if self.stages is None
-            else self.stages,
+            stages=choose_stages(self.stages, call.reversible),
             summaries=seen.state.summaries,
             after_step=seen.state.step,
             reason=decision.reason,
@@ -488,10 +480,6 @@ def _list_bare(seen: _Seen, rows: Sequence[Row]) -> frozenset[int]:
         for row in rows
         if row.source is not None and (row.bare_of is not None or row.source in seen.working.bare)
     )
-
-
-def _is_by_count(decision: Decision) -> bool:
-    return decision.reason in ("messages", "turns")
 
 
 def _count_ineffective(seen: _Seen, after: int) -> int:
