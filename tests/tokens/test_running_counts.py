@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from compact import CompactConfig, CompactManager
-from compact.tokens import Meter, Running
+from compact.tokens import Meter
+from compact.tokens.memo import Running
 
 Item = dict[str, Any]
 

@@ -387,7 +387,7 @@ class Archive(Reader):
         self._enter_tenant()
         key = f"{session.folder}/{keys.SESSION}"
         # Not waited for: what a loss of power takes of it is written again here.
-        create = self.store.copy if isinstance(self.store, Copying) else self.store.create
+        create = self.store.write_copy if isinstance(self.store, Copying) else self.store.create
         outcome = create(key, scribe.session())
         if outcome == "taken" and not (self.store.read(key) or b"").strip(b"\0"):
             self.store.replace(key, scribe.session())

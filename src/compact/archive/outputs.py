@@ -33,7 +33,7 @@ class OutputFiles:
 
     def __init__(self, store: Store, log: EventLog, clock: Clock, path_of: Callable[[str], str]) -> None:
         self._store = store
-        self._copy = store.copy if isinstance(store, Copying) else store.create
+        self._copy = store.write_copy if isinstance(store, Copying) else store.create
         self._log = log
         self._clock = clock
         self._path_of = path_of

@@ -86,9 +86,10 @@ class Attempts:
             session.tidy_at = after
         attempt_id = self.attempt_ids()
         _active.add(attempt_id)
-        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean, operation)
+        held = clean if whole is None else whole
+        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean, held, operation)
         try:
-            attempt.stage("transcript", session.scribe.transcript(clean if whole is None else whole))
+            attempt.stage("transcript", session.scribe.transcript(held))
         except BaseException:
             attempt.abandon()
             raise
@@ -189,6 +190,8 @@ class Attempt:
     """The number that the step gets if it is committed."""
     _dialect: str
     _clean: CleanMessages
+    _held: CleanMessages
+    """What the transcript holds."""
     _operation: Operation
     _files: dict[str, FileRef] = field(default_factory=dict, init=False)
     _saved: dict[str, Period] = field(default_factory=dict, init=False)
@@ -285,7 +288,7 @@ class Attempt:
 
     @cached_property
     def _texts(self) -> frozenset[str]:
-        return frozenset(digest(as_bytes(text)) for text in texts_in(self._clean.items, self._dialect))
+        return frozenset(digest(as_bytes(text)) for text in texts_in(self._held.items, self._dialect))
 
     def stage(self, kind: str, record: Record) -> None:
         """Write one of the step's files under the attempt's name, durable before the state is there."""
@@ -294,7 +297,7 @@ class Attempt:
         began = self._attempts.clock()
         key = f"{self._session.folder}/{keys.staged_name(self._id, kind)}"
         if kind == "history" and isinstance(store, Copying):
-            store.copy(key, record)
+            store.write_copy(key, record)
         else:
             store.stage(key, record)
         self._saved[name] = (began, self._attempts.clock())

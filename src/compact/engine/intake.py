@@ -29,7 +29,8 @@ from compact.messages.cache_marks import (
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, is_plain, longest_text, plain
 from compact.messages.legality import item_id, violations_in
-from compact.tokens import Meter, Running
+from compact.tokens import Meter
+from compact.tokens.memo import Running
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ Use `estimate` for a single count, and a `Meter` for a session, because it remem
 
 from __future__ import annotations
 
-from compact.tokens.memo import Running
 from compact.tokens.meter import Estimate, Meter, estimate
 from compact.tokens.models import Profile, profile_of
 
-__all__ = ["Estimate", "Meter", "Profile", "Running", "estimate", "profile_of"]
+__all__ = ["Estimate", "Meter", "Profile", "estimate", "profile_of"]

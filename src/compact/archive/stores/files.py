@@ -95,8 +95,8 @@ class FsStore:
             self._sync_folder(parts, folder)
         return self._compare(key, record)
 
-    def copy(self, key: str, record: Record) -> Created:
-        """See `Copying.copy`."""
+    def write_copy(self, key: str, record: Record) -> Created:
+        """See `Copying.write_copy`."""
         with self._writing(key, durably=False) as (folder, name):
             if durable.create(folder, name, record.data, synced=False):
                 return "created"

@@ -112,7 +112,7 @@ class Store(Protocol):
 class Copying(Protocol):
     """A store that need not wait for its medium where a record can be made again from others."""
 
-    def copy(self, key: str, record: Record) -> Created:
+    def write_copy(self, key: str, record: Record) -> Created:
         """Like `Store.create`, but the record may be lost with the power, whole or in part."""
 
 

@@ -133,10 +133,10 @@ class _ChainedTenantStore(TenantStore):
 class _TenantFiles(_ChainedTenantStore):
     """A tenant's part of a folder tree."""
 
-    def copy(self, key: str, record: Record) -> Created:
-        """See `Copying.copy`."""
+    def write_copy(self, key: str, record: Record) -> Created:
+        """See `Copying.write_copy`."""
         assert isinstance(self._store, Copying)
-        return self._store.copy(self._inner(key), record)
+        return self._store.write_copy(self._inner(key), record)
 
 
 class _SpooledTenantStore(_ChainedTenantStore):
