@@ -6,6 +6,8 @@ A message is recognised by comparing it with a copy, so that a change in place i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
+from operator import attrgetter
 from sys import getsizeof
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -88,6 +90,7 @@ class Prefix(NamedTuple):
     size: int
 
 
+_COPY, _SIZE = attrgetter("copy"), attrgetter("size")
 _NOTHING = Prefix([], (0, 0, 0), "", 0)
 
 
@@ -164,16 +167,13 @@ class Running:
         self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
     ) -> None:
         """Add what follows a prefix that `find_prefix` returned, up to the first entry that cannot be compared."""
-        kept = list(shares)
-        fresh = entries
-        for place, entry in enumerate(entries):
-            if not entry.size:
-                fresh = entries[:place]
-                kept = list(prefix.shares)
-                for each in fresh:
-                    kept[each.share] += each.raw
-                break
-        prefix.copies.extend(entry.copy for entry in fresh)
+        kept = shares
+        if not all(map(_SIZE, entries)):
+            kept = list(prefix.shares)
+            entries = list(takewhile(_SIZE, entries))
+            for entry in entries:
+                kept[entry.share] += entry.raw
+        prefix.copies.extend(map(_COPY, entries))
         self._prefix, self._counter = prefix._replace(shares=tuple(kept)), counter
 
 
