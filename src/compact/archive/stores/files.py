@@ -62,15 +62,17 @@ class FsStore:
         self._folders: Recent[tuple[str, ...], bool] = Recent()
         """Folders that are there; True: durably."""
         self._durable_logs: Recent[str, bool] = Recent()
-        self._new_names: Recent[tuple[str, ...], set[str]] = Recent()
-        """By folder, what `_sync_folder` has to make durable: staged records, and logs that this process opened first."""
+        self._new_logs: Recent[tuple[str, ...], set[str]] = Recent()
+        """By folder, logs that this process opened first. Their names are durable with the folder."""
+        self._staged: set[tuple[str, ...]] = set()
+        """Folders with staged records whose names are not durable yet."""
         self._seals = Seals()
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`."""
         with self._writing(key) as (folder, name):
             durable.write_new(folder, name, record.data)
-        self._note_name(key)
+        self._staged.add(_split(key)[0])
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         """See `Store.publish`."""
@@ -86,7 +88,7 @@ class FsStore:
         """See `Store.create`. A file that already has the name is made durable too."""
         with self._writing(key) as (folder, name):
             parts, _ = _split(key)
-            if parts in self._new_names:
+            if parts in self._staged:
                 self._sync_folder(parts, folder)  # a step's files come before its state
             if durable.create(folder, name, record.data):
                 self._sync_folder(parts, folder)
@@ -118,7 +120,8 @@ class FsStore:
                 folder, name, record.data, self._lock_timeout_s, self._seals, chain.origin(self._seals, log)
             )
         if log not in self._durable_logs:
-            self._note_name(log)
+            parts, name = _split(log)
+            self._new_logs[parts] = {*self._new_logs.get(parts, ()), name}
         return "mended" if mended else "appended"
 
     def sync(self, log: str) -> None:
@@ -192,7 +195,7 @@ class FsStore:
         for parts in sorted(touched):
             with _explain("delete", "/".join(parts)), self._open(parts) as folder:
                 if folder is not None:
-                    durable.sync_folder(folder)
+                    self._sync_folder(parts, folder)
 
     def address(self, key: str) -> str:
         """Return the path of a record, under the root as it was given."""
@@ -201,22 +204,18 @@ class FsStore:
     def close(self) -> None:
         """Do nothing: no file stays open between two calls."""
 
-    def _note_name(self, key: str) -> None:
-        """Remember that a name is not durable yet."""
-        parts, name = _split(key)
-        self._new_names[parts] = {*self._new_names.get(parts, ()), name}
-
     def _sync_folder(self, parts: tuple[str, ...], folder: int) -> None:
         """Make the names in a folder durable, and know it of those that were waiting for it."""
-        names = self._new_names.pop(parts, set())
+        logs, has_staged = self._new_logs.pop(parts, set()), parts in self._staged
+        self._staged.discard(parts)  # before the call: what is staged meanwhile may come too late for it
         try:
             durable.sync_folder(folder)
         except OSError:
-            self._new_names[parts] = {*self._new_names.get(parts, ()), *names}
+            if has_staged:
+                self._staged.add(parts)
             raise
-        for name in names:
-            if not keys.is_hidden(name):
-                self._durable_logs["/".join((*parts, name))] = True
+        for name in logs:
+            self._durable_logs["/".join((*parts, name))] = True
 
     @contextmanager
     def _writing(self, key: str, *, durably: bool = True) -> Iterator[tuple[int, str]]:
