@@ -43,6 +43,35 @@ def test_the_first_call_loads_nothing_that_only_a_pass_needs(loaded: tuple[set[s
     }
 
 
+ON_A_LOOP = """
+import asyncio, sys, threading
+from compact import CompactConfig, CompactManager
+
+loaded_by = []
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "compact.engine.ladder":
+            loaded_by.append(threading.current_thread() is threading.main_thread())
+
+sys.meta_path.insert(0, Watch())
+
+async def talk():
+    manager = CompactManager(CompactConfig(archive={"adapter": "memory"}))
+    said = [{"role": "user", "content": "Hello"}]
+    await manager.apreflight("s", said)
+    await manager.amanual_compact("s", said)
+    await manager.aclose()
+
+asyncio.run(talk())
+assert loaded_by == [False], loaded_by
+"""
+
+
+def test_an_event_loop_does_not_load_what_a_pass_needs() -> None:
+    subprocess.run([sys.executable, "-c", ON_A_LOOP], check=True, timeout=100)
+
+
 def test_wrappers_of_clients_are_loaded_with_the_first_client(
     loaded: tuple[set[str], set[str]],
 ) -> None:

@@ -220,6 +220,9 @@ class Conductor:
         if run.is_fenced and run.committed:
             # The step was being made at the very moment that its time was up. It is whole, and the next call finds it.
             lane.when_free(run.session.ask_again)
+        if run.loop is not None:
+            # A later pass may begin on the event loop, which must not wait for this. The caller has its answer already.
+            import compact.engine.ladder  # noqa: F401
 
     def _serve(self, run: Run, effect: Any) -> Any:
         run.check()
