@@ -43,7 +43,7 @@ def test_without_a_registered_wrapper_the_error_says_what_to_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after, loaded = done.stdout.splitlines()
-    assert before.endswith("Import CompactManager from compact, or import compact.integrations.clients")
+    assert before.endswith("Import CompactManager from compact, or import compact.integrations.wrappers")
     assert after.startswith(
         "wrap takes a client of the packages openai, anthropic, google or botocore, got dict"
     )

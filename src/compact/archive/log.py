@@ -54,6 +54,8 @@ class OpenSession:
     """The names of stored outputs by the hash in them; None until they were listed."""
     listed: set[str] = field(default_factory=set)
     """Names that this process has put into the list of outputs."""
+    is_list_durable: bool = True
+    """Whether all entries of the list of outputs are. Those of copies may be lost with the power."""
     spooling: bool = False
     """Whether a warning about the current outage was logged."""
     unsaved: list[Mapping[str, str]] = field(default_factory=list)

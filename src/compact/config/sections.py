@@ -176,7 +176,7 @@ class ConfigSection(BaseModel):
         ConfigError: a name is not a setting, or a value is not allowed. Lists all problems of the section.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def __init__(self, **values: Any) -> None:
         try:

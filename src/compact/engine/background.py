@@ -16,13 +16,14 @@ from compact.engine.call import Call, Result, Seen
 from compact.engine.context import Context
 from compact.engine.economy import Weighed
 from compact.engine.effects import Asking, Collect, Emit
-from compact.engine.ladder import Outcome, Pass, Reduced
 from compact.engine.limits import Decision, Rules
+from compact.engine.outcome import Outcome
 from compact.engine.state import continues
 from compact.errors import ArchiveError, CompactError, InsufficientBudget
 from compact.events import Economics, Failure, PassOutcome, Started, TriggerDecision
 
 if TYPE_CHECKING:
+    from compact.engine.ladder import Pass, Reduced
     from compact.engine.line import Line
 
 STARTED: Final = "background_started"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from compact.engine.context import Row
 from compact.engine.effects import Asking
 from compact.engine.intake import Working
-from compact.engine.ladder import Outcome
 from compact.engine.limits import Decision
+from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate

@@ -30,6 +30,7 @@ from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, is_plain, longest_text, plain
 from compact.messages.legality import item_id, violations_in
 from compact.tokens import Meter
+from compact.tokens.memo import Running
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Intake:
     ) -> None:
         self.thinking = thinking or BetweenPasses()
         """What of the session's thinking was taken out between passes."""
+        self.counts = Running()
+        """What the session's list was counted to have."""
         self._items: list[Any] = []
         """The newest list that was found legal."""
         self._dialect: Dialect | None = None

@@ -139,6 +139,11 @@ class Decision:
     due: Reason | None = None
     """What a pass that begins in the background is made for."""
 
+    @property
+    def is_by_count(self) -> bool:
+        """Whether the number of messages or turns decided, not their size."""
+        return (self.due or self.reason) in ("messages", "turns")
+
 
 def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:
     """Return whether any threshold is reached. The most urgent one gives the reason.

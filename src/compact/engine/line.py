@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compact.engine.background import STARTED, Background, begin, swap
 from compact.engine.call import Call, Result, Seen, UnderWay
@@ -22,9 +22,9 @@ from compact.engine.corrections import UNCORRECTED, Correction
 from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, first_new
-from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass, without_model
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
 from compact.engine.native import NO_NATIVE, NativeRules, readable_items
+from compact.engine.outcome import Outcome
 from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
 from compact.engine.state import (
     SessionState,
@@ -55,6 +55,9 @@ from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
 from compact.tokens import Meter
 
+if TYPE_CHECKING:
+    from compact.engine.ladder import Pass
+
 _MAX_RACES = 3
 _BELOW = Decision(False, "below")
 
@@ -65,7 +68,8 @@ class Line:
 
     meter: Meter
     rules: Rules
-    stages: Sequence[Stage]
+    stages: Sequence[Stage] | None
+    """The host's ladder; None: the default one."""
     desk: Callable[[Dialect], Desk]
     intake: Intake
     now: Callable[[], float]
@@ -123,8 +127,9 @@ class Line:
             between.makers.append(asked.model)
         if asked.strip or between.taken or between.makers[-1] != asked.model:
             working = yield from self.intake.settle_thinking(working, dialect, asked, tools)
+        window, counts = self.rules.window, self.intake.counts
         estimate = self.meter.estimate(
-            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
+            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=window, running=counts
         )
         if (ours := estimate.total) and self.correct is not None:
             self.correction = self.correct(ours, state.step)
@@ -253,8 +258,8 @@ class Line:
         # below, in every other call.
         limit = min(rules.trigger, rules.token_threshold or rules.trigger)
         waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= limit
-        least = 1 if _is_by_count(decision) else min(rules.regrow, limit // 10)
-        if _is_by_count(decision):
+        least = 1 if decision.is_by_count else min(rules.regrow, limit // 10)
+        if decision.is_by_count:
             # What must be kept may alone exceed a count. Then the size has to grow.
             waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
         above = rules.summarize_above
@@ -333,20 +338,23 @@ class Line:
         made_from: int | None = None,
     ) -> Pass:
         """The pass over these rows. `made_from`: it was made from that many messages, in the background."""
+        # Most calls make no pass. With the ladder come all who read and write summaries, half of what the package loads.
+        from compact.engine import ladder
+
         call, fixed, early = seen.call, self._fixed_tokens(seen.call), weighed.early_target
         rules = self.rules if early is None else replace(self.rules, target=early)
-        stages = REVERSIBLE_STAGES if call.reversible else self.stages
+        stages = ladder.choose_stages(self.stages, call.reversible)
         # The request fits, so it waits for no model.
         asks_nobody = decision is EARLY and (self.background is not None or self.native.is_chosen)
-        return Pass(
+        return ladder.Pass(
             rows=rows,
             desk=desk,
             rules=(rules.hurry() if self._is_soon(seen, decision) else rules).for_messages(
                 fixed,
                 self.meter.factor * self.correction.rate,
-                fold_all=call.manual or _is_by_count(decision),
+                fold_all=call.manual or decision.is_by_count,
             ),
-            stages=without_model(stages) if asks_nobody else stages,
+            stages=ladder.without_model(stages) if asks_nobody else stages,
             summaries=seen.state.summaries,
             after_step=seen.state.step,
             reason=decision.reason,
@@ -510,10 +518,6 @@ def _unchanged(seen: Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
     return Result(messages if items is messages else list(items), seen.state, seen.estimate, ours=seen.ours)
-
-
-def _is_by_count(decision: Decision) -> bool:
-    return (decision.due or decision.reason) in ("messages", "turns")
 
 
 def _count_ineffective(seen: Seen, decision: Decision, after: int) -> int:

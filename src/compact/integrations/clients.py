@@ -17,13 +17,11 @@ from functools import partial
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.integrations import bedrock, google_genai
 from compact.integrations.calls import HostCall, Proxy
 from compact.integrations.native_requests import compacting, with_beta
 from compact.integrations.raw_replies import abegin_raw, begin_raw
 from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
 from compact.runtime.manager import CompactManager
-from compact.runtime.wrapping import register
 
 __all__ = ["PASSED", "REFUSED", "SENT", "canonical", "wrap"]
 
@@ -107,15 +105,6 @@ def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
         )
     is_async = hasattr(type(client), "__aenter__")
     return _Part(client, "", _Sender(client, manager, session_id, is_async=is_async))
-
-
-for _package, _wrap in (
-    ("openai", wrap),
-    ("anthropic", wrap),
-    ("google", google_genai.wrap),
-    ("botocore", bedrock.wrap),
-):
-    register(_package, _wrap)
 
 
 class _Part(Proxy):

@@ -5,25 +5,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from asyncio import to_thread
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from compact.archive import Archive
-from compact.archive.recall import RecallTool, recall_tools
 from compact.engine.effects import Asking, adrive, drive
-from compact.engine.ladder import Outcome
+from compact.engine.outcome import Outcome
 from compact.engine.stages.offload import Offloaded
 from compact.events import Warned, WarningCode
 from compact.runtime.conductor import Conductor
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.parts import check_count
-from compact.runtime.pinning import entries_of, pin, unpin
-from compact.runtime.recalling import follow_running, note_answers
 from compact.runtime.run import is_light
 from compact.runtime.services import Services
 from compact.runtime.session_cache import Prepared, Session, check_session_id
 from compact.runtime.tenants import Tenant, Tenants
-from compact.summaries.ledger import Entry, Kind
+
+if TYPE_CHECKING:
+    from compact.archive.recall import RecallTool
+    from compact.summaries.ledger import Entry, Kind
 
 R = TypeVar("R")
 
@@ -168,6 +168,9 @@ class BetweenCalls(ABC):
         Raises:
             ConfigError: the id is not a non-empty string.
         """
+        from compact.archive.recall import recall_tools
+        from compact.runtime.recalling import follow_running, note_answers
+
         found = self._tenant_called(tenant)
         archive = self.services.archive_of(found.name)
         if session_id is None:
@@ -221,6 +224,8 @@ class BetweenCalls(ABC):
             ConfigError: an argument is wrong, the words are too many, or a model's words are nobody's.
             ArchiveError: the archive did not take it.
         """
+        from compact.runtime.pinning import pin  # reads people's words, which most processes leave to a pass
+
         return pin(self.services, self._session(session_id, tenant), text, kind, source)
 
     async def apin(
@@ -244,6 +249,8 @@ class BetweenCalls(ABC):
             ConfigError: the session has no such entry.
             ArchiveError: the archive did not take it.
         """
+        from compact.runtime.pinning import unpin
+
         unpin(self.services, self._session(session_id, tenant), entry_id)
 
     async def aunpin(self, session_id: str, entry_id: str, *, tenant: str | None = None) -> None:
@@ -258,6 +265,8 @@ class BetweenCalls(ABC):
         Raises:
             ArchiveError: the archive does not answer.
         """
+        from compact.runtime.pinning import entries_of
+
         return entries_of(self.services, self._session(session_id, tenant))
 
     async def aledger(self, session_id: str, *, tenant: str | None = None) -> list[Entry]:

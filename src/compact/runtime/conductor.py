@@ -22,9 +22,9 @@ from compact.config import CompactConfig
 from compact.engine.call import Call, Result
 from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Collect, Emit, LastCalled, Load, Paused, drive
-from compact.engine.ladder import Outcome
 from compact.engine.line import Line
 from compact.engine.native import NativeRules, no_native
+from compact.engine.outcome import Outcome
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
@@ -231,6 +231,9 @@ class Conductor:
         if run.is_fenced and run.committed:
             # The step was being made at the very moment that its time was up. It is whole, and the next call finds it.
             lane.when_free(run.session.ask_again)
+        if run.loop is not None:
+            # A later pass may begin on the event loop, which must not wait for this. The caller has its answer already.
+            import compact.engine.ladder  # noqa: F401
 
     def _serve(self, run: Run, effect: Any) -> Any:
         run.check()
@@ -402,7 +405,8 @@ class Lines:
 
     config: CompactConfig
     services: Services
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] | None
+    """The host's ladder; None: the default one."""
 
     def line(self, session: Session, model: str | None) -> Line:
         """The line of a call with this model. Warnings about the model are recorded once for each session.

@@ -206,6 +206,7 @@ class Services:
                     tool_name=effect.tool_name,
                     tool_call_id=effect.tool_call_id,
                     trace=effect.trace,
+                    during=run.attempt,
                 )
                 return stored.path
             case Find():

@@ -15,7 +15,7 @@ from compact.archive.keys import check_tenant
 from compact.engine.context import Written
 from compact.engine.corrections import Correction, Observed, correction_of
 from compact.engine.intake import Intake
-from compact.engine.ladder import Outcome
+from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
 from compact.errors import ConfigError
 from compact.events import Trace, session_trace
