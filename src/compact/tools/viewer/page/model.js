@@ -86,6 +86,8 @@ export function roots(events) {
     flat.children.push(node);
   }
   result.forEach(finish);
+  // The span of a pass in the background ends behind later calls, and stands where it began.
+  if (result.some(isAside)) result.sort((a, b) => a.start - b.start || 0);
   endAbandoned(result);
   result.forEach((node, index) => { node.number = index + 1; describe(node); });
   return result;
