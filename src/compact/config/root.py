@@ -26,6 +26,7 @@ from compact.config.sections import (
     MeterConfig,
     OffloadConfig,
     PolicyConfig,
+    ProxyConfig,
     RecoveryConfig,
     RedactionConfig,
     SummaryConfig,
@@ -64,6 +65,7 @@ class SettingArguments(TypedDict, total=False):
     guard: GuardConfig | Mapping[str, Any]
     recovery: RecoveryConfig | Mapping[str, Any]
     meter: MeterConfig | Mapping[str, Any]
+    proxy: ProxyConfig | Mapping[str, Any]
     compact: Mapping[str, Any]
 
 

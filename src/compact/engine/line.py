@@ -126,6 +126,8 @@ class Line:
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
+    moves_arriving: bool = True
+    """Whether a huge result goes to the archive when it is first seen."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
 
@@ -151,6 +153,7 @@ class Line:
             beside=(call.system, call.tools),
             sent=sent,
             keeps_sent=self.thinking.strip,
+            moves_arriving=self.moves_arriving,
         )
         given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)

@@ -406,6 +406,7 @@ class Lines:
             written=session.written,
             thinking=known.thinking,
             sent=session.sent,
+            moves_arriving=session.reads_archive,
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:

@@ -100,9 +100,14 @@ class Seen:
 
     __slots__ = ("objects", "prompt", "trail")
 
-    def __init__(self, items: Sequence[Any], objects: Sequence[Any], system: Any) -> None:
-        """`objects` are the host's own, whose identity tells more than their contents."""
-        self.trail = Trail(items)
+    def __init__(
+        self, items: Sequence[Any], objects: Sequence[Any], system: Any, known: Trail | None = None
+    ) -> None:
+        """`objects` are the host's own, whose identity tells more than their contents.
+
+        `known` has hashed some of `items` already.
+        """
+        self.trail = Trail(items, known)
         self.objects = Objects(objects)
         self.prompt = _hash_prompt(system, items)
         """What tells agents with the same task apart, and people with prompts of their own."""
@@ -299,6 +304,12 @@ def _longest(known: Sequence[Conversation], seen: Seen) -> Conversation | None:
         continued, key=lambda pair: (pair[0].is_known_by_objects(seen), pair[0].has_prompt(seen), pair[1])
     )
     return best
+
+
+def hashed_before(known: Sequence[Conversation], items: Sequence[Any]) -> Trail | None:
+    """The newest list that begins with the very same object, whose messages need not be hashed again."""
+    trails = (each.forms[-1].trail for each in reversed(known))
+    return next((trail for trail in trails if items and trail.items and trail.items[0] is items[0]), None)
 
 
 def count_opening(items: Sequence[Any]) -> int:

@@ -35,15 +35,21 @@ from itertools import chain, count
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import ConfigError
-from compact.runtime.conversations import Conversation, Seen, Trail, choose_given, choose_unnamed
+from compact.runtime.conversations import (
+    Conversation,
+    Seen,
+    Trail,
+    choose_given,
+    choose_unnamed,
+    hashed_before,
+)
 from compact.runtime.running import Right, RunningCall
 from compact.runtime.session_cache import check_session_id
 
 SessionId: TypeAlias = str | Callable[[Any], str] | None
 """A session's id, a function that finds it in what the host passes, or None to let the integration find one."""
 
-_REMEMBERED = 512
-"""Conversations that a manager tells apart at the same time."""
+_REMEMBERED = 512  # conversations that a manager tells apart at the same time
 _ASKED = 4096
 """Tool calls, and sessions without seen replies, that are remembered."""
 _ID_BYTES = 16
@@ -110,25 +116,29 @@ class SessionResolver:
         system: Any = None,
         kind: str = "conversation",
         fresh: Callable[[], str | None] = lambda: None,
+        frozen: bool = False,
     ) -> str:
         """Return the session of a call, and remember its list.
 
         `session_id` is explicit: a name, or a function of `call`. `given` is the host's own id. `items` is the
         conversation as it is passed to the manager, `objects` the host's messages where those are others, and `system` a
         prompt outside the list. `kind` begins a fresh name; `fresh()` returns a name that was given out already.
+        `frozen`: nobody changes the objects in place, so that known ones are not hashed again.
 
         Raises:
             ConfigError: an id is not a non-empty string.
         """
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
-        seen = Seen(list(items), list(items if objects is None else objects), system)
+        scope = None if session_id is not None else _scope(given)
+        with self._lock:
+            hashed = hashed_before(self._scopes.get(scope, ()), items) if frozen else None
+        seen = Seen(list(items), list(items if objects is None else objects), system, hashed)
         if session_id is not None:
             name = _ask(session_id, call)
             with self._lock:
                 self._keep_named(name, seen)
             return name
-        scope = _scope(given)
         if not seen.items:
             return scope or self.nobody
         here = self._valid(self._running.certain)

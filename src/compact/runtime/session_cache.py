@@ -100,6 +100,8 @@ class Session:
     """By model: how many tokens its provider counts for each of ours."""
     request: Any = None
     """The messages that the newest reply of a model call answers."""
+    reads_archive: bool = True
+    """Whether the agent can read what is moved to the archive. If not, a huge result is not moved when it arrives."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
     redactor: Redactor | None = None
