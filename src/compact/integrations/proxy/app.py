@@ -106,6 +106,9 @@ class Proxy:
         if client.method == "GET" and path == "/healthz":
             await client.answer(200, b'{"status":"ok"}')
             return
+        if client.method in ("GET", "HEAD") and path == "/":  # Claude Code looks whether anybody is there
+            await client.answer(200, b'{"name":"compact proxy"}')
+            return
         route = find_route(client.method, path, headers)
         refusal = self._refusal(client)
         if refusal is not None:

@@ -52,6 +52,7 @@ class ProxyServer:
             from compact.integrations.proxy.connections import protocol_with
         except ModuleNotFoundError as error:
             raise MissingExtra.named("proxy", "compact proxy") from error
+        self.manager = manager
         connections: dict[Any, Any] = {}
         self.app = Proxy(
             manager,
