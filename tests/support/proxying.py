@@ -11,7 +11,7 @@ from typing import Any
 from compact import CompactConfig, CompactManager
 from compact.integrations.proxy import ProxyServer
 
-MODEL = "claude-sonnet-4-5"
+MODEL = "claude-sonnet-5"
 KEY = {"x-api-key": "sk-ant-nobodys", "anthropic-version": "2023-06-01"}
 TOOLS = [{"name": "read", "description": "Read a file.", "input_schema": {"type": "object", "properties": {}}}]
 PATIENT = {"deadline_ms": 60_000}

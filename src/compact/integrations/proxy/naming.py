@@ -18,6 +18,7 @@ CLIENT_HEADERS = (
     "x-claude-code-session-id",
     "x-opencode-session",
     "x-session-affinity",
+    "thread-id",
     "session-id",
     "session_id",
     "x-session-id",
