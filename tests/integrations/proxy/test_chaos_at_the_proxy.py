@@ -17,6 +17,7 @@ import pytest
 from support.proxying import KEY, body_of, long_talk, proxying
 from support.wire import Wire, WireRequest, wired
 
+import compact
 from compact.tools.standins import prefix_breaks, serving
 
 WINDOW = 12_000
@@ -113,7 +114,7 @@ def test_two_replicas_on_one_archive_continue_each_others_session(tmp_path: Path
             assert reply.status_code == 200
         steps = one.manager.archive.steps("s")
         assert one.manager.archive.sessions() == ["s"]
-        assert "".join(str(steps))
+        assert len(steps) >= 1
     assert provider.refused == []
     assert prefix_breaks(provider.accepted) <= len(steps), "a step of one replica is applied by the other"
 
@@ -123,7 +124,7 @@ def started(url: str, root: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]
     """The command in a process of its own, and the address that it printed."""
     command = [sys.executable, "-m", "compact", "proxy", "--port", "0", "--archive", str(root)]
     command += ["--window", str(WINDOW), "--anthropic", url]
-    environment = {**os.environ, "COMPACT_PROXY__DEADLINE_MS": "60000"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(compact.__file__).parents[1]), "COMPACT_PROXY__DEADLINE_MS": "60000"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root.parent) as process:
         try:
             assert process.stdout is not None
