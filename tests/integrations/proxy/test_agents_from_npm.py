@@ -69,7 +69,14 @@ class Script:
 
 
 def claude(programs: Path, url: str, home: Path) -> tuple[list[str], dict[str, str]]:
-    command = [str(programs / "claude"), "-p", ORDER, "--model", "claude-sonnet-4-5", "--dangerously-skip-permissions"]
+    command = [
+        str(programs / "claude"),
+        "-p",
+        ORDER,
+        "--model",
+        "claude-sonnet-4-5",
+        "--dangerously-skip-permissions",
+    ]
     settings = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "none",
@@ -105,11 +112,18 @@ def opencode(programs: Path, url: str, home: Path) -> tuple[list[str], dict[str,
         "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
         "models": {"gpt-4o": {"limit": {"context": 400_000, "output": 8_000}}},
     }
-    settings = {"autoupdate": False, "share": "disabled", "provider": {"here": provider}, "small_model": "here/gpt-4o"}
+    settings = {
+        "autoupdate": False,
+        "share": "disabled",
+        "provider": {"here": provider},
+        "small_model": "here/gpt-4o",
+    }
     folder = home / ".config" / "opencode"
     folder.mkdir(parents=True)
     (folder / "opencode.json").write_text(json.dumps(settings))
-    return [str(programs / "opencode"), "run", "--model", "here/gpt-4o", ORDER], {"OPENCODE_DISABLE_MODELS_FETCH": "1"}
+    return [str(programs / "opencode"), "run", "--model", "here/gpt-4o", ORDER], {
+        "OPENCODE_DISABLE_MODELS_FETCH": "1"
+    }
 
 
 AGENTS = {"claude": (claude, 70_000), "codex": (codex, 32_000), "opencode": (opencode, 32_000)}
@@ -124,7 +138,13 @@ def run(name: str, programs: Path, url: str, folder: Path) -> str:
     command, settings = AGENTS[name][0](programs, url, home)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), **settings}
     done = subprocess.run(
-        command, env=environment, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600
+        command,
+        env=environment,
+        cwd=place,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -140,7 +160,10 @@ def test_a_long_session_outgrows_its_window_and_no_refusal_reaches_the_agent(
 ) -> None:
     window = AGENTS[name][1]
     script = Script(TURNS)
-    with serving(script, window=window) as provider, proxying(provider.url, tmp_path / "archive", window) as proxy:
+    with (
+        serving(script, window=window) as provider,
+        proxying(provider.url, tmp_path / "archive", window) as proxy,
+    ):
         said = run(name, programs, proxy.url, tmp_path)
         steps = sum(len(proxy.manager.archive.steps(each)) for each in proxy.manager.archive.sessions())
         assert proxy.app.metrics.value("upstream_failures") == 0

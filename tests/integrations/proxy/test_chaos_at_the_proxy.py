@@ -74,7 +74,9 @@ def test_a_provider_that_says_nothing_is_given_up() -> None:
 
 def test_a_refusal_inside_a_stream_behind_the_first_words_reaches_the_client() -> None:
     words = b'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}\n\n'
-    refusal = b'data: {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}\n\n'
+    refusal = (
+        b'data: {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}\n\n'
+    )
 
     def handle(wire: Wire, _: WireRequest) -> None:
         wire.begin_chunks()
@@ -110,7 +112,9 @@ def test_two_replicas_on_one_archive_continue_each_others_session(tmp_path: Path
     ):
         for turn, count in enumerate(range(1, len(talk) + 1, 4)):
             proxy = (one, two)[turn % 2]
-            reply = httpx.post(f"{proxy.url}/v1/messages", content=body_of(talk[:count]), headers=SESSION, timeout=60)
+            reply = httpx.post(
+                f"{proxy.url}/v1/messages", content=body_of(talk[:count]), headers=SESSION, timeout=60
+            )
             assert reply.status_code == 200
         steps = one.manager.archive.steps("s")
         assert one.manager.archive.sessions() == ["s"]
@@ -124,8 +128,14 @@ def started(url: str, root: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]
     """The command in a process of its own, and the address that it printed."""
     command = [sys.executable, "-m", "compact", "proxy", "--port", "0", "--archive", str(root)]
     command += ["--window", str(WINDOW), "--anthropic", url]
-    environment = {**os.environ, "PYTHONPATH": str(Path(compact.__file__).parents[1]), "COMPACT_PROXY__DEADLINE_MS": "60000"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root.parent) as process:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(compact.__file__).parents[1]),
+        "COMPACT_PROXY__DEADLINE_MS": "60000",
+    }
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root.parent
+    ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -152,5 +162,7 @@ def test_a_proxy_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     last, new = provider.accepted[-2:]
     assert provider.refused == []
     assert before >= 1
-    assert list(new.messages)[: len(last.messages)] == list(last.messages), "the same step stands, byte for byte"
+    assert list(new.messages)[: len(last.messages)] == list(last.messages), (
+        "the same step stands, byte for byte"
+    )
     assert json.dumps(talk[92]) in json.dumps(list(new.messages))

@@ -29,7 +29,9 @@ def client() -> Iterator[httpx.Client]:
         yield found
 
 
-def grow(client: httpx.Client, proxy: ProxyServer, talk: list[Any], step: int = 4, **more: Any) -> list[httpx.Response]:
+def grow(
+    client: httpx.Client, proxy: ProxyServer, talk: list[Any], step: int = 4, **more: Any
+) -> list[httpx.Response]:
     """Send a conversation as a client does: all of it, every time, a little more of it each time."""
     counts = range(1, len(talk) + 1, step)
     return [client.post(f"{proxy.url}/v1/messages", content=body_of(talk[:n], **more)) for n in counts]
@@ -79,7 +81,11 @@ def test_the_store_does_not_die_with_a_restart(client: httpx.Client, tmp_path: P
 def test_unknown_blocks_and_fields_go_out_as_their_bytes(client: httpx.Client, tmp_path: Path) -> None:
     odd = '{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{"q":1.0e2},"new":[1.10]}'
     call = json.loads(odd)
-    found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"encrypted_content": "aa=="}]}
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srv_1",
+        "content": [{"encrypted_content": "aa=="}],
+    }
     talk = [
         *long_talk(14),
         {"role": "assistant", "content": [call, found, {"type": "text", "text": "I searched."}]},
@@ -99,7 +105,9 @@ def test_unknown_blocks_and_fields_go_out_as_their_bytes(client: httpx.Client, t
     assert tail[: tail.index("I searched")] in upstream.requests[0].body.decode()
 
 
-def test_work_that_takes_too_long_does_not_hold_up_a_request_that_fits(client: httpx.Client, tmp_path: Path) -> None:
+def test_work_that_takes_too_long_does_not_hold_up_a_request_that_fits(
+    client: httpx.Client, tmp_path: Path
+) -> None:
     """The archive hangs. The request goes out as it is, and the pass goes on behind it."""
     free = threading.Event()
     talk = long_talk(12)
@@ -185,7 +193,9 @@ def test_two_conversations_never_collide_in_one_session(client: httpx.Client, tm
     with serving(["Yes."], window=WINDOW) as provider, proxying(provider.url, tmp_path, WINDOW) as proxy:
         for count in range(1, 81, 8):
             for talk in (main, helper):
-                assert client.post(f"{proxy.url}/v1/messages", content=body_of(talk[:count])).status_code == 200
+                assert (
+                    client.post(f"{proxy.url}/v1/messages", content=body_of(talk[:count])).status_code == 200
+                )
         assert sorted(proxy.manager.archive.sessions()) == ["s", "s.2"]
     for request in provider.accepted:
         text = json.dumps(list(request.messages))
@@ -202,14 +212,22 @@ def test_opaque_items_round_trip(client: httpx.Client, tmp_path: Path) -> None:
             {"type": "function_call", "call_id": f"c{n}", "name": "read", "arguments": "{}"},
             {"type": "function_call_output", "call_id": f"c{n}", "output": text},
         ]
-    items += [{"role": "user", "content": "Go on."}, secret, {"type": "message", "role": "assistant", "content": "Ok."}]
+    items += [
+        {"role": "user", "content": "Go on."},
+        secret,
+        {"type": "message", "role": "assistant", "content": "Ok."},
+    ]
     items.append({"role": "user", "content": "And then?"})
 
     def handle(wire: Wire, _: WireRequest) -> None:
         wire.answer(b"{}", content_type="application/json")
 
     with wired(handle) as upstream, proxying(upstream.url, tmp_path, WINDOW) as proxy:
-        body = {"model": "gpt-5", "input": items, "tools": [{"type": "function", "name": "read", "parameters": {}}]}
+        body = {
+            "model": "gpt-5",
+            "input": items,
+            "tools": [{"type": "function", "name": "read", "parameters": {}}],
+        }
         client.post(f"{proxy.url}/v1/responses", content=json.dumps(body))
         assert proxy.app.metrics.value("edited") == 1
     sent = json.loads(upstream.requests[0].body)["input"]
@@ -234,7 +252,10 @@ def test_cache_marks_never_exceed_four_in_an_edited_request(client: httpx.Client
     mark = {"cache_control": {"type": "ephemeral"}}
     system = [{"type": "text", "text": "You code.", **mark}]
     talk = long_talk(24)
-    with serving(["Yes."], window=WINDOW, rules=Rules()) as provider, proxying(provider.url, tmp_path, WINDOW) as proxy:
+    with (
+        serving(["Yes."], window=WINDOW, rules=Rules()) as provider,
+        proxying(provider.url, tmp_path, WINDOW) as proxy,
+    ):
         for count in range(1, len(talk) + 1, 4):
             marked = json.loads(json.dumps(talk[:count]))
             for message in [m for m in marked if isinstance(m["content"], str)][-3:]:

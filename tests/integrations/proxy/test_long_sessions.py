@@ -23,7 +23,9 @@ FIRST = "Find the bug. Never touch tests/."
 def script(request: Received) -> Reply:
     if request.number % 5 == 0:
         return Reply("That part is fine.")
-    return Reply(f"I look at part {request.number}.", [Call("read", {"path": f"src/part{request.number}.py"})])
+    return Reply(
+        f"I look at part {request.number}.", [Call("read", {"path": f"src/part{request.number}.py"})]
+    )
 
 
 def result_of(n: int) -> str:
@@ -35,7 +37,12 @@ def run_anthropic(url: str, streamed: bool) -> None:
     messages: list[Any] = [{"role": "user", "content": FIRST}]
     with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as client:
         for n in range(TURNS):
-            request: Any = {"model": "claude-sonnet-5", "max_tokens": 64, "messages": messages, "tools": tools}
+            request: Any = {
+                "model": "claude-sonnet-5",
+                "max_tokens": 64,
+                "messages": messages,
+                "tools": tools,
+            }
             if streamed:
                 with client.messages.stream(**request) as stream:
                     reply = stream.get_final_message()
@@ -43,7 +50,9 @@ def run_anthropic(url: str, streamed: bool) -> None:
                 reply = client.messages.create(**request)
             messages.append({"role": "assistant", "content": [b.to_dict() for b in reply.content]})
             calls = [block.id for block in reply.content if block.type == "tool_use"]
-            results = [{"type": "tool_result", "tool_use_id": each, "content": result_of(n)} for each in calls]
+            results = [
+                {"type": "tool_result", "tool_use_id": each, "content": result_of(n)} for each in calls
+            ]
             messages.append({"role": "user", "content": results or f"Go on with part {n}."})
 
 
@@ -59,10 +68,16 @@ def run_chat(url: str, streamed: bool) -> None:
             else:
                 said = client.chat.completions.create(**request).choices[0].message
             calls = [
-                {"id": c.id, "type": "function", "function": {"name": "read", "arguments": c.function.arguments}}
+                {
+                    "id": c.id,
+                    "type": "function",
+                    "function": {"name": "read", "arguments": c.function.arguments},
+                }
                 for c in said.tool_calls or ()
             ]
-            messages.append({"role": "assistant", "content": said.content} | ({"tool_calls": calls} if calls else {}))
+            messages.append(
+                {"role": "assistant", "content": said.content} | ({"tool_calls": calls} if calls else {})
+            )
             messages += [{"role": "tool", "tool_call_id": c["id"], "content": result_of(n)} for c in calls]
             if not calls:
                 messages.append({"role": "user", "content": f"Go on with part {n}."})
@@ -79,7 +94,10 @@ def run_responses(url: str, streamed: bool) -> None:
                     reply: Any = stream.get_final_response()
             else:
                 reply = client.responses.create(**request)
-            items += [each.model_dump(exclude_none=True, exclude={"parsed_arguments", "parsed"}) for each in reply.output]
+            items += [
+                each.model_dump(exclude_none=True, exclude={"parsed_arguments", "parsed"})
+                for each in reply.output
+            ]
             for item in items:
                 item.pop("status", None)
             calls = [each.call_id for each in reply.output if each.type == "function_call"]
@@ -110,7 +128,8 @@ def run_gemini(url: str, streamed: bool) -> None:
             contents.append({"role": "model", "parts": [p.model_dump(exclude_none=True) for p in parts]})
             calls = [part.function_call for part in parts if part.function_call]
             results = [
-                {"function_response": {"id": c.id, "name": "read", "response": {"output": result_of(n)}}} for c in calls
+                {"function_response": {"id": c.id, "name": "read", "response": {"output": result_of(n)}}}
+                for c in calls
             ]
             contents.append({"role": "user", "parts": results or [{"text": f"Go on with part {n}."}]})
 
@@ -127,7 +146,9 @@ def check(provider: Provider) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", RUNS)
-def test_a_session_outgrows_its_window_and_nothing_is_refused(name: str, streamed: bool, tmp_path: Path) -> None:
+def test_a_session_outgrows_its_window_and_nothing_is_refused(
+    name: str, streamed: bool, tmp_path: Path
+) -> None:
     with serving(script, window=WINDOW) as provider, proxying(provider.url, tmp_path, WINDOW) as proxy:
         RUNS[name](proxy.url, streamed)
         (session,) = proxy.manager.archive.sessions()
@@ -141,7 +162,9 @@ def test_a_session_outgrows_its_window_and_nothing_is_refused(name: str, streame
 @pytest.mark.parametrize(
     ("name", "late"), [("anthropic", True), ("chat", False), ("responses", True), ("gemini", False)]
 )
-def test_an_overflow_that_the_table_did_not_foresee_is_recovered(name: str, late: bool, tmp_path: Path) -> None:
+def test_an_overflow_that_the_table_did_not_foresee_is_recovered(
+    name: str, late: bool, tmp_path: Path
+) -> None:
     """The proxy believes in a window of 200,000 tokens, the provider takes 12,000, and refuses inside its stream if `late`."""
     with (
         serving(script, window=WINDOW, late_refusals=late) as provider,

@@ -58,9 +58,7 @@ def test_keys_and_headers_go_on_and_those_of_the_connection_and_of_compact_do_no
     assert request.header("host") == upstream.url.removeprefix("http://")
 
 
-def test_no_key_stands_in_archive_metrics_or_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_key_stands_in_archive_metrics_or_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with wired(say()) as upstream, proxying(upstream.url, tmp_path) as proxy:  # type: ignore[arg-type]
         for turns in (1, 2):
             httpx.post(f"{proxy.url}/v1/messages", content=body_of(long_talk(turns)), headers=KEY)
@@ -110,7 +108,12 @@ def test_compressed_bodies_pass_both_ways_and_their_usage_is_read(coding: str) -
 
 def test_a_body_that_nobody_understands_is_the_providers_to_refuse() -> None:
     with wired(say()) as upstream, proxying(upstream.url) as proxy:  # type: ignore[arg-type]
-        for body, coding in ((b"{", "identity"), (b"\xff\xfe", "identity"), (b"no gzip", "gzip"), (b"x", "odd")):
+        for body, coding in (
+            (b"{", "identity"),
+            (b"\xff\xfe", "identity"),
+            (b"no gzip", "gzip"),
+            (b"x", "odd"),
+        ):
             headers = {**KEY, "content-encoding": coding}
             httpx.post(f"{proxy.url}/v1/messages", content=body, headers=headers)
     assert [request.body for request in upstream.requests] == [b"{", b"\xff\xfe", b"no gzip", b"x"]
@@ -135,7 +138,9 @@ def test_other_paths_and_methods_pass_through_to_the_provider_that_they_name() -
 
 
 def test_a_history_that_the_provider_keeps_is_left_alone() -> None:
-    body = json.dumps({"model": "gpt-5", "previous_response_id": "r1", "input": [{"role": "user", "content": "x"}] * 3})
+    body = json.dumps(
+        {"model": "gpt-5", "previous_response_id": "r1", "input": [{"role": "user", "content": "x"}] * 3}
+    )
     with wired(say()) as upstream, proxying(upstream.url) as proxy:  # type: ignore[arg-type]
         httpx.post(f"{proxy.url}/v1/responses", content=body.encode())
         assert len(proxy.manager.sessions) == 0
@@ -159,7 +164,9 @@ def test_a_websocket_upgrade_is_told_to_use_http() -> None:
         ("/v1beta/models/m:generateContent", {}, lambda said: said["error"]["code"] == 413),
     ],
 )
-def test_a_body_over_the_limit_is_refused_in_the_providers_shape(path: str, headers: dict[str, str], inside: object) -> None:
+def test_a_body_over_the_limit_is_refused_in_the_providers_shape(
+    path: str, headers: dict[str, str], inside: object
+) -> None:
     with wired(say()) as upstream, proxying(upstream.url, proxy={"max_body_bytes": 1000}) as proxy:  # type: ignore[arg-type]
         plain = httpx.post(f"{proxy.url}{path}", content=b" " * 1001, headers=headers)
         chunked = httpx.post(f"{proxy.url}{path}", content=iter([b" " * 600] * 2), headers=headers)
@@ -190,14 +197,14 @@ def test_a_token_is_asked_for_and_does_not_go_on() -> None:
     assert upstream.requests[0].header("x-compact-token") is None
 
 
-def test_an_address_of_other_machines_needs_a_token_and_a_certificate(tmp_path: Path) -> None:
+def test_an_address_of_other_machines_needs_a_token_and_a_certificate() -> None:
     settings = {"token": "a-token-that-nobody-guesses"}
-    with CompactManager(CompactConfig(archive={"adapter": "memory"})) as manager:
-        with pytest.raises(ConfigError, match="no token"):
-            ProxyServer(manager, host="0.0.0.0")
-    with CompactManager(CompactConfig(archive={"adapter": "memory"}, proxy=settings)) as manager:
-        with pytest.raises(ConfigError, match="in clear"):
-            ProxyServer(manager, host="0.0.0.0")
+    plain = CompactManager(CompactConfig(archive={"adapter": "memory"}))
+    guarded = CompactManager(CompactConfig(archive={"adapter": "memory"}, proxy=settings))
+    with plain, pytest.raises(ConfigError, match="no token"):
+        ProxyServer(plain, host="0.0.0.0")
+    with guarded, pytest.raises(ConfigError, match="in clear"):
+        ProxyServer(guarded, host="0.0.0.0")
 
 
 def test_health_and_metrics_are_the_proxys_own() -> None:

@@ -106,7 +106,9 @@ def test_an_edited_request_keeps_the_bytes_of_every_unchanged_message_and_field(
     before, after = text.index('"messages": ['), text.rindex('"role": "user"')
     assert sent[:before] == text[:before], "model, tools and all other fields are as they came"
     assert sent.endswith(text[after - 3 :].replace("\n ]\n}", "]\n}").lstrip()) or "1.50e3" in sent
-    assert text[after : text.rindex("}\n ]")] in sent, "the last message has its bytes, number format included"
+    assert text[after : text.rindex("}\n ]")] in sent, (
+        "the last message has its bytes, number format included"
+    )
     assert len(sent) < len(text)
 
 
@@ -139,13 +141,17 @@ def test_count_tokens_counts_what_would_be_sent_and_makes_no_pass(tmp_path: Path
     talk = long_talk(18)
     with serving(["Yes."], window=WINDOW) as provider, proxying(provider.url, tmp_path, WINDOW) as proxy:
         counted = httpx.post(
-            f"{proxy.url}/v1/messages/count_tokens", content=body_of(talk), headers={**KEY, "x-compact-session": "s"}
+            f"{proxy.url}/v1/messages/count_tokens",
+            content=body_of(talk),
+            headers={**KEY, "x-compact-session": "s"},
         )
         assert proxy.manager.archive.steps("s") == []
         post(proxy, body_of(talk), x_compact_session="s")
         assert len(proxy.manager.archive.steps("s")) == 1
         after = httpx.post(
-            f"{proxy.url}/v1/messages/count_tokens", content=body_of(talk), headers={**KEY, "x-compact-session": "s"}
+            f"{proxy.url}/v1/messages/count_tokens",
+            content=body_of(talk),
+            headers={**KEY, "x-compact-session": "s"},
         )
     assert counted.json()["input_tokens"] > WINDOW > after.json()["input_tokens"]
 
@@ -163,14 +169,20 @@ def test_an_illegal_list_is_repaired_only_after_the_provider_refused_it() -> Non
 
 def test_with_live_masking_nothing_goes_out_unmasked() -> None:
     secret = "sk-ant-api03-" + "Zq8" * 31 + "AA"
-    talk = [*long_talk(1), {"role": "assistant", "content": "Which key?"}, {"role": "user", "content": f"It is {secret}"}]
+    talk = [
+        *long_talk(1),
+        {"role": "assistant", "content": "Which key?"},
+        {"role": "user", "content": f"It is {secret}"},
+    ]
     with (
         serving(["Yes."]) as provider,
         proxying(provider.url, redaction={"live": "secrets"}) as proxy,
         httpx.Client(base_url=proxy.url, headers={**KEY, "x-compact-session": "s"}) as client,
     ):
         assert client.post("/v1/messages", content=body_of(talk, system=f"Use {secret}.")).status_code == 200
-        title = json.dumps({"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": secret}]})
+        title = json.dumps(
+            {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": secret}]}
+        )
         assert client.post("/v1/messages", content=title).status_code == 200
         counted = client.post("/v1/messages/count_tokens", content=body_of(talk))
         refused = [

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -41,7 +41,7 @@ class Gone(Exception):
 class Proxy:
     """Passes requests on to providers, and keeps the sessions in them inside their windows.
 
-    `drop(client)` closes the connection of a client at once. `mounts` are applications below a path of their own.
+    `drop(client)` closes the connection of a client at once. `mount` is another application, with its path.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class Proxy:
         *,
         drop: Callable[[Any], None],
         settings: ProxyConfig | None = None,
-        mounts: Mapping[str, App] | None = None,
+        mount: tuple[str, App] | None = None,
     ) -> None:
         self.settings = manager.config.proxy if settings is None else settings
         self.metrics = Metrics()
         self._drop = drop
-        self._mounts = dict(mounts or {})
+        self._mount = mount
         self._token = None if self.settings.token is None else self.settings.token.get_secret_value()
         deadline_s = self.settings.deadline_ms / 1000
         self._conversations = Conversations(self.settings.max_body_bytes)
@@ -65,12 +65,11 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
+            await (_live if self._mount is None else self._mount[1])(scope, receive, send)
             return
-        mounted = next((path for path in self._mounts if f"{scope['path']}/".startswith(f"{path}/")), None)
-        if mounted is not None:
-            inner = {**scope, "root_path": mounted, "path": scope["path"][len(mounted) :] or "/"}
-            await self._mounts[mounted](inner, receive, send)
+        if self._mount is not None and f"{scope['path']}/".startswith(f"{self._mount[0]}/"):
+            await self._mount[1]({**scope, "root_path": self._mount[0]}, receive, send)
             return
         client = _Client(scope, receive, send)
         self.metrics.in_flight += 1
@@ -212,6 +211,13 @@ class Proxy:
                 reason="unreadable",
             )
         return await self._exchanges.pass_through(incoming)
+
+
+async def _live(_: Scope, receive: Receive, send: Send) -> None:
+    """Nothing has to be started or stopped on the server's side."""
+    for said in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{said}.complete"})
 
 
 class _Client:

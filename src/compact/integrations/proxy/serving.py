@@ -7,7 +7,6 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ class ProxyServer:
         settings: ProxyConfig | None = None,
         certificate: Path | None = None,
         key: Path | None = None,
-        mounts: Mapping[str, Any] | None = None,
+        mount: tuple[str, Any] | None = None,
     ) -> None:
         settings = manager.config.proxy if settings is None else settings
         _check(host, settings, certificate)
@@ -57,7 +56,7 @@ class ProxyServer:
         self.app = Proxy(
             manager,
             settings=settings,
-            mounts=mounts,
+            mount=mount,
             drop=lambda client: connections[client].abort() if client in connections else None,
         )
         self._scheme = "http" if certificate is None else "https"
@@ -67,7 +66,7 @@ class ProxyServer:
             self.app,
             http=protocol_with(connections),
             ws="none",
-            lifespan="off",
+            lifespan="on",
             log_level="error",
             access_log=False,
             server_header=False,

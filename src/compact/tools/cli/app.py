@@ -21,6 +21,7 @@ from compact.tools.cli import (
     config,
     count,
     demo,
+    doctor,
     harness,
     ledger,
     models,
@@ -62,6 +63,7 @@ for _module in (
     view,
     tail,
     stats,
+    doctor,
     demo,
 ):
     app.command(_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(_module.command)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from compact.integrations.proxy import ProxyServer
 from compact.runtime.manager import CompactManager
 from compact.tools.cli.options import ConfigOption, RootOption, WindowOption, parse_tokens
-from compact.tools.cli.printing import print_line
+from compact.tools.cli.printing import print_line, say_plainly
 from compact.tools.cli.settings import load_settings
+from compact.tools.viewer.serving import MountedViewer
 
 EXAMPLE = "Example: compact proxy --port 8787, then ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude"
-UrlOption = Annotated[str | None, typer.Option(metavar="URL", help="Default: proxy.*_url in the settings.")]
+_VIEWER = "/compact"
+
+UrlOption: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="URL", help="Default: proxy.*_url in the settings.")
+]
 
 
 def command(
@@ -38,6 +43,12 @@ def command(
     tls_key: Annotated[
         Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, PEM.")
     ] = None,
+    viewer: Annotated[
+        bool,
+        typer.Option(
+            "--viewer/--no-viewer", help=f"Show the sessions at {_VIEWER}, with a token of its own."
+        ),
+    ] = True,
 ) -> None:
     """Pass an agent's requests on to its provider, and keep its sessions inside their windows.
 
@@ -54,8 +65,12 @@ def command(
         signal.SIGTERM, signal.default_int_handler
     )  # stop in order: what waits for the archive is written
     with CompactManager(settings) as manager:
-        server = ProxyServer(manager, host=host, port=port, certificate=tls_cert, key=tls_key)
+        shown = MountedViewer(manager.archive, host=host) if viewer else None
+        mount = None if shown is None else (_VIEWER, shown.app)
+        server = ProxyServer(manager, host=host, port=port, certificate=tls_cert, key=tls_key, mount=mount)
         with server:
             print_line(f"compact proxy: {server.url}")
             sys.stdout.flush()
+            if shown is not None:
+                say_plainly(f"Sessions: {server.url}{_VIEWER}/?token={shown.token}\nPress Ctrl-C to stop.")
             server.wait()
