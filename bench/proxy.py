@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -23,8 +23,6 @@ import httpx
 import uvicorn
 
 from bench import Figure, whole_number
-from compact import CompactConfig, CompactManager
-from compact.integrations.proxy import ProxyServer
 
 _PARTS = 100
 _LINES = 62
@@ -42,11 +40,16 @@ _DROPPED = (b"host", b"content-length", b"transfer-encoding", b"connection")
 
 def bench_first_byte() -> Iterator[Figure]:
     """First byte of a streamed answer, 100,000-token bodies seen but for the last message, against a bare pass-through."""
-    with _serving("provider") as (provider, _), _serving("bare", provider) as (bare, _):
-        with _serving("proxy", provider) as (proxy, _):
-            one, many = asyncio.run(_measure(bare, proxy))
+    with (
+        _serving("provider") as (provider, _),
+        _serving("bare", provider) as (bare, _),
+        _serving("proxy", provider) as (proxy, _),
+    ):
+        one, many = asyncio.run(_measure(bare, proxy))
     bare_ms, proxy_ms = (median(times) for times in one)
-    yield Figure(f"one stream, median: {proxy_ms:.1f} ms, bare {bare_ms:.1f} ms", proxy_ms / bare_ms, "x", 1.5)
+    yield Figure(
+        f"one stream, median: {proxy_ms:.1f} ms, bare {bare_ms:.1f} ms", proxy_ms / bare_ms, "x", 1.5
+    )
     bare_ms, proxy_ms = (_late(times) for times in many)
     text = f"{_MANY} streams, 99th percentile: {proxy_ms:.1f} ms, bare {bare_ms:.1f} ms"
     yield Figure(text, proxy_ms / bare_ms, "x", 2)
@@ -59,7 +62,9 @@ def bench_memory(requests: int = _REQUESTS) -> Figure:
     return Figure(f"memory after {requests:,} requests, against the first tenth", last / first, "x", 1.05)
 
 
-async def _measure(bare: str, proxy: str) -> tuple[tuple[list[float], list[float]], tuple[list[float], list[float]]]:
+async def _measure(
+    bare: str, proxy: str
+) -> tuple[tuple[list[float], list[float]], tuple[list[float], list[float]]]:
     """First bytes in milliseconds: one stream bare and through the proxy, then many."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
     async with httpx.AsyncClient(timeout=120, limits=limits) as client:
@@ -78,7 +83,7 @@ async def _measure(bare: str, proxy: str) -> tuple[tuple[list[float], list[float
                 _grow(talk)
             for times, url in zip(many, (bare, proxy), strict=True):
                 jobs = (_first_byte(client, url, n, talk) for n, talk in enumerate(talks))
-                times += await asyncio.gather(*jobs)
+                times.extend(await asyncio.gather(*jobs))
     return one, many
 
 
@@ -96,7 +101,13 @@ async def _fill(url: str, process: int, requests: int) -> tuple[int, int]:
 
 
 async def _first_byte(client: httpx.AsyncClient, url: str, session: int, talk: list[Any]) -> float:
-    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "stream": True, "tools": [{"name": "read"}], "messages": talk}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "stream": True,
+        "tools": [{"name": "read"}],
+        "messages": talk,
+    }
     content = json.dumps(body).encode()
     headers = {"x-api-key": "none", "anthropic-version": "1", "x-claude-code-session-id": f"bench-{session}"}
     started = time.perf_counter()
@@ -114,14 +125,20 @@ def _talk(session: int, parts: int = _PARTS, lines: int = _LINES) -> list[Any]:
     for n in range(parts):
         text = "\n".join(f"value_{n}_{line} = load(part_{n}, {line})" for line in range(lines))
         found += [
-            {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {}}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {}}],
+            },
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{n}", "content": text}]},
         ]
     return found
 
 
 def _grow(talk: list[Any]) -> None:
-    talk += [{"role": "assistant", "content": "It is fine."}, {"role": "user", "content": f"Go on, {len(talk)}."}]
+    talk += [
+        {"role": "assistant", "content": "It is fine."},
+        {"role": "user", "content": f"Go on, {len(talk)}."},
+    ]
 
 
 def _late(times: list[float]) -> float:
@@ -129,8 +146,7 @@ def _late(times: list[float]) -> float:
 
 
 def _resident(process: int) -> int:
-    with open(f"/proc/{process}/statm") as file:
-        return int(file.read().split()[1])
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1])
 
 
 # --- the processes
@@ -138,16 +154,21 @@ def _resident(process: int) -> int:
 
 @contextmanager
 def _serving(what: str, provider: str = "") -> Iterator[tuple[str, int]]:
-    command = [sys.executable, "-m", "bench.proxy", "--serve", what, "--provider", provider]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip(), process.pid
-        finally:
-            process.terminate()
+    """Run one of the three in a process of its own; give its address and its process id."""
+    with tempfile.TemporaryDirectory() as root:
+        command = [sys.executable, "-m", "bench.proxy", "--serve", what, "--provider", provider]
+        if what == "proxy":
+            command = [sys.executable, "-m", "compact", "proxy", "--port", "0", "--no-viewer"]
+            command += ["--anthropic", provider, "--archive", root]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                yield process.stdout.readline().split()[-1], process.pid
+            finally:
+                process.terminate()
 
 
-async def _answer(scope: Any, receive: Any, send: Any) -> None:
+async def _answer(_: Any, receive: Any, send: Any) -> None:
     """The provider: a stream of three events."""
     while (await receive()).get("more_body"):
         pass
@@ -172,7 +193,9 @@ class _Bare:
             pieces.append(message.get("body", b""))
             more = message.get("more_body", False)
         headers = [pair for pair in scope["headers"] if pair[0] not in _DROPPED]
-        request = httpx.Request("POST", self._provider + scope["path"], headers=headers, content=b"".join(pieces))
+        request = httpx.Request(
+            "POST", self._provider + scope["path"], headers=headers, content=b"".join(pieces)
+        )
         response = await self._client.send(request, stream=True)
         sent = [pair for pair in response.headers.raw if pair[0].lower() not in _DROPPED]
         await send({"type": "http.response.start", "status": response.status_code, "headers": sent})
@@ -188,15 +211,14 @@ async def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 def _serve(what: str, provider: str) -> None:
-    """Serve one of the three, and print its address."""
-    if what == "proxy":
-        with tempfile.TemporaryDirectory() as root:
-            config = CompactConfig(archive={"adapter": "fs", "root": root}, proxy={"anthropic_url": provider})
-            with CompactManager(config) as manager, ProxyServer(manager) as server:
-                print(server.url, flush=True)
-                server.wait()
-        return
-    settings: dict[str, Any] = {"port": 0, "http": "h11", "ws": "none", "lifespan": "off", "log_level": "error"}
+    """Serve the provider or the bare pass-through, and print its address."""
+    settings: dict[str, Any] = {
+        "port": 0,
+        "http": "h11",
+        "ws": "none",
+        "lifespan": "off",
+        "log_level": "error",
+    }
     config = uvicorn.Config(_answer if what == "provider" else _Bare(provider), access_log=False, **settings)
     listener = config.bind_socket()
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
@@ -205,9 +227,9 @@ def _serve(what: str, provider: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--serve", choices=("provider", "bare", "proxy"))
+    parser.add_argument("--serve", choices=("provider", "bare"))
     parser.add_argument("--provider", default="")
-    parser.add_argument("--requests", type=whole_number, default=10_000)
+    parser.add_argument("--requests", type=whole_number(1), default=10_000)
     options = parser.parse_args()
     if options.serve:
         _serve(options.serve, options.provider)

@@ -35,21 +35,15 @@ from itertools import chain, count
 from typing import Any, Literal, TypeAlias
 
 from compact.errors import ConfigError
-from compact.runtime.conversations import (
-    Conversation,
-    Seen,
-    Trail,
-    choose_given,
-    choose_unnamed,
-    hashed_before,
-)
+from compact.runtime.conversations import Conversation, Seen, Trail, choose_given, choose_unnamed
 from compact.runtime.running import Right, RunningCall
 from compact.runtime.session_cache import check_session_id
 
 SessionId: TypeAlias = str | Callable[[Any], str] | None
 """A session's id, a function that finds it in what the host passes, or None to let the integration find one."""
 
-_REMEMBERED = 512  # conversations that a manager tells apart at the same time
+_REMEMBERED = 512
+"""Conversations that a manager tells apart at the same time."""
 _ASKED = 4096
 """Tool calls, and sessions without seen replies, that are remembered."""
 _ID_BYTES = 16
@@ -122,8 +116,8 @@ class SessionResolver:
 
         `session_id` is explicit: a name, or a function of `call`. `given` is the host's own id. `items` is the
         conversation as it is passed to the manager, `objects` the host's messages where those are others, and `system` a
-        prompt outside the list. `kind` begins a fresh name; `fresh()` returns a name that was given out already.
-        `frozen`: nobody changes the objects in place, so that known ones are not hashed again.
+        prompt outside the list. `kind` begins a fresh name; `fresh()` returns a name that was given out already. Objects
+        that are `frozen` are never changed in place, so they are hashed once.
 
         Raises:
             ConfigError: an id is not a non-empty string.
@@ -131,9 +125,7 @@ class SessionResolver:
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
         scope = None if session_id is not None else _scope(given)
-        with self._lock:
-            hashed = hashed_before(self._scopes.get(scope, ()), items) if frozen else None
-        seen = Seen(list(items), list(items if objects is None else objects), system, hashed)
+        seen = Seen(items, objects, system, tuple(self._scopes.get(scope, ())) if frozen else ())
         if session_id is not None:
             name = _ask(session_id, call)
             with self._lock:
@@ -177,7 +169,7 @@ class SessionResolver:
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
         scope = _BY_FUNCTION if session_id is not None else _scope(given)
-        seen = Seen(list(items), list(items if objects is None else objects), system)
+        seen = Seen(items, objects, system)
         with self._lock:
             found = self._choose(scope, seen) if seen.items else None
             if found is not None:

@@ -49,6 +49,8 @@ class Outgoing:
     """The client's messages after repairs, if the provider should call them illegal. None: nothing was wrong."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Fields that were masked."""
+    tokens: int = 0
+    """What it costs by our count; 0 if it was not counted."""
 
     @property
     def is_changed(self) -> bool:
@@ -137,12 +139,13 @@ class Editor:
             dialect=shape.dialect,
             model=conversation.model,
         )
+        tokens = session.last_total
         if _is_same(kept, given):
-            return Outgoing(conversation, name, given)
+            return Outgoing(conversation, name, given, tokens=tokens)
         moved = session.reads_archive and has_pointers(kept, given)
         if session.state.standing is None and not moved:
-            return Outgoing(conversation, name, given, clean=kept)
-        return Outgoing(conversation, name, kept, edited=True)
+            return Outgoing(conversation, name, given, clean=kept, tokens=tokens)
+        return Outgoing(conversation, name, kept, edited=True, tokens=tokens)
 
     async def name(self, conversation: Conversation) -> str:
         """The session of a conversation.

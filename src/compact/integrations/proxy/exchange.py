@@ -14,7 +14,7 @@ from typing import Any
 
 from compact.integrations.calls import StreamRefused
 from compact.integrations.proxy.editing import Editor, Outgoing
-from compact.integrations.proxy.endpoints import Route, join_url
+from compact.integrations.proxy.endpoints import RESPONSES_CREATE, Route, join_url
 from compact.integrations.proxy.measuring import Metrics
 from compact.integrations.proxy.upstream import Answer, RawHeaders, Unreachable, Upstream, forwarded
 from compact.runtime.overflow import recognise
@@ -23,6 +23,8 @@ log = logging.getLogger("compact")
 
 _MOST_OF_AN_ERROR = 1_000_000
 _ILLEGAL = (400, 422)
+_FAMILIAR = 1.02
+_MODELS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class Exchanges:
         self._metrics = metrics
         self._url_of = urls
         self._hold_s = hold_s
+        self._accepted: dict[str, int] = {}
+        """The largest request that each model took, in our tokens."""
 
     async def pass_through(self, incoming: Incoming) -> Answer:
         """Send a request as it is. Raises Unreachable."""
@@ -81,8 +85,9 @@ class Exchanges:
         if outgoing.session is None or outgoing.conversation.endpoint.counts:
             return answer
         try:
-            refused = await self._refusal(answer)
+            refused = await self._refusal(answer, is_familiar=self._is_familiar(outgoing))
             if refused is None:
+                self._note_accepted(outgoing)
                 return answer
             if recognise(refused.problem, outgoing.items) is not None:
                 return await self._recover(incoming, outgoing, refused)
@@ -109,12 +114,26 @@ class Exchanges:
         url = join_url(self._url_of(route.provider), route, incoming.query)
         return await self._upstream.open(incoming.method, url, headers, content)
 
-    async def _refusal(self, answer: Answer) -> _Refusal | None:
-        """Why a provider refuses; None: it answers. Of a stream only the beginning is read."""
+    def _is_familiar(self, outgoing: Outgoing) -> bool:
+        """Whether the model took a request of this size before, so that nothing has to be held back to see whether it does.
+
+        A request grows a little in every turn. Only Responses refuse inside a stream as a rule, so there that little counts.
+        """
+        slack = 1.0 if outgoing.conversation.endpoint is RESPONSES_CREATE else _FAMILIAR
+        return 0 < outgoing.tokens <= self._accepted.get(outgoing.conversation.model, 0) * slack
+
+    def _note_accepted(self, outgoing: Outgoing) -> None:
+        model = outgoing.conversation.model
+        if model in self._accepted or len(self._accepted) < _MODELS:
+            self._accepted[model] = max(outgoing.tokens, self._accepted.get(model, 0))
+
+    async def _refusal(self, answer: Answer, *, is_familiar: bool = False) -> _Refusal | None:
+        """Why a provider refuses; None: it answers. Of a stream only the beginning is read, unless its size is familiar."""
         if answer.status >= 400:
             body = await answer.read_all(_MOST_OF_AN_ERROR)
             return None if body is None else _Refusal(answer, Refused(answer, _parse(body)))
-        await answer.hold(self._hold_s)
+        if not is_familiar:
+            await answer.hold(self._hold_s)
         said = answer.reader.refusal
         return None if said is None else _Refusal(answer, StreamRefused([said], answer))
 

@@ -18,6 +18,8 @@ from compact.tools.viewer.serving import MountedViewer
 
 EXAMPLE = "Example: compact proxy --port 8787, then ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude"
 _VIEWER = "/compact"
+_SWITCH_S = 0.0005
+"""How long a thread with a pass may keep the others waiting: requests of other sessions should not feel it."""
 
 UrlOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="Default: proxy.*_url in the settings.")
@@ -61,6 +63,7 @@ def command(
     if window is not None:
         changes["windows"] = {"*": parse_tokens(window, "--window")}
     settings = load_settings(config).updated(**{name: value for name, value in changes.items() if value})
+    sys.setswitchinterval(_SWITCH_S)
     signal.signal(
         signal.SIGTERM, signal.default_int_handler
     )  # stop in order: what waits for the archive is written
