@@ -29,7 +29,8 @@ _LINES = 62
 """So many parts with so many lines are 100,000 tokens."""
 _ONE, _MANY = 30, 32
 _ROUNDS = 4
-_REQUESTS = 2_000
+_REQUESTS = 3_000
+_SESSIONS, _TURNS = 50, 20
 _STREAM = [
     b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":100000}}}\n\n',
     b'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"Yes"}}\n\n',
@@ -56,10 +57,10 @@ def bench_first_byte() -> Iterator[Figure]:
 
 
 def bench_memory(requests: int = _REQUESTS) -> Figure:
-    """Memory of the proxy after all requests, compared with the first tenth of them."""
+    """Memory of the proxy after all requests of 50 sessions, compared with the first 1,000 of them."""
     with _serving("provider") as (provider, _), _serving("proxy", provider) as (proxy, process):
         first, last = asyncio.run(_fill(proxy, process, requests))
-    return Figure(f"memory after {requests:,} requests, against the first tenth", last / first, "x", 1.05)
+    return Figure(f"memory after {requests:,} requests, against the first 1,000", last / first, "x", 1.05)
 
 
 async def _measure(
@@ -88,14 +89,14 @@ async def _measure(
 
 
 async def _fill(url: str, process: int, requests: int) -> tuple[int, int]:
-    """The proxy's memory after a tenth of the requests, and after all. Sessions grow, end, and others begin."""
+    """The proxy's memory after 1,000 requests, and after all. Each session grows for 20 turns and begins again."""
     first = 0
     async with httpx.AsyncClient(timeout=120) as client:
         for number in range(requests):
-            session, turn = divmod(number, 20)
-            talk = _talk(session, parts=2 * turn + 1, lines=8)
+            turn, session = divmod(number, _SESSIONS)
+            talk = _talk(session, parts=2 * (turn % _TURNS) + 1, lines=8)
             await _first_byte(client, url, session, talk)
-            if number + 1 == requests // 10:
+            if number + 1 == _SESSIONS * _TURNS:
                 first = _resident(process)
     return first, _resident(process)
 

@@ -260,3 +260,9 @@ def test_a_slow_reader_slows_the_provider_down() -> None:
             client.sendall(head.encode() + body)
             assert stalled.wait(60)
     assert sum(sent) < 50_000_000
+
+
+def test_a_path_goes_on_with_its_escapes() -> None:
+    with wired(say()) as upstream, proxying(upstream.url) as proxy:  # type: ignore[arg-type]
+        httpx.get(f"{proxy.url}/v1/files/a%2Fb%20c?name=d%26e", headers=KEY)
+    assert upstream.requests[0].path == "/v1/files/a%2Fb%20c?name=d%26e"

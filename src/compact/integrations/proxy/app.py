@@ -225,7 +225,7 @@ class _Client:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
-        self.path: str = scope["path"]
+        self.path: str = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         self.query: str = scope["query_string"].decode("latin-1")
         self.raw_headers: list[tuple[bytes, bytes]] = [
             (name.lower(), value) for name, value in scope["headers"]

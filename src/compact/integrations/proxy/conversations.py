@@ -13,8 +13,8 @@ from compact.integrations.proxy.endpoints import Endpoint, Headers, Route
 from compact.integrations.proxy.naming import client_id, head_id, is_session
 from compact.integrations.proxy.splicing import Body, Unreadable, read_body
 
-_REMEMBERED_CHARS = 64_000_000
-"""Text of bodies that are kept, so that the next request of a session is read quickly."""
+_REMEMBERED, _REMEMBERED_CHARS = 128, 32_000_000
+"""Bodies, and their text, that are kept, so that the next request of a session is read quickly."""
 _HEAD_BYTES = 512
 _OUTPUT = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -85,6 +85,6 @@ class Conversations:
         body = read_body(text, endpoint.shape.messages, before)
         self._known[key] = body
         self._chars += len(text)
-        while self._chars > _REMEMBERED_CHARS and len(self._known) > 1:
+        while len(self._known) > _REMEMBERED or (self._chars > _REMEMBERED_CHARS and len(self._known) > 1):
             self._chars -= len(self._known.popitem(last=False)[1].text)
         return body

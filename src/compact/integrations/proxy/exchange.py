@@ -143,11 +143,11 @@ class Exchanges:
         """Make the request smaller until the provider takes it. If that fails, the client gets its first refusal."""
         conversation, manager = outgoing.conversation, self._editor.manager
         assert outgoing.session is not None
-        is_known = [True]
+        answered = [refusal.problem]
 
         async def send(kept: Sequence[Any]) -> _Accepted:
-            if is_known.pop() if is_known else False:
-                raise refusal.problem  # this request has its answer already
+            if answered:
+                raise answered.pop()  # the first request has its answer already
             smaller = Outgoing(conversation, outgoing.session, kept, edited=True, fields=outgoing.fields)
             answer = await self._open(incoming, smaller.content(), is_new=True)
             try:

@@ -19,8 +19,8 @@ from compact.config import CompactConfig
 from compact.errors import CompactError
 from compact.events import Ids, Recorder
 from compact.redaction import Redactor
-from compact.tools.cli.options import ConfigOption
-from compact.tools.cli.printing import print_line
+from compact.tools.cli.options import ConfigOption, JsonOption
+from compact.tools.cli.printing import print_json, print_line
 from compact.tools.cli.settings import load_settings
 
 EXAMPLE = "Example: compact doctor"
@@ -45,16 +45,20 @@ class Finding(NamedTuple):
     said: str
 
 
-def command(config: ConfigOption = None) -> None:
+def command(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Check the settings, the archive, the providers' addresses and the extras. Exit code 1: something is wrong.
 
     Nothing is sent to a provider but a request without a key, and nothing is changed.
     """
     findings = list(examine(config))
+    wrong = any(each.verdict == "wrong" for each in findings)
+    if as_json:
+        print_json([each._asdict() for each in findings])
+        raise typer.Exit(int(wrong))
     width = max(len(each.what) for each in findings)
     for each in findings:
         print_line(f"{each.verdict:8} {each.what:{width}}  {each.said}")
-    raise typer.Exit(int(any(each.verdict == "wrong" for each in findings)))
+    raise typer.Exit(int(wrong))
 
 
 def examine(file: Path | None) -> Iterator[Finding]:
