@@ -121,13 +121,13 @@ def run_gemini(url: str, streamed: bool) -> None:
                 },
             }
             if streamed:
-                replies = list(client.models.generate_content_stream(**request))
+                replies: list[Any] = list(client.models.generate_content_stream(**request))
             else:
                 replies = [client.models.generate_content(**request)]
             parts: list[Any] = [part for each in replies for part in each.candidates[0].content.parts]
             contents.append({"role": "model", "parts": [p.model_dump(exclude_none=True) for p in parts]})
             calls = [part.function_call for part in parts if part.function_call]
-            results = [
+            results: list[Any] = [
                 {"function_response": {"id": c.id, "name": "read", "response": {"output": result_of(n)}}}
                 for c in calls
             ]

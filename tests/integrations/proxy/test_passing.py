@@ -246,7 +246,7 @@ def test_a_slow_reader_slows_the_provider_down() -> None:
         piece = b'data: {"type":"content_block_delta","delta":{}}\n\n' * 2000
         wire.connection_timeout(1.0)
         try:
-            for _ in range(2000):
+            for _turn in range(2000):
                 wire.chunk(piece)
                 sent.append(len(piece))
         except TimeoutError:

@@ -34,7 +34,9 @@ def test_a_body_is_read_as_json_is_and_an_edit_changes_nothing_else(
     body = read_body(text, "messages")
     assert list(body.items) == items
     assert {name: each.value for name, each in body.fields.items()} == whole
-    assert all(said in text and json.loads(said) == item for said, item in zip(body.texts, items, strict=True))
+    assert all(
+        said in text and json.loads(said) == item for said, item in zip(body.texts, items, strict=True)
+    )
     written = {"role": "user", "content": "new"}
     edited = body.with_changes([*body.items[:1], written, *body.items[2:]])
     assert json.loads(edited) == {**whole, "messages": [*items[:1], written, *items[2:]]}
@@ -57,7 +59,18 @@ def test_a_body_read_with_the_one_before_is_the_same_and_shares_what_did_not_cha
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "1", '{"a":1,}', '{"a":1}x', '{"messages":[{},]}', '{"a":1,"a":2}', '{"a"', '{"messages":[', "{1:2}"]
+    [
+        "",
+        "[]",
+        "1",
+        '{"a":1,}',
+        '{"a":1}x',
+        '{"messages":[{},]}',
+        '{"a":1,"a":2}',
+        '{"a"',
+        '{"messages":[',
+        "{1:2}",
+    ]
     + ['{"a":' * 5000],
 )
 def test_what_is_not_the_json_of_a_request_is_not_edited(text: str) -> None:
@@ -83,8 +96,16 @@ def test_a_bomb_is_noticed_before_it_fills_the_memory(coding: str, pack: Any) ->
         ("https://a.test/v1", "/chat/completions", "https://a.test/v1/chat/completions"),
         ("https://a.test/api/v2", "/v1/responses", "https://a.test/api/v2/responses"),
         ("https://a.test", "/openai/v1/responses", "https://a.test/v1/responses"),
-        ("https://a.test", "/v1beta/models/g:generateContent", "https://a.test/v1beta/models/g:generateContent"),
-        ("https://a.test", "/models/g:streamGenerateContent", "https://a.test/v1beta/models/g:streamGenerateContent"),
+        (
+            "https://a.test",
+            "/v1beta/models/g:generateContent",
+            "https://a.test/v1beta/models/g:generateContent",
+        ),
+        (
+            "https://a.test",
+            "/models/g:streamGenerateContent",
+            "https://a.test/v1beta/models/g:streamGenerateContent",
+        ),
         ("https://a.test", "/other", "https://a.test/other"),
     ],
 )

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import typer
 
-from compact._version import read_version
 from compact.archive import open_archive
 from compact.config import CompactConfig
 from compact.errors import CompactError
@@ -63,7 +62,9 @@ def command(config: ConfigOption = None, as_json: JsonOption = False) -> None:
 
 def examine(file: Path | None) -> Iterator[Finding]:
     """Look at one thing after the other. Without settings there is nothing more to look at."""
-    yield Finding("ok", "version", f"compact {read_version()}, Python {platform.python_version()}")
+    from compact import __version__  # read on demand: looking it up is slow
+
+    yield Finding("ok", "version", f"compact {__version__}, Python {platform.python_version()}")
     try:
         config = load_settings(file)
     except CompactError as problem:
