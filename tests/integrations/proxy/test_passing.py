@@ -100,7 +100,7 @@ def test_compressed_bodies_pass_both_ways_and_their_usage_is_read(coding: str) -
         headers = {**KEY, "content-encoding": coding, "accept-encoding": coding}
         with httpx.stream("POST", f"{proxy.url}/v1/messages", content=sent, headers=headers) as reply:
             assert b"".join(reply.iter_raw()) == packed
-        assert proxy.app.metrics.value("input_tokens", endpoint="messages") == 12
+    assert proxy.app.metrics.value("input_tokens", endpoint="messages") == 12
     assert upstream.requests[0].body == sent
     assert upstream.requests[0].header("content-encoding") == coding
     assert upstream.requests[0].header("accept-encoding") == coding

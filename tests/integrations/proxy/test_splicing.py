@@ -70,8 +70,8 @@ def test_a_body_read_with_the_one_before_is_the_same_and_shares_what_did_not_cha
         '{"a"',
         '{"messages":[',
         "{1:2}",
-    ]
-    + ['{"a":' * 5000],
+        '{"a":' * 5000,
+    ],
 )
 def test_what_is_not_the_json_of_a_request_is_not_edited(text: str) -> None:
     with pytest.raises(Unreadable):
