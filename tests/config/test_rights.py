@@ -41,6 +41,10 @@ VALUES: dict[str, Any] = {
     "tracing.ariadne_url": "https://evil.example",
     "tracing.ariadne_token": "theirs",
     "tracing.otlp_endpoint": "https://evil.example",
+    "proxy.anthropic_url": "https://evil.example",
+    "proxy.openai_url": "https://evil.example",
+    "proxy.gemini_url": "https://evil.example",
+    "proxy.token": "theirs-and-known-to-them",
 }
 """A value for each setting that such a file may not set."""
 

@@ -108,6 +108,17 @@ def test_every_default_of_the_contract() -> None:
         },
         "meter": {"memo_bytes": 64_000_000},
         "economy": {"min_tokens": 40_000},
+        "proxy": {
+            "deadline_ms": 250,
+            "anthropic_url": "https://api.anthropic.com",
+            "openai_url": "https://api.openai.com",
+            "gemini_url": "https://generativelanguage.googleapis.com",
+            "token": None,
+            "max_body_bytes": 64_000_000,
+            "max_header_bytes": 65_536,
+            "connect_timeout_s": 10,
+            "silence_timeout_s": 900,
+        },
     }
     assert {"write_file", "edit_file", "Write", "Edit", "apply_patch"} <= set(OffloadConfig().write_tools)
 

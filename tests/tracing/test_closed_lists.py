@@ -263,6 +263,15 @@ def damaged_files(root: Path) -> Lines:
     return [event.to_json() for event in archive.events("s")]
 
 
+def a_damaged_factor(root: Path) -> Lines:
+    (root / "_models").mkdir(parents=True)
+    (root / "_models" / "claude-sonnet-4-5.json").write_text("{ not json")
+    config = CompactConfig(model="claude-sonnet-4-5", archive={"adapter": "fs", "root": str(root)})
+    with CompactManager(config, clock=Clock()) as made:
+        made.preflight("s", turns(10, words=400))
+        return events(made)
+
+
 def an_object_store_that_does_not_answer(root: Path) -> Lines:
     class Away(MemoryStore):
         def create(self, key: str, record: Record) -> Any:
@@ -308,6 +317,7 @@ SCENARIOS: list[Scenario] = [
     an_exporter_that_drops,
     a_log_that_hangs,
     damaged_files,
+    a_damaged_factor,
     an_object_store_that_does_not_answer,
     a_cold_cache,
 ]

@@ -27,6 +27,7 @@ from compact.config.sections import (
     MeterConfig,
     OffloadConfig,
     PolicyConfig,
+    ProxyConfig,
     RecoveryConfig,
     RedactionConfig,
     SummaryConfig,
@@ -66,6 +67,7 @@ class SettingArguments(TypedDict, total=False):
     recovery: RecoveryConfig | Mapping[str, Any]
     meter: MeterConfig | Mapping[str, Any]
     economy: EconomyConfig | Mapping[str, Any]
+    proxy: ProxyConfig | Mapping[str, Any]
     compact: Mapping[str, Any]
 
 

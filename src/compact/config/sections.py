@@ -394,6 +394,30 @@ class MeterConfig(ConfigSection):
     """Memory for remembered counts."""
 
 
+class ProxyConfig(ConfigSection):
+    """`compact proxy`: where requests go, and how long it may work on one."""
+
+    deadline_ms: Count = 250
+    """Longest time for work on a request that fits the window as it is. Then it goes out as the last step left it, and the work
+    goes on for the next request."""
+    anthropic_url: Address = "https://api.anthropic.com"
+    """Where Anthropic's requests go, with or without /v1."""
+    openai_url: Address = "https://api.openai.com"
+    """Where OpenAI's requests go, with or without /v1."""
+    gemini_url: Address = "https://generativelanguage.googleapis.com"
+    """Where Gemini's requests go, with or without /v1beta."""
+    token: Token | None = None
+    """What clients send as X-Compact-Token. Required on addresses that other machines reach. Never shown."""
+    max_body_bytes: Count = 64_000_000
+    """A longer request of a conversation is refused (413), also when it is unpacked."""
+    max_header_bytes: Count = 65_536
+    """A request with longer headers is refused (431)."""
+    connect_timeout_s: Seconds = 10
+    """Longest time for a connection to a provider."""
+    silence_timeout_s: Seconds = 900
+    """Longest time for which a provider may send nothing before the connection is given up."""
+
+
 class AllSettings(ConfigSection):
     """The fields of `CompactConfig`."""
 
@@ -406,7 +430,7 @@ class AllSettings(ConfigSection):
     """The window of the configured model and of its aliases. Another known model that a call names brings its own; an
     unknown one uses this. null: from the window table; there an unknown model gets 128000 and a warning."""
     windows: Windows = Field(default_factory=dict)
-    """Windows by model. They override the built-in table."""
+    """Windows by model. They override the built-in table. `"*"` is every model that has no window of its own here."""
     models: Models = Field(default_factory=dict)
     """Rows of the model table by model, with its fields: window, output, encoding, percent, images, page, call, thinking, native, cache, price.
     They are added to the built-in table, and replace fields of its rows. `windows` wins over them. See `compact models`."""
@@ -420,6 +444,7 @@ class AllSettings(ConfigSection):
     recovery: RecoveryConfig = RecoveryConfig()
     meter: MeterConfig = MeterConfig()
     economy: EconomyConfig = EconomyConfig()
+    proxy: ProxyConfig = ProxyConfig()
 
 
 SECTIONS: dict[str, type[ConfigSection]] = {

@@ -88,6 +88,8 @@ class Line:
     """Weighs what passes cost. None: money decides nothing."""
     called_at: datetime | None = None
     """When the host called, by the wall clock; None: not known, so money decides nothing."""
+    moves_arriving: bool = True
+    """Whether a huge result goes to the archive when it is first seen."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
     background: Background | None = None
@@ -119,6 +121,7 @@ class Line:
             beside=(call.system, call.tools),
             sent=sent,
             keeps_sent=self.thinking.strip,
+            moves_arriving=self.moves_arriving,
         )
         given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)

@@ -14,7 +14,7 @@ from typing import Any
 
 from compact.integrations.calls import REFUSALS, Proxy, StreamRefused, is_preamble
 
-__all__ = ["abegin_raw", "begin_raw"]
+__all__ = ["EventReader", "abegin_raw", "begin_raw"]
 
 
 def begin_raw(reply: Any) -> Any:
@@ -27,7 +27,7 @@ def begin_raw(reply: Any) -> Any:
     if response is None:
         return reply
     response.stream = replayed = _ReplayedBytes(response.stream)
-    events = _Events()
+    events = EventReader()
     with suppress(Exception):  # the host meets it where it reads
         for line in _shadow(response, _Tap(replayed)).iter_lines():
             if events.take(line):
@@ -45,7 +45,7 @@ async def abegin_raw(reply: Any) -> Any:
     if response is None:
         return reply
     response.stream = replayed = _ReplayedBytes(response.stream)
-    events = _Events()
+    events = EventReader()
     lines = _shadow(response, _Tap(replayed)).aiter_lines()
     with suppress(Exception):
         async for line in lines:
@@ -75,7 +75,7 @@ def _shadow(response: Any, stream: Any) -> Any:
     )
 
 
-class _Events:
+class EventReader:
     """The events of a stream, line by line."""
 
     def __init__(self) -> None:

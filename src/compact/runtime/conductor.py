@@ -443,6 +443,7 @@ class Lines:
             native=NativeRules(known.provider, asks),
             sent=session.sent,
             economy=session.economy[1],
+            moves_arriving=session.reads_archive,
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:

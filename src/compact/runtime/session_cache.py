@@ -123,6 +123,8 @@ class Session:
     """By model: the rate that holds for the session, and the step behind which it does."""
     request: Any = None
     """The messages that the newest reply of a model call answers."""
+    reads_archive: bool = True
+    """Whether the agent can read what is moved to the archive. If not, a huge result is not moved when it arrives."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
     cache: CacheState = field(default_factory=CacheState)
