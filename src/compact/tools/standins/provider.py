@@ -19,8 +19,10 @@ from compact.tools.standins.anthropic_wire import ANTHROPIC
 from compact.tools.standins.chat_wire import CHAT
 from compact.tools.standins.converse_wire import CONVERSE
 from compact.tools.standins.gemini_wire import GEMINI
+from compact.tools.standins.native_anthropic import Summary, header_problems, is_compacting
+from compact.tools.standins.native_openai import COMPACT
 from compact.tools.standins.problems import Item, Problem, Rules
-from compact.tools.standins.responses_wire import RESPONSES
+from compact.tools.standins.responses_wire import RESPONSES, is_triggered
 from compact.tools.standins.script import Answer, Endpoint, Received, Refusal, Reply, Route, Script, Told
 
 ENDPOINTS: tuple[Endpoint, ...] = (ANTHROPIC, CHAT, RESPONSES, GEMINI, CONVERSE)
@@ -28,6 +30,11 @@ _BY_NAME = {endpoint.name: endpoint for endpoint in ENDPOINTS}
 _KEYS = frozenset({"x-api-key", "authorization", "x-goog-api-key"})
 _COUNT_TOKENS = f"{ANTHROPIC.path}/count_tokens"
 _NOT_FOUND = Problem("Not Found", status=404, kind="not_found_error")
+
+
+def summary_of(request: Received) -> str:
+    """The summary that a stand-in writes unless it is told another."""
+    return f"Summary of the conversation: {len(request.messages)} messages."
 
 
 @dataclass
@@ -48,6 +55,8 @@ class Provider:
     """Other words for a request that is too long: a function of its size and the window."""
     count: Callable[[str, Item], int] | None = None
     """How a request is counted: a function of the endpoint's name and the body. By default our own meter counts."""
+    summarize: Callable[[Received], Answer] = field(default=summary_of)
+    """What the provider's own compaction says of a request that asks for it: a text, a `Summary` or a `Refusal`."""
     requests: list[Received] = field(default_factory=list)
     """Every request so far, in the order of arrival."""
 
@@ -62,8 +71,12 @@ class Provider:
 
     @property
     def accepted(self) -> list[Received]:
-        """The requests that were not refused, without those that only asked for their size."""
-        return [request for request in self.requests if request.accepted and not request.counting]
+        """The requests that were not refused, without those that only asked for their size or for a summary."""
+        return [
+            request
+            for request in self.requests
+            if request.accepted and not request.counting and not request.compacting
+        ]
 
     @property
     def refused(self) -> list[str]:
@@ -82,6 +95,8 @@ class Provider:
         find = find_counting if counting and endpoint is ANTHROPIC else endpoint.find_problems
         problems = find(body, self.rules)
         found = body if isinstance(body, dict) else {}
+        if endpoint is ANTHROPIC:
+            problems = [*header_problems(found, headers), *problems]
         tokens = 0
         if not problems:
             model = model or str(found["model"])
@@ -104,12 +119,16 @@ class Provider:
                 tuple(problems),
                 counting,
                 model or str(found.get("model")),
+                compacting=endpoint is COMPACT or is_compacting(found) or is_triggered(found),
             )
             self.requests.append(request)
         return request
 
     def answer(self, request: Received) -> Reply | Refusal:
         """What the script says to a request that is in order."""
+        if request.compacting:
+            asked = self.summarize(request)
+            return Summary(asked, output_tokens=len(asked) // 4 + 1) if isinstance(asked, str) else asked
         with self._lock:
             self._answered += 1
             number = self._answered
@@ -191,6 +210,8 @@ def _find_endpoint(path: str) -> tuple[Endpoint | None, Route]:
     """The endpoint of a path, and what the path says beside that."""
     if path.endswith(_COUNT_TOKENS):
         return ANTHROPIC, Route("", counting=True)
+    if path.endswith(COMPACT.path):
+        return COMPACT, Route("")
     for endpoint in ENDPOINTS:
         if endpoint.route is None:
             if path.endswith(endpoint.path):

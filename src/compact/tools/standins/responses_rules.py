@@ -56,7 +56,7 @@ _OTHERS = frozenset(
         "program_output",
     }
 )
-_ID_PREFIXES = {"function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc"}
+_ID_PREFIXES = {"function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc", "compaction": "cmp"}
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _OWN_ID = re.compile(r"(?:fc|msg|ctc)_(\d+)r(?:_\d+)?")
 """An item that a stand-in wrote after reasoning: its number is that of the reasoning item."""
@@ -86,6 +86,9 @@ def find_problems(body: Any, rules: Rules | None = None) -> list[Problem]:
         )
     for index, item in enumerate(items):
         found += _item_problems(f"input[{index}]", item, rules)
+        if isinstance(item, dict) and item.get("type") == "compaction_trigger" and index < len(items) - 1:
+            text = "The 'compaction_trigger' item must be the final input item."
+            found.append(Problem(text, f"input[{index}]", "invalid_value"))
     # The provider looks at the order only where every item has the right form.
     return found or [
         *_id_problems(items),
@@ -119,7 +122,10 @@ def _item_problems(where: str, item: Any, rules: Rules) -> Iterator[Problem]:
     elif kind in _OUTPUTS:
         yield from id_problems(f"{where}.call_id", item.get("call_id"))
         yield from _output_problems(f"{where}.output", kind, item)
-    elif kind == "reasoning":
+    elif kind in ("reasoning", "compaction"):
+        if kind == "compaction" and not isinstance(item.get("encrypted_content"), str):
+            yield _missing(f"{where}.encrypted_content")
+            return
         sealed, key = item.get("encrypted_content"), rules.signing_key
         if sealed is not None and key is not None and not is_sealed(sealed, key):
             text = (

@@ -70,6 +70,8 @@ class Received:
     """Whether it only asked for its size."""
     model: str = ""
     """The model that was asked: from the body, or from the path."""
+    compacting: bool = False
+    """Whether it asked for the provider's own summary instead of a reply."""
 
     @property
     def accepted(self) -> bool:
