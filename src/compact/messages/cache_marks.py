@@ -16,6 +16,8 @@ from compact.messages.message import CACHE_POINT, POINTER_OPENS, SUMMARY_OPENS
 MAX_MARKS = 4
 """The most marks of a request: in its tools, its system prompt and its messages together."""
 _KEY = "cache_control"
+_DEEPEST = 6
+"""Marks stand on messages, on blocks and on blocks of results."""
 _OURS = (POINTER_OPENS, SUMMARY_OPENS)
 
 
@@ -49,6 +51,30 @@ def has_mark(item: Any) -> bool:
 def without_marks(item: Any) -> Any:
     """The message without marks: the same object if it has none."""
     return _strip(item, repeat(True)) if has_mark(item) else item
+
+
+def without_any_mark(value: Any, depth: int = 0) -> Any:
+    """A copy of messages, blocks, a system prompt or tools without the marks and points inside them."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        return {key: without_any_mark(each, depth + 1) for key, each in value.items() if key != _KEY}
+    if isinstance(value, list | tuple):
+        return [without_any_mark(each, depth + 1) for each in value if not is_point(each)]
+    return value
+
+
+def as_unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a message without marks, and with a text for a single text block: a host makes a block of it to mark it."""
+    found: dict[str, Any] = without_any_mark(message)
+    content = found.get("content")
+    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
+        found["content"] = content[0]["text"]
+    return found
+
+
+def _is_only_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
 
 
 def mark_of(item: Any) -> Any:
