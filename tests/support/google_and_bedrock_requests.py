@@ -164,6 +164,7 @@ ILLEGAL_BEDROCK: dict[str, tuple[Any, str]] = {
     "a block of another kind": (bedrock(user({"image": "x"})), "image: expected type: JSONObject"),
     "a point alone": (bedrock(user(), says(), user(POINT)), "a cachePoint must follow the content"),
     "a point of another type": (bedrock(user(HI, {"cachePoint": {"type": "x"}})), "satisfy enum value set: [default]"),
+    "a point of another life": (bedrock(user(HI, {"cachePoint": {"type": "default", "ttl": "1d"}})), "satisfy enum value set: [5m, 1h]"),
     "five points": (bedrock(user(HI, POINT, HI, POINT, HI, POINT), says(), user(HI, POINT), system=[HI, POINT]), "Found 5."),
     "a document without words": (bedrock(user(PAPER)), "must also have a text block"),
     "21 pictures": (bedrock(user(HI, *[PICTURE] * 21)), "up to 20 images, found 21"),

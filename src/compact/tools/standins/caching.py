@@ -211,7 +211,7 @@ def _blocks_of(content: Any) -> Sequence[Any]:
 
 
 _SMALLEST = (
-    (512, ("fable", "mythos", "opus-5", "sonnet-5-5")),
+    (512, ("fable", "mythos", "opus-5")),
     (2_048, ("opus-4-7", "haiku-3", "3-haiku", "3-5-haiku")),
     (4_096, ("opus-4-6", "opus-4-5", "haiku-4-5")),
 )

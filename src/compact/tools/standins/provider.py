@@ -132,6 +132,8 @@ class Provider:
             )
             kept = request if self.keeps_bodies else replace(request, body={}, messages=(), looked=Looked())
             self.requests.append(kept)
+        if self.on_answer is not None and (problems or counting):
+            self.on_answer(request, None)
         return request
 
     def answer(self, request: Received) -> Reply | Refusal | Fault:

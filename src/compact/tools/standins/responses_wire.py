@@ -118,8 +118,7 @@ def _deltas(item: Item, at: Item) -> Iterator[Item]:
     else:
         for part in pieces(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
-        whole = {"name": item["name"], "arguments": item["arguments"]}
-        yield {"type": "response.function_call_arguments.done", **at, **whole}
+        yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
 
 
 def _unfinished(item: Item) -> Item:

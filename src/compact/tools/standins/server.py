@@ -193,8 +193,8 @@ class _Handler(BaseHTTPRequestHandler):
         """End the connection as a broken network does, with what was written before it."""
         self.wfile.flush()
         self.close_connection = True
+        # The server closes it with a reset instead of an orderly end.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
 
     # --- how it is sent
 
@@ -225,12 +225,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_head(200, {**headers, "Content-Encoding": "gzip"} if packed else headers)
         for place, event in enumerate(events):
             if place == cut_after:
-                self._cut()
-                return
+                break
             data = event.encode() if isinstance(event, str) else event
             if packed:
                 data = packed.compress(data) + packed.flush(zlib.Z_SYNC_FLUSH)
             self._send_chunk(data)
+        if cut_after is not None:
+            self._cut()
+            return
         if packed:
             self._send_chunk(packed.flush())
         self.wfile.write(b"0\r\n\r\n")
