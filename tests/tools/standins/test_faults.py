@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import anthropic
-import boto3
+import boto3  # type: ignore[import-untyped]
 import httpx
 import openai
 import pytest
-from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from google import genai
 from google.genai import errors as google_errors
 
@@ -273,7 +273,7 @@ def test_a_stream_can_fail_behind_its_first_words(name: str) -> None:
 # --- turns
 
 TOOLS: Any = [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}]
-STEPS = [Reply("First.", [Call("read", {"n": 1}), Call("read", {"n": 2})]), Reply("", [Call("read", {"n": 3})]), "Done."]  # fmt: skip
+STEPS: list[Any] = [Reply("First.", [Call("read", {"n": 1}), Call("read", {"n": 2})]), Reply("", [Call("read", {"n": 3})]), "Done."]  # fmt: skip
 
 
 def loop(client: Any, messages: list[Any], keep: int = 100) -> list[Any]:
@@ -376,7 +376,7 @@ def test_an_answer_may_take_several_tries() -> None:
 
         def ask() -> str:
             reply = client.messages.create(model="claude-sonnet-5", max_tokens=9, messages=ASK, tools=TOOLS)
-            return str(reply.content[0].text)  # type: ignore[union-attr]
+            return str(reply.content[0].text)
 
         for _ in range(2):
             with pytest.raises(anthropic.APIStatusError):

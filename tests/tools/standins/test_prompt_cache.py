@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import anthropic
-import boto3
+import boto3  # type: ignore[import-untyped]
 import openai
 import pytest
-from botocore.config import Config
+from botocore.config import Config  # type: ignore[import-untyped]
 from google import genai
 
 from compact.tools.standins import Provider, Reply, serving

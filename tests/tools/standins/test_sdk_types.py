@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import anthropic
-import botocore.session
+import botocore.session  # type: ignore[import-untyped]
 import httpx
 import pytest
 from anthropic.types import ErrorResponse, Message, MessageParam, MessageTokensCount, RawMessageStreamEvent
-from botocore.eventstream import EventStreamBuffer
-from botocore.validate import ParamValidator
+from botocore.eventstream import EventStreamBuffer  # type: ignore[import-untyped]
+from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 from google.genai import types as google
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.responses import Response, ResponseInputItemParam, ResponseStreamEvent
@@ -139,8 +138,6 @@ def test_errors_are_of_the_providers_shape(name: str, answer: Any) -> None:
     body = found.json()
     if name == "anthropic":
         check_known(ErrorResponse.model_validate(body))
-        expected = anthropic.Anthropic(api_key="none")._make_status_error("", body=body, response=found)
-        assert isinstance(expected, anthropic.APIStatusError)
     elif name in ("chat", "responses"):
         check_known(ErrorObject.model_validate(body["error"]))
     elif name == "gemini":

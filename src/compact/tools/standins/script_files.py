@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from compact.errors import ConfigError
 from compact.tools.standins.script import Answer, Call, Fault, Refusal, Reply
+
+T = TypeVar("T")
 
 _HINT = (
     "An answer is a text, {text, calls: [{name, arguments}], thinking}, {status, message}, {fault: overloaded}, or a list of "
@@ -55,8 +57,8 @@ def _read_answer(given: Any, where: str) -> Answer:
     return _build(Reply, {**given, "calls": calls}, where)
 
 
-def _build(kind: type[Any], given: Any, where: str) -> Any:
-    known = {field.name for field in fields(kind)}
+def _build(kind: type[T], given: Any, where: str) -> T:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
     if not isinstance(given, Mapping) or not given.keys() <= known:
         raise ConfigError(f"{where} has other fields than {', '.join(sorted(known))}", hint=_HINT)
     try:
