@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.data import bundled_sessions
-from support.dialects import CONVERTERS
-from support.mutations import damaged, damaged_untyped
+from support.dialects import CONVERTERS, to_artifacts
+from support.mutations import damaged, damaged_artifacts, damaged_parts, damaged_untyped
 from support.standins import provider_problems, sent
 from support.strategies import SESSIONS
 
@@ -22,6 +22,14 @@ Item = dict[str, Any]
 DIALECTS = ["chat", "responses", "anthropic", "gemini", "converse"]
 TYPED = ["chat", "responses", "anthropic"]
 """Dialects whose blocks have a type."""
+ALL = [*DIALECTS, "ai_sdk", "harness"]
+"""The last two are judged in the form in which they are sent."""
+DAMAGE = {
+    "gemini": damaged_untyped,
+    "converse": damaged_untyped,
+    "ai_sdk": damaged_parts,
+    "harness": damaged_artifacts,
+}
 
 STRICTER = {
     # OpenAI takes empty texts, NULs and arguments that are not JSON; models and compatible servers do worse with them.
@@ -34,7 +42,7 @@ STRICTER = {
         "orphan_result",
         "result_order",
     },
-    # The same; and an output may stand anywhere behind its call.
+    # The same; and an output may stand anywhere behind its call, and encrypted reasoning without an id anywhere.
     "responses": {
         "empty_content",
         "invalid_text",
@@ -43,6 +51,7 @@ STRICTER = {
         "missing_result",
         "result_order",
         "result_not_adjacent",
+        "reasoning_separated",
     },
     # Anthropic merges neighbours of one role; gateways in front of it refuse them. An empty reply may end the list.
     "anthropic": {"roles_alternate", "invalid_text", "empty_content", "result_order"},
@@ -86,15 +95,17 @@ def check_sent(items: list[Item], dialect: str, why: object) -> None:
 
 def check_damaged(seeds: range, dialect: str) -> None:
     sessions = [session["messages"] for session in bundled_sessions() if len(session["messages"]) < 100]
-    lists = [CONVERTERS[dialect](messages) for messages in sessions]
-    damage = damaged if dialect in TYPED else damaged_untyped
+    convert = to_artifacts if dialect == "harness" else CONVERTERS[dialect]
+    lists = [convert(messages) for messages in sessions]
+    damage = DAMAGE.get(dialect, damaged)
     for seed in seeds:
         items = damage(random.Random(seed).choice(lists), seed)
-        check_agreement(items, dialect, (seed, dialect))
+        if dialect in DIALECTS:
+            check_agreement(items, dialect, (seed, dialect))
         check_sent(items, dialect, (seed, dialect))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ALL)
 def test_damaged_sessions_are_accepted_after_cleaning(dialect: str) -> None:
     check_damaged(range(60 if dialect in TYPED else 400), dialect)
 
@@ -102,14 +113,14 @@ def test_damaged_sessions_are_accepted_after_cleaning(dialect: str) -> None:
 @pytest.mark.sweep
 @pytest.mark.no_cover
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ALL)
 def test_many_damaged_sessions_are_accepted_after_cleaning(dialect: str, part: int) -> None:
     check_damaged(range(1000 + part * 600, 1600 + part * 600), dialect)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ALL)
 def test_thousands_of_damaged_sessions_are_accepted_after_cleaning(dialect: str, part: int) -> None:
     check_damaged(range(100_000 + part * 2_000, 102_000 + part * 2_000), dialect)
 
