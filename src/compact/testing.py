@@ -6,5 +6,7 @@ from compact.tools.fakes import CapturingExporter, FailingArchive, ScriptedSumma
 from compact.tools.pytest_plugin import assert_stable
 from compact.tools.standins import Call, Fault, Provider, Received, Refusal, Reply, Rules, by_turn, serving
 
-__all__ = ["CapturingExporter", "FailingArchive", "ScriptedSummarizer", "assert_stable"]
-__all__ += ["Call", "Fault", "Provider", "Received", "Refusal", "Reply", "Rules", "by_turn", "serving"]
+__all__ = [
+    "Call", "CapturingExporter", "FailingArchive", "Fault", "Provider", "Received", "Refusal", "Reply", "Rules",
+    "ScriptedSummarizer", "assert_stable", "by_turn", "serving",
+]  # fmt: skip
