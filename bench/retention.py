@@ -6,12 +6,14 @@ one half, one source, one method, fewer sessions.
 METHOD. Each session is cut at half and at three quarters of its messages. What lies before the cut is compacted without a model and
 with the default settings to its budget: the system prompt, and a quarter or half of the tokens of the rest. *Needed* are the
 identifiers (paths, names, ids, numbers with a unit or a label) that the agent itself writes after the cut before anything shows
-them again, and that occur before the cut outside of what the newest messages alone would keep. Two measures say whether one is
-*kept*; `compact.tools.replay.retention` defines both:
+them again, and that occur before the cut. Two measures say whether one is *kept*; `compact.tools.replay.retention` defines both:
 
 - *any line*: it is in the context with half of the words, and a third of the neighbouring pairs, of any line that ever had it;
 - *newest statement*: one message has it near half of the rarest words, half of these and the rare identifiers, and a third of the
   neighbouring pairs, of the last line before the cut that had it. One whose line has no rare word is left out.
+
+*Any line* leaves out what the newest messages alone would keep at that budget, so it asks what a method keeps beyond a plain cut.
+*Newest statement* counts every needed identifier; the column *(older)* is the same without those of the newest messages.
 
 A context over its budget keeps nothing. A cut counts if at least 1,500 tokens lie before it and anything is needed; every cut has
 the same weight. The column *(>=8k)* is the measure *any line* as it was first used: for cuts with at least 8,000 tokens and three
@@ -55,7 +57,7 @@ __all__ = ["METHODS", "Case", "Method", "Needed", "cases_of", "is_kept", "sessio
 
 One = TypeVar("One", Needed, Stated)
 Half = Literal["even", "odd"]
-Column = Literal["any_line", "from_8k", "newest"]
+Column = Literal["any_line", "from_8k", "newest", "newest_older"]
 
 SHARES = (0.25, 0.5)
 CUTS = (0.5, 0.75)
@@ -119,6 +121,8 @@ class Case:
     """With those that the newest messages alone would keep."""
     stated: tuple[Stated, ...] = ()
     """By the measure of the newest statement."""
+    stated_older: tuple[Stated, ...] = ()
+    """Those of them that the newest messages alone would not keep."""
     unstated: int = 0
     """How many were left out because their newest line has no rare word."""
     share: float = 0.0
@@ -138,6 +142,7 @@ class Outcome(NamedTuple):
     any_line: float | None
     from_8k: float | None
     newest: float | None
+    newest_older: float | None
     room: float | None
     """Part of the budget that is used; None if the context is over it, or if there is none."""
 
@@ -154,7 +159,7 @@ def bench_retention() -> Iterator[Figure]:
     found = measure(cases, NAMES)
     for share in SHARES:
         for source in ("all", *SOURCES):
-            for column in ("any_line", "newest"):
+            for column in ("any_line", "newest", "newest_older"):
                 yield from _compared(found, source, share, column)
         room = _mean(found[OURS], "all", share, "room")
         yield Figure(f"{share:.0%}, room used of the budget", room or 0, "", ROOM, at_least=True)
@@ -205,17 +210,25 @@ def _outcome(case: Case, after: list[Item]) -> Outcome:
     size = tokens_in(after)
     fits = bool(after) and size <= case.budget
     kept, stated = _kept_in(case, after if fits else [])
+    older = [one for one in stated if one in case.stated_older]
     return _row(
         case,
         len(kept) / len(case.needed) if case.needed else None,
         len(stated) / len(case.stated) if case.stated else None,
+        len(older) / len(case.stated_older) if case.stated_older else None,
         size / case.budget if fits else None,
     )
 
 
-def _row(case: Case, any_line: float | None, newest_statement: float | None, room: float | None) -> Outcome:
+def _row(
+    case: Case,
+    any_line: float | None,
+    newest_statement: float | None,
+    newest_older: float | None,
+    room: float | None,
+) -> Outcome:
     from_8k = any_line if _is_long(case) else None
-    return Outcome(case.source, case.share, any_line, from_8k, newest_statement, room)
+    return Outcome(case.source, case.share, any_line, from_8k, newest_statement, newest_older, room)
 
 
 def _is_long(case: Case) -> bool:
@@ -240,12 +253,17 @@ def _searched(case: Case, after: list[Item], manager: CompactManager) -> Outcome
     def ask(query: str) -> str:
         return str(search(query=query))[:_READ_CHARS]
 
+    def is_told(one: Stated) -> bool:
+        return is_stated(one, [ask(one.around)])
+
     missed = [one for one in case.needed if one not in kept]
     unstated = [one for one in case.stated if one not in stated]
+    older = [one for one in unstated if one in case.stated_older]
     return _row(
         case,
         _with_hits(len(case.needed), missed, lambda one: is_kept(one, ask(one.around))),
-        _with_hits(len(case.stated), unstated, lambda one: is_stated(one, [ask(one.around)])),
+        _with_hits(len(case.stated), unstated, is_told),
+        _with_hits(len(case.stated_older), older, is_told),
         None,
     )
 
@@ -370,15 +388,16 @@ def case_of(cut: Cut, share: float, *, system_counts: bool = False) -> Case:
     fixed = 0 if system_counts else cut.system_tokens
     budget = fixed + int((cut.tokens - fixed) * share)
     recent = frozenset[str]().union(*(cut.names[n] for n in newest(cut.before, budget)))
-    stated = [one for one in cut.stated if one.name not in recent]
+    stated = tuple(one for one in cut.stated if one.words)
     return Case(
         session=cut.session,
         before=cut.before,
         budget=budget,
         needed=tuple(one for one in cut.needed if one.name not in recent),
         needed_or_recent=cut.needed,
-        stated=tuple(one for one in stated if one.words),
-        unstated=sum(not one.words for one in stated),
+        stated=stated,
+        stated_older=tuple(one for one in stated if one.name not in recent),
+        unstated=len(cut.stated) - len(stated),
         share=share,
         tokens=cut.tokens,
     )
@@ -422,19 +441,24 @@ def _parser() -> argparse.ArgumentParser:
 
 def table(found: dict[str, list[Outcome]]) -> str:
     """The means by method, source and share."""
-    head = f"{'method':<12} {'source':<9} {'share':>5}  {'any line':>8} {'(>=8k)':>6} {'newest':>6}  {'room':>5} {'over':>4} {'cuts':>4}"
+    head = (
+        f"{'method':<12} {'source':<9} {'share':>5}  {'any line':>8} {'(>=8k)':>6} {'newest':>6} {'(older)':>7}  "
+        f"{'room':>5} {'over':>4} {'cuts':>4}"
+    )
     lines = [head]
     for name, rows in found.items():
         for share in sorted({row.share for row in rows}):
             for source in (*dict.fromkeys(row.source for row in rows), "all"):
                 here = _of(rows, source, share)
                 cells = [
-                    _mean(rows, source, share, column) for column in ("any_line", "from_8k", "newest", "room")
+                    _mean(rows, source, share, column)
+                    for column in ("any_line", "from_8k", "newest", "newest_older", "room")
                 ]
-                first, long, second, room = ("-" if cell is None else f"{cell:.3f}" for cell in cells)
+                first, long, second, older, room = ("-" if cell is None else f"{cell:.3f}" for cell in cells)
                 over = "-" if name == SEARCHED else str(sum(row.room is None for row in here))
                 lines.append(
-                    f"{name:<12} {source:<9} {share:>5.0%}  {first:>8} {long:>6} {second:>6}  {room:>5} {over:>4} {len(here):>4}"
+                    f"{name:<12} {source:<9} {share:>5.0%}  {first:>8} {long:>6} {second:>6} {older:>7}  "
+                    f"{room:>5} {over:>4} {len(here):>4}"
                 )
     return "\n".join(lines)
 

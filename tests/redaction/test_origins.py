@@ -307,3 +307,14 @@ def test_an_id_is_shown_without_secrets_and_personal_data() -> None:
     assert one.startswith(f"chat {MASK}-")
     assert one != other
     assert Redactor.disabled().redact_id("ann@example.org") == "ann@example.org"
+
+
+@pytest.mark.parametrize("field", ["type", "role", "name", "id", "data", "signature", "kind"])
+@pytest.mark.parametrize("value", [[], {}, ["text"], {"a": [1]}])
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_data_that_only_looks_like_a_block_is_masked_like_any_data(field: str, value: Any, role: str) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    block = {field: value, "deep": [{"note": f"the token is {secret}"}]}
+    masked = Redactor().redact_messages([{"role": role, "content": [block, {"type": "text", "text": "hi"}]}])
+    assert secret not in json.dumps(masked)
+    assert masked[0]["content"][0][field] == value

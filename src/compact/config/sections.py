@@ -244,9 +244,10 @@ class SummaryConfig(ConfigSection):
     """Upper limit of one summary. At least 48, because the frame around a summary takes that many. A model is asked only if
     64 tokens are left for its text, beside the frame and the user's instructions."""
     model: Words | None = None
-    """The model that writes summaries. `agent`: the agent's own. null: extractive, without a model."""
+    """The model that writes summaries. `agent`: the agent's own. `native`: the agent's provider compacts by itself, where it can.
+    null: extractive, without a model."""
     base_url: Address | None = None
-    """Address of an OpenAI-compatible endpoint. null: the client's default."""
+    """Address of an OpenAI-compatible endpoint; with `native`, of the provider's API. null: the client's default."""
     prompt: Words | None = None
     """A custom prompt template. null: the strategy's."""
     summary_tag: Identifier = "summary"

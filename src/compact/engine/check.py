@@ -9,6 +9,7 @@ from compact.engine.context import Context, Row
 from compact.engine.plan import newest_of_user
 from compact.errors import CompactError, InsufficientBudget
 from compact.messages import legality
+from compact.messages.compaction_blocks import has_block
 from compact.messages.legality import ModelRules, Violation, message_violations, structure_violations
 from compact.tokens.meter import REPLY_TOKENS
 from compact.tokens.models import model_table
@@ -103,7 +104,12 @@ def check_protected(before: Sequence[Row], after: Context) -> None:
     """
     if before and not after.rows:
         raise CompactError("the result would be an empty list")
-    pinned = [id(row.own) for row in before if after.is_pinned(row.own)]
+    # What the provider compacted before is in its newest block.
+    pinned = [
+        id(row.own)
+        for row in before
+        if after.is_pinned(row.own) and not (after.native is not None and has_block(row.own))
+    ]
     found = set(pinned)
     standing = [place for row in after.rows if (place := id(row.own)) in found]
     if not found.issubset(standing):

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from compact.engine.effects import Asking
 from compact.engine.limits import Rules
 from compact.messages import Message, Text, ToolResult
+from compact.messages.compaction_blocks import has_block
 from compact.messages.dialects import Dialect
 from compact.messages.legality import gap_before, role_gaps
 from compact.messages.message import POINTER_OPENS, RECALL_OPENS, text_hash
@@ -182,11 +183,24 @@ class Fold:
     step: int
     transcript: str
     """Where that transcript can be read."""
-    writer: Literal["configured", "extractive", "none"]
-    """Who wrote the body. `none` means that there is only the frame, with the user's words and the path in the archive."""
+    writer: Literal["configured", "extractive", "native", "none"]
+    """Who wrote the body. `native` means that the provider's block stands in the context, and the body where no model reads that.
+    `none` means that there is only the frame, with the user's words and the path in the archive."""
     strategy: str
     struck: tuple[str, ...] = ()
     """Sentences that were taken out because they named what the input did not contain."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeBlock:
+    """What the provider wrote in this pass in place of old messages."""
+
+    message: Message
+    """The message with the block."""
+    extract: str
+    """The summary that stands in its place where a model does not read it."""
+    binds: bool = False
+    """Whether what follows is as the model had it behind those messages, so that signed thinking there stays valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +227,10 @@ class Context:
     """How many of the host's pins and unpins are in the ledger."""
     folds: tuple[Fold, ...] = ()
     """The summaries that this pass made."""
+    native: NativeBlock | None = None
+    """The provider's own compaction of this pass, or None."""
+    extract: str = ""
+    """The summary behind a block of an earlier pass that stands in the context."""
     saved: Mapping[str, int] = field(default_factory=dict)
     """Raw tokens saved so far, by stage. The ladder credits what a stage saves and does not credit itself."""
     at_first: Context | None = field(default=None, repr=False)
@@ -246,7 +264,7 @@ class Context:
 
     def is_pinned(self, message: Message) -> bool:
         """Whether a message always stays."""
-        return message.protected or message.role in self.rules.never_prune
+        return message.protected or message.role in self.rules.never_prune or has_block(message)
 
     def is_summary(self, message: Message) -> bool:
         """Whether compact wrote it as a summary in this session. Text that only looks like one is not."""

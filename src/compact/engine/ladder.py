@@ -20,6 +20,8 @@ from compact.engine.check import check_budget, check_pinned, check_protected, ch
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.limits import Rules
+from compact.engine.native import NO_NATIVE, NativeRules
+from compact.engine.stages.native import compact_natively
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
@@ -28,6 +30,7 @@ from compact.engine.thinking import KEEP, ThinkingRules, settle_thinking, take_t
 from compact.engine.user_words import hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
+    Failure,
     Kept,
     Layers,
     LedgerAction,
@@ -72,6 +75,8 @@ class Outcome:
     """What people said, up to this pass."""
     pins: int = 0
     """How many of the host's pins and unpins are in the ledger."""
+    extract: str = ""
+    """The summary behind a block of the provider that stands in the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +105,10 @@ class Pass:
     """The first row that is new since the last step."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking behind the first message that the pass changes."""
+    native: NativeRules = NO_NATIVE
+    """Whether the provider is asked for its own summary first."""
+    extract: str = ""
+    """The summary behind a block of the provider that stands in the rows."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -117,6 +126,7 @@ class Pass:
             history_path="",
             summaries=self.summaries,
             pins=self.pins,
+            extract=self.extract,
         )
         at_first = context
         bare = take_thinking_out(before, desk, self.thinking) if self.thinking.strip else before
@@ -132,11 +142,16 @@ class Pass:
         )
         context = replace(
             context,
-            rows=_with_masked(before, bare, desk, begun),
+            rows=_with_masked(before, before if self.native.is_chosen else bare, desk, begun),
             step=begun.step,
             history_path=begun.history_path,
         )
         context = yield from hear(context, self.ledger, self.new)
+        anchored = before
+        if self.native.is_chosen:
+            context = yield from self._ask_provider(context)
+            context, anchored = self._without_thinking(context)
+            bare = context.rows
         context, taken = take_out(context)
         start = total(context.rows)
         context = yield from climb(context, self.stages)
@@ -152,7 +167,8 @@ class Pass:
         # A stage may have changed the rules for those after it, and it may have counted in its own way.
         rows = _recount(alternate(context.rows, desk), bare, desk)
         if bare is not before:
-            rows = settle_thinking(context.with_rows(rows), before, self.rules.target, self.thinking)
+            room = self.rules.budget if context.native is not None else self.rules.target
+            rows = settle_thinking(context.with_rows(rows), anchored, room, self.thinking)
             rows = _recount(alternate(rows, desk), rows, desk)
         context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
         if bare is not before:
@@ -178,7 +194,26 @@ class Pass:
             context.summaries,
             ledger=context.ledger,
             pins=context.pins,
+            extract=context.extract,
         )
+
+    def _ask_provider(self, context: Context) -> Asking[Context]:
+        """The context with the provider's own summary; the same one if it gives none, which has an event."""
+        problem = self.native.why_not(self.desk.dialect.NAME)
+        if problem:
+            yield Emit(Failure(error_type="NoNativeCompaction", message=problem, fallback=self.desk.fallback))
+            return context
+        return (yield from climb(context, (compact_natively,)))
+
+    def _without_thinking(self, context: Context) -> tuple[Context, Sequence[Row]]:
+        """The context without signed thinking, and the rows that get theirs back as long as nothing before them changed."""
+        rows = context.rows
+        bare = take_thinking_out(rows, self.desk, self.thinking) if self.thinking.strip else rows
+        block = context.native
+        if block is not None and not (block.binds and bare is not rows):
+            block = replace(block, binds=False)
+            return context.with_rows(bare, native=block), bare
+        return context.with_rows(bare), rows
 
     def _plan(self, context: Context) -> TriggerDecision:
         """The event that says what the pass may take out and what it means to keep."""

@@ -18,14 +18,17 @@ from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, find_places
 from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.native import NO_NATIVE, NativeRules, readable_items
 from compact.engine.stages.offload import recognise_pointers
 from compact.engine.state import (
     SessionState,
     continues,
     describe_sides,
     describe_state,
+    places_in,
     resolve,
     restore_state,
+    without_block,
 )
 from compact.engine.thinking import KEEP, ThinkingRules
 from compact.errors import ArchiveError
@@ -124,6 +127,8 @@ class Line:
     """What compact wrote into the session's results and arguments."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
+    native: NativeRules = NO_NATIVE
+    """Whether the provider writes summaries, and whose blocks the model reads."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
     under_way: UnderWay | None = None
@@ -142,6 +147,8 @@ class Line:
         if call.reversible:
             self.rules = self.rules.without_budget()
         known, (working, state) = state, (yield from self._resolve(call, state))
+        if state.readable is not None and not self.native.reads_block(state.dialect):
+            working, state = without_block(state, working)
         # If the archive has a newer step, another worker has sent something since.
         sent = self.sent if state.step == known.step else ()
         tools = Tools(
@@ -294,6 +301,8 @@ class Line:
             pins=seen.state.pins,
             new=_first_new(seen),
             thinking=self.thinking,
+            native=NO_NATIVE if call.reversible or call.without_model else self.native,
+            extract=seen.state.extract,
         )
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
@@ -387,7 +396,11 @@ class Line:
             ineffective=ineffective,
             ledger=outcome.ledger,
             pins=outcome.pins,
+            extract=outcome.extract,
         )
+        readable = readable_items(outcome.rows, items, outcome.extract, self.desk(seen.dialect))
+        if readable is not None:
+            after = replace(after, readable=places_in(items, readable))
         if ineffective:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
         return Result(list(items), after, seen.estimate, outcome)
@@ -412,6 +425,8 @@ class Line:
             after.pins,
             _list_bare(seen, after.rows),
             seen.dialect.NAME,
+            after.extract,
+            readable_items(after.rows, items, after.extract, after.desk),
         )
 
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:

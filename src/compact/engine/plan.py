@@ -59,13 +59,14 @@ def doomed(context: Context, may_go: Sequence[bool], least: Sequence[int]) -> se
     return found
 
 
-def choose_folded(context: Context) -> set[int]:
+def choose_folded(context: Context, reserve: int | None = None) -> set[int]:
     """Indices of the rows to fold into a summary: the oldest that may go, as many as it takes.
 
-    In the selective layout user messages go only if everything between them is not enough.
+    In the selective layout user messages go only if everything between them is not enough. `reserve` are the tokens of the summary;
+    None: what it may take with its record.
     """
     may_go = foldable(context)
-    reserve = summary_room(context, may_go)
+    reserve = summary_room(context, may_go) if reserve is None else reserve
     if context.rules.layout == "selective":
         without_users = [
             free and unit.kind != "opener" for unit, free in zip(context.units, may_go, strict=True)
@@ -74,6 +75,11 @@ def choose_folded(context: Context) -> set[int]:
         if size <= context.rules.keep_up_to:
             return gone
     return _take_oldest(context, may_go, reserve)[0]
+
+
+def choose_handed_over(context: Context) -> set[int]:
+    """Indices of the rows that the provider's own summary replaces, which brings no record with it."""
+    return choose_folded(context, context.rules.summary_tokens)
 
 
 def _take_oldest(context: Context, may_go: Sequence[bool], reserve: int) -> tuple[set[int], int]:
@@ -190,7 +196,11 @@ def newest_of_user(context: Context) -> frozenset[int]:
 
     In some dialects a person's words may stand in one message with the results before them.
     """
-    found = [n for n, row in enumerate(context.rows) if _has_words_of_user(row.message)]
+    found = [
+        n
+        for n, row in enumerate(context.rows)
+        if _has_words_of_user(row.message) and not context.is_summary(row.message)
+    ]
     return frozenset(found[-1:])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from compact.engine.context import Row
@@ -58,6 +58,10 @@ class SessionState:
     """Which of the replaced messages stand without their signed thinking."""
     dialect: str = ""
     """The dialect of the list, if any do."""
+    extract: str = ""
+    """The summary behind a block of the provider that stands in it."""
+    readable: Sequence[int | Mapping[str, Any]] | None = None
+    """What stands for a model that does not read that block: an index in `standing`, or `{"item": message}`. None: no block does."""
     is_marked: bool = field(init=False, default=False)
     """Whether a message that compact wrote carries a cache mark of what it replaces."""
 
@@ -65,6 +69,23 @@ class SessionState:
         written = zip(self.standing or (), self.sources, strict=False)
         found = any(source is None and has_mark(item) for item, source in written)
         object.__setattr__(self, "is_marked", found)
+
+
+def without_block(state: SessionState, working: Working) -> tuple[Working, SessionState]:
+    """The context and the state with the summary of compact's own in place of the provider's block."""
+    assert state.readable is not None
+    assert state.standing is not None
+    places = [entry if isinstance(entry, int) else None for entry in state.readable]
+    items = [working.items[e] if isinstance(e, int) else e["item"] for e in state.readable]
+    standing = [state.standing[e] if isinstance(e, int) else e["item"] for e in state.readable]
+    count = len(state.standing)
+    sources = [None if place is None else working.sources[place] for place in places]
+    own = [None if place is None else state.sources[place] for place in places]
+    after = replace(state, standing=standing, sources=own, readable=None, extract="")
+    return (
+        Working([*items, *working.items[count:]], [*sources, *working.sources[count:]], working.bare),
+        after,
+    )
 
 
 def resolve(state: SessionState, messages: Sequence[Any]) -> Working | None:
@@ -165,12 +186,20 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
         "written": record.get("written", {}),
         "ledger": read_ledger(record),
         "pins": record.get("pins", 0),
+        "dialect": record.get("dialect", ""),
+        "extract": record.get("extract", ""),
+        "readable": record.get("readable"),
     }
     bare = frozenset(record.get("bare", ()))
     count = record["replaced"]
     is_whole = _hashes_to(messages, count, loaded.fingerprints.get("replaced"))
     is_standing = _hashes_to(messages, len(recipe), loaded.fingerprints.get("standing"))
     common["is_ambiguous"] = is_whole and is_standing and len(recipe) < count
+    readable = record.get("readable") or ()
+    if readable and _hashes_to(messages, len(readable), loaded.fingerprints.get("readable")):
+        common |= {"extract": "", "readable": None}
+        standing = list(messages[: len(readable)])
+        return SessionState(**common, standing=standing, sources=[None] * len(standing))
     if is_standing and not common["is_ambiguous"]:
         return SessionState(**common, standing=list(messages[: len(recipe)]), sources=[None] * len(recipe))
     if is_whole:
@@ -190,7 +219,6 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
             standing=standing,
             sources=sources,
             bare=bare,
-            dialect=record.get("dialect", ""),
         )
     return None
 
@@ -256,11 +284,14 @@ def describe_state(
     pins: int = 0,
     bare: frozenset[int] = frozenset(),
     dialect: str = "",
+    extract: str = "",
+    readable: Sequence[Any] | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
 
     `sides` is what `describe_sides` returned, `written` what `Written.describe` did. Records of earlier versions have neither,
-    and no ledger. `bare` are the messages of the recipe that stand without their signed thinking.
+    and no ledger. `bare` are the messages of the recipe that stand without their signed thinking, `readable` the context for a
+    model that does not read the provider's block in it.
     """
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
@@ -284,7 +315,17 @@ def describe_state(
     if bare:
         state["bare"], state["dialect"] = sorted(bare), dialect
     known: dict[int, bytes] = {}
-    return state, {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
+    prints = {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
+    if readable is not None:
+        state["extract"], state["readable"] = extract, places_in(items, readable)
+        state["dialect"], prints["readable"] = dialect, fingerprint(readable, known)
+    return state, prints
+
+
+def places_in(items: Sequence[Any], others: Sequence[Any]) -> list[int | dict[str, Any]]:
+    """Each of the `others` as its index in `items`, or as itself if it is none of them."""
+    known = {id(item): n for n, item in enumerate(items)}
+    return [known[id(item)] if id(item) in known else {"item": plain(item)} for item in others]
 
 
 def fingerprint(messages: Sequence[Any], known: dict[int, bytes] | None = None) -> str:

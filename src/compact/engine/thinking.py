@@ -54,7 +54,8 @@ def _bare(row: Row, desk: Desk) -> Row:
     if found is item:
         return row  # it has no thinking, or nothing else: see `settle_thinking`
     message = desk.dialect.read(found)
-    return replace(row, message=message, tokens=desk.count(message), bare_of=row.message)
+    masked = None if row.masked is None else without_thinking(row.masked)
+    return replace(row, message=message, tokens=desk.count(message), bare_of=row.message, masked=masked)
 
 
 def settle_thinking(context: Context, before: Sequence[Row], target: int, rules: ThinkingRules) -> list[Row]:

@@ -313,6 +313,9 @@ def _place(context: Context, text: str, taken: TakenOut) -> Context:
     if place is None and text:
         place = next((unit.start for unit in context.units if not unit.pinned), len(rows))
         message = _said(frame(context.step, text, "", context.history_path))
+        if context.native is not None and context.native.binds:
+            # Between the block and signed thinking it would make the thinking invalid.
+            place, message = len(rows), replace(message, role="user")
         rows.insert(place, Row(message, context.desk.count(message), None, "ledger"))
         return context.with_rows(rows, summaries=context.summaries | {text_hash(message.text)})
     own, folds = set(context.summaries), list(context.folds)

@@ -14,6 +14,7 @@ from compact.errors import ConfigError
 from compact.integrations.offering import name_tools
 from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
+from compact.runtime.native_asking import SendNative, able_to_compact
 from compact.runtime.overflow.evidence import input_tokens
 from compact.runtime.overflow.streams import HostStream
 
@@ -92,11 +93,17 @@ class HostCall:
     system: Any = None
     model: str | None = None
     """The request's own model. It decides window, tokenizer and what is learned; None: the configured one."""
+    compact: SendNative | None = None
+    """Sends a compaction request with the host's client; None: it has none."""
 
     def run(self, send: Callable[[Any], Any]) -> Any:
         """Return the reply of `send(messages)`. A stream reports its usage while it is read."""
         self.manager.resolver.enter(self.session_id)
-        request = self.session_id, self.items, lambda kept: send(self._fit(kept)), self.tools
+
+        def send_kept(kept: Sequence[Any]) -> Any:
+            return send(self._fit(kept))
+
+        request = self.session_id, self.items, able_to_compact(send_kept, self.compact), self.tools
         reply = self.manager.call(*request, system=self.system, dialect=self.dialect, model=self.model)
         return self._watch(reply)
 
@@ -107,7 +114,7 @@ class HostCall:
             return await send(self._fit(kept))
 
         self.manager.resolver.enter(self.session_id)
-        request = self.session_id, self.items, send_kept, self.tools
+        request = self.session_id, self.items, able_to_compact(send_kept, self.compact), self.tools
         reply = await self.manager.acall(*request, system=self.system, dialect=self.dialect, model=self.model)
         return self._watch(reply)
 

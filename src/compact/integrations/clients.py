@@ -19,6 +19,7 @@ from typing import Any
 from compact.errors import ConfigError
 from compact.integrations import bedrock, google_genai
 from compact.integrations.calls import HostCall
+from compact.integrations.native_requests import compacting, with_beta
 from compact.integrations.raw_replies import abegin_raw, begin_raw
 from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape
 from compact.runtime.manager import CompactManager
@@ -105,7 +106,8 @@ def wrap(manager: CompactManager, client: Any, session_id: str | None) -> Any:
             hint="Wrap the client, and use its parts as before: manager.wrap(client).chat.completions.create",
             path="client",
         )
-    return _Part(client, "", _Sender(manager, session_id, is_async=hasattr(type(client), "__aenter__")))
+    is_async = hasattr(type(client), "__aenter__")
+    return _Part(client, "", _Sender(client, manager, session_id, is_async=is_async))
 
 
 for _package, _wrap in (
@@ -136,7 +138,9 @@ class _Part(Proxy):
         found = getattr(self._target, name)
         plain = canonical(path)
         if plain in SENT:
-            return self._sender.intercept(found, SENT[plain], way=_way(path))
+            return self._sender.intercept(
+                found, SENT[plain], way=_way(path), takes_betas=plain.startswith("beta.")
+            )
         if plain in _MASKED:
             return self._sender.mask_only(found, _MASKED[plain])
         if plain in _RUNNERS:
@@ -146,9 +150,7 @@ class _Part(Proxy):
         if name in _VARIANTS or plain in _LEADING:
             return _Part(found, path, self._sender)
         if not self._path and name in _COPIES:
-            return lambda *args, **settings: _Part(
-                found(*args, **settings), "", replace(self._sender, replaced={})
-            )
+            return lambda *args, **settings: self._copied(found(*args, **settings))
         if not self._path and name in _POSTS:
             return _guard_post(found)
         return found
@@ -170,6 +172,9 @@ class _Part(Proxy):
 
     def __repr__(self) -> str:
         return f"<compact: {self._target!r}>"
+
+    def _copied(self, client: Any) -> _Part:
+        return _Part(client, "", replace(self._sender, client=client, replaced={}))
 
     def _join(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name
@@ -222,16 +227,21 @@ def _guard_post(post: Callable[..., Any]) -> Callable[..., Any]:
 class _Sender:
     """Sends the conversations of one wrapped client."""
 
+    client: Any
     manager: CompactManager
     session_id: str | None
     is_async: bool
     replaced: dict[str, Any] = field(default_factory=dict)
     """Attributes that were set in the place of ours, by path."""
 
-    def intercept(self, original: Callable[..., Any], shape: RequestShape, *, way: str) -> Callable[..., Any]:
+    def intercept(
+        self, original: Callable[..., Any], shape: RequestShape, *, way: str, takes_betas: bool
+    ) -> Callable[..., Any]:
         """Return a client's method that also takes `session_id=`."""
 
         def post(request: dict[str, Any], messages: Any) -> Any:
+            if shape is ANTHROPIC:
+                request = with_beta(request, messages, takes_betas=takes_betas)
             return original(**{**request, shape.messages: messages})
 
         def open_later(**request: Any) -> Any:
@@ -270,7 +280,8 @@ class _Sender:
         return send
 
     def _prepare(self, shape: RequestShape, request: dict[str, Any]) -> HostCall | None:
-        return shape.prepare(self.manager, request, self.session_id, kind=shape.dialect)
+        call = shape.prepare(self.manager, request, self.session_id, kind=shape.dialect)
+        return None if call is None else replace(call, compact=compacting(self.client, shape, request))
 
 
 class _OpenedLater:

@@ -137,8 +137,8 @@ class RequestShape:
             manager=manager,
             session_id=name,
             items=items,
-            original=messages if is_text else _sendable(items),
-            restore=lambda kept: restore(_sendable(kept)),
+            original=messages if is_text else sendable(items),
+            restore=lambda kept: restore(sendable(kept)),
             dialect=self.dialect,
             tools=values.get("tools"),
             system=None if self.system is None else values.get(self.system),
@@ -245,7 +245,7 @@ def _listed(value: Any) -> Any:
     return list(value) if hasattr(value, "__next__") else value
 
 
-def _sendable(items: Sequence[Any]) -> Sequence[Any]:
+def sendable(items: Sequence[Any]) -> Sequence[Any]:
     """Return the messages without the marks that only compact reads, such as `protected`. Some providers refuse them."""
     return unmarked(items) if any(type(item) is dict and "meta" in item for item in items) else items
 

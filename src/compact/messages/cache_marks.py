@@ -170,7 +170,13 @@ def _can_carry(block: Mapping[str, Any]) -> bool:
     return bool(str(block.get("text") or "").strip()) if kind == "text" else kind in _CARRIERS
 
 
-_CARRIERS = frozenset({"tool_use", "tool_result", "image", "document", "search_result"})
+_CARRIERS = (
+    "tool_use",
+    "tool_result",
+    "image",
+    "document",
+    "search_result",
+)  # a tuple: a type may be of any type
 
 
 def _is_ours(block: Mapping[str, Any]) -> bool:

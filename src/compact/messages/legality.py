@@ -9,6 +9,12 @@ from typing import Any
 
 from compact.messages import dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
+from compact.messages.compaction_blocks import (
+    is_block_alone,
+    may_repeat_role,
+    misplaced_blocks,
+    opens_with_block,
+)
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
@@ -206,9 +212,9 @@ def role_gaps(messages: Sequence[Message], dialect: Dialect) -> list[int]:
     before = "assistant" if dialect.RESULTS_IN_USER else ""
     for index, message in enumerate(messages if before else ()):
         if message.role != "system":
-            if message.role == before:
+            if message.role == before and not may_repeat_role(message):
                 found.append(index)
-            before = message.role
+            before = "" if is_block_alone(message) else message.role
     return found
 
 
@@ -474,7 +480,9 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
         for index, message in enumerate(messages):
             if message.role == "system" and spoken and index > spoken[0]:
                 yield Violation(index, "system_not_first", "the system prompt stands inside the conversation")
-        if spoken and messages[spoken[0]].role != "user":
+        for index, rule, why in misplaced_blocks(messages):
+            yield Violation(index, rule, why)
+        if spoken and messages[spoken[0]].role != "user" and not opens_with_block(messages[spoken[0]]):
             yield Violation(spoken[0], "first_not_user", "the first message is not the user's")
         for index in role_gaps(messages, dialect):
             if index != spoken[0]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from compact.messages import dialects
 from compact.messages.dialects import Dialect
-from compact.messages.message import Message
+from compact.messages.message import LEDGER_OPENS, Message
 from compact.messages.pairs import Batch, batches, in_flight
 
 Kind: TypeAlias = Literal["opener", "words", "pair", "summary"]
@@ -47,11 +47,10 @@ def units(
     while index < len(messages):
         message = messages[index]
         stop, flying = joined.get(index, (index + 1, False))
-        if message.starts_turn:
-            turn += 1
-        kind: Kind = "opener" if message.starts_turn else "words"
-        if is_summary(message):
-            kind = "summary"
+        own = is_summary(message)
+        if message.starts_turn and not (own and message.text.startswith(LEDGER_OPENS)):
+            turn += 1  # a ledger in the user's role stands inside the turn that it follows
+        kind: Kind = "summary" if own else "opener" if message.starts_turn else "words"
         if index in joined and any(m.calls for m in messages[index:stop]):
             kind = "pair"
         pinned = any(map(is_pinned, messages[index:stop]))

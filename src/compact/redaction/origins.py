@@ -272,7 +272,7 @@ def _mask_structure(data: Mapping[str, Any], name: str, value: Any, walk: _Walk)
         return value
     if name not in _NAMES:
         return walk.masker.mask_name(value, 0)[0]
-    is_speaker = name == "name" and data.get("role") in _SPEAKERS
+    is_speaker = name == "name" and _word_at(data, "role") in _SPEAKERS
     if walk.for_model and not is_speaker:
         return value
     masked, count = walk.masker.mask_name(value, 0)
@@ -368,6 +368,12 @@ def _type_of(data: Mapping[str, Any]) -> str | None:
     return kind if kind is None or isinstance(kind, str) else ""
 
 
+def _word_at(data: Mapping[str, Any], name: str) -> str:
+    """A field that says what a block is; empty if it is no text, as in data that only looks like a block."""
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
+
+
 def _is_result(data: Mapping[str, Any]) -> bool:
     """Whether a block holds what a tool said. The block itself is the dialect's, what it holds is the tool's."""
     kind = _type_of(data)
@@ -380,7 +386,7 @@ def _is_sealed(data: Mapping[str, Any], walk: _Walk) -> bool:
     """Whether a whole block must stay as it is. Only a reply of the model has such blocks, and no result in it."""
     if walk.origin != "model" or walk.in_result:
         return False
-    kind = data.get("type")
+    kind = _word_at(data, "type")
     if kind in _SEALED_TYPES:
         return True
     if not walk.for_model:
@@ -397,7 +403,7 @@ def _is_sealed_field(data: Mapping[str, Any], name: str, value: Any, walk: _Walk
         return walk.by_provider and walk.levels >= _MAX_LEVELS - 1 and name in _SEALED_FIELDS
     if walk.origin != "model":
         return False
-    if name == "data" and data.get("type") in _SEALED_DATA:
+    if name == "data" and _word_at(data, "type") in _SEALED_DATA:
         return isinstance(value, str)
     return name in _SEALED_FIELDS and _is_sealed_value(value)
 

@@ -23,6 +23,7 @@ from compact.engine.context import Desk, Stage
 from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
 from compact.engine.ladder import Outcome
 from compact.engine.line import Call, Line, Result
+from compact.engine.native import NativeRules, no_native
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
@@ -393,6 +394,9 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
+        asks = self.services.asks_provider
+        if asks and known.provider is None:
+            self.services.warn_once(session, no_native(known.name))
         rules, meter = known.rules, known.meter
         if known.version or session.corrections:
             rules = models.rules_for_session(known, session)
@@ -405,6 +409,7 @@ class Lines:
             now=self.services.now,
             written=session.written,
             thinking=known.thinking,
+            native=NativeRules(known.provider, asks),
             sent=session.sent,
         )
 

@@ -25,6 +25,7 @@ from compact.runtime.guidance import prompt_segment
 from compact.runtime.lanes import wait_here, wait_on_loop
 from compact.runtime.live_masking import LiveMasking
 from compact.runtime.model_rules import Models
+from compact.runtime.native_asking import SendNative, sender_of
 from compact.runtime.overflow.calling import ModelCalls
 from compact.runtime.parts import check_parts, join_settings
 from compact.runtime.resolver import SessionResolver
@@ -245,7 +246,8 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         session = self._session(session_id, tenant)
         call = make_call(messages, tools=tools, system=system, dialect=dialect)
         calling = self._model_calls.begin(session, call, model, model_call)
-        reply: R = calling.run(lambda call: self._run(session, call, model))
+        native = sender_of(model_call, dialect)
+        reply: R = calling.run(lambda call: self._run(session, call, model, native=native))
         return reply
 
     @overload
@@ -292,7 +294,8 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         session = self._session(session_id, tenant)
         call = make_call(messages, tools=tools, system=system, dialect=dialect)
         calling = self._model_calls.begin(session, call, model, model_call)
-        return await calling.arun(lambda call: self._arun(session, call, model))
+        native = sender_of(model_call, dialect)
+        return await calling.arun(lambda call: self._arun(session, call, model, native=native))
 
     # --- counts
 
@@ -416,26 +419,38 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         return self.sessions.get(session_id, self._tenant.name if tenant is None else tenant)
 
     def _run(
-        self, session: Session, call: Call, model: str | None = None, summarizer: Summarizer | None = None
+        self,
+        session: Session,
+        call: Call,
+        model: str | None = None,
+        summarizer: Summarizer | None = None,
+        native: SendNative | None = None,
     ) -> list[Any]:
         results = session.tenant.tool_results
         if results.held:
             results.hand_over(session.id, call.messages)
         if self.live is not None:
             call = self.live.mask_call(session, call)
-        run = Run(session, call, partial(self._lines.line, model=model), summarizer=summarizer)
+        line_for = partial(self._lines.line, model=model)
+        run = Run(session, call, line_for, summarizer=summarizer, native=native)
         found: list[Any] = drive(self.conductor.conduct(run), wait_here)
         return self._hand_over(session, call, found)
 
     async def _arun(
-        self, session: Session, call: Call, model: str | None = None, summarizer: Summarizer | None = None
+        self,
+        session: Session,
+        call: Call,
+        model: str | None = None,
+        summarizer: Summarizer | None = None,
+        native: SendNative | None = None,
     ) -> list[Any]:
         loop, results = asyncio.get_running_loop(), session.tenant.tool_results
         if results.held:
             await asyncio.to_thread(results.hand_over, session.id, call.messages)
         if self.live is not None:
             call = await asyncio.to_thread(self.live.mask_call, session, call)
-        run = Run(session, call, partial(self._lines.line, model=model), loop=loop, summarizer=summarizer)
+        line_for = partial(self._lines.line, model=model)
+        run = Run(session, call, line_for, loop=loop, summarizer=summarizer, native=native)
         found: list[Any] = await adrive(self.conductor.conduct(run), wait_on_loop)
         return self._hand_over(session, call, found)
 

@@ -17,6 +17,7 @@ from compact.events import PolicyInForce, Warned
 from compact.runtime.overflow.learning import LearnedWindows
 from compact.runtime.session_cache import Session
 from compact.summaries import strategies
+from compact.summaries.native import Provider
 from compact.tokens import Meter
 from compact.tokens.models import is_same_model, model_table
 from compact.tokens.windows import Window, check_window, window_of
@@ -48,6 +49,8 @@ class KnownModel:
     rules: Rules
     warnings: tuple[Warned, ...]
     thinking: ThinkingRules
+    provider: Provider | None
+    """Whose own compaction the model reads."""
 
 
 class Models:
@@ -126,7 +129,7 @@ class Models:
         rules = rules_for(self.config, window.tokens)
         thinking = self.thinking_rules(name)
         found = self.known[name] = KnownModel(
-            name, version, self.meter(name), window, rules, warnings, thinking
+            name, version, self.meter(name), window, rules, warnings, thinking, self.table.native(name)
         )
         return found
 

@@ -12,6 +12,7 @@ from compact.archive import Attempt
 from compact.engine.line import Call, Line, Result, UnderWay
 from compact.errors import CompactError
 from compact.runtime.lanes import NEVER, Fenced
+from compact.runtime.native_asking import SendNative
 from compact.runtime.session_cache import Session
 from compact.runtime.threads import ProcessorTurn
 from compact.summaries.request import Summarizer
@@ -37,6 +38,8 @@ class Run:
     """The caller's event loop. None: the caller is a thread, which may do heavy work."""
     summarizer: Summarizer | None = None
     """A summarizer for this call only, instead of the manager's."""
+    native: SendNative | None = None
+    """Sends compaction requests with the host's own client."""
     rescue_until: float | None = None
     """When everything that follows a run out of time must have ended; None while no run was."""
 
@@ -65,7 +68,7 @@ class Run:
         """Another run for the same caller."""
         until = self.until if until is None else until
         run = Run(self.session, call, self.line_for, until=until, loop=self.loop, summarizer=self.summarizer)
-        run.rescue_until = self.rescue_until
+        run.native, run.rescue_until = self.native, self.rescue_until
         return run
 
     def grow(self) -> Run | None:

@@ -267,9 +267,35 @@ class Services:
 
     # --- summaries
 
+    @property
+    def asks_provider(self) -> bool:
+        """Whether the agent's own provider writes the summaries."""
+        return self._writers.is_native
+
+    def _compact_natively(self, run: Run, request: SummaryRequest) -> Reply:
+        """What the provider makes of the messages. They go as they are: it has them already."""
+        assert run.line is not None
+        provider = run.line.native.provider
+        assert provider is not None
+        if not run.session.tenant.breaker.allows():
+            raise CompactError("the provider's compaction is paused after repeated failures")
+        try:
+            reply = self._writers.ask_provider(request, run.line.meter, provider, run)
+        except Fenced:
+            if run.is_out_of_time:
+                self._note_failure(run)
+            raise
+        except Exception:
+            self._note_failure(run)
+            raise
+        run.session.tenant.breaker.close()
+        return reply
+
     def _summarize(self, run: Run, request: SummaryRequest) -> str | Reply:
         assert run.line is not None
         meter = run.line.meter
+        if request.source == "native":
+            return self._compact_natively(run, request)
         warning = self._writers.unavailable(run.summarizer)
         if warning is not None:
             self.warn_once(run.session, warning)

@@ -16,9 +16,11 @@ from typing import Any
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.events import Warned
+from compact.runtime.native_asking import native_summarizer
 from compact.runtime.run import Run
 from compact.runtime.threads import in_thread
 from compact.summaries import extractive, llm, templates
+from compact.summaries.native import NATIVE, Provider
 from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tokens import Meter
 from compact.tokens.models import model_table
@@ -59,7 +61,7 @@ class Writers:
 
     def unavailable(self, given: Summarizer | None = None) -> Warned | None:
         """The warning that the configured model cannot be asked; None if it can, or is not needed."""
-        if given or self._given or self._config.summary.model is None or not self._problem:
+        if given or self._given or self._config.summary.model in (None, NATIVE) or not self._problem:
             return None
         text = f"summary.model is {self._config.summary.model}, but {self._problem}; summaries are made without a model"
         return Warned(code="summarizer_unavailable", severity="medium", message=text)
@@ -68,7 +70,13 @@ class Writers:
         """Whether a model or the host has to be asked; otherwise code writes the summary."""
         if request.source != "configured":
             return False
-        return bool(given or self._given) or (self._config.summary.model is not None and not self._problem)
+        named = self._config.summary.model
+        return bool(given or self._given) or (named not in (None, NATIVE) and not self._problem)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the agent's own provider is asked first."""
+        return self._given is None and self._config.summary.model == NATIVE
 
     def extract(self, request: SummaryRequest, meter: Meter) -> Reply:
         """The summary that needs no model, or the record alone."""
@@ -89,7 +97,24 @@ class Writers:
             Fenced: the run was fenced meanwhile.
             Exception: what the summarizer raises.
         """
-        chosen, loop = self._choose(meter, run.summarizer), run.loop
+        return self._ask(self._choose(meter, run.summarizer), request, run)
+
+    def ask_provider(self, request: SummaryRequest, meter: Meter, provider: Provider, run: Run) -> Reply:
+        """Ask the provider for its own compaction. An empty reply says that the host has another summarizer for this call.
+
+        Raises:
+            CompactError: there is no client, or the reply holds no compaction.
+            Exception: what `ask` raises.
+        """
+        if run.summarizer is not None:
+            return Reply("", trusted=True)
+        summarizer = native_summarizer(self._config, meter.model, provider, run.call, run.native)
+        reply = self._ask(_Chosen(summarizer, self._config.summary.timeout_s), request, run)
+        assert isinstance(reply, Reply)
+        return reply
+
+    def _ask(self, chosen: _Chosen, request: SummaryRequest, run: Run) -> str | Reply:
+        loop = run.loop
 
         async def ask() -> str | Reply:
             answer = chosen.ask(request)

@@ -69,7 +69,7 @@ def open_client(base_url: str | None, timeout_s: float, most_bytes: int) -> Any:
             trust_env=target is None or not is_loopback(target.host),
             event_hooks={
                 "request": [partial(_address_keys, dict(os.environ))],
-                "response": [partial(_read_bounded, most_bytes)],
+                "response": [partial(read_bounded, most_bytes)],
             },
         ),
     )
@@ -151,7 +151,7 @@ async def _address_keys(environment: Mapping[str, str], request: Any) -> None:
         request.headers[_AUTHORIZATION] = given
 
 
-async def _read_bounded(most_bytes: int, response: Any) -> None:
+async def read_bounded(most_bytes: int, response: Any) -> None:
     """Put the bounded, unpacked body of an answer into the place of its stream.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from compact.messages import Message
 
@@ -44,8 +44,11 @@ class SummaryRequest:
     """The messages that stay in the context behind these. What they say need not be said again."""
     values: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
     """How likely each word of the session is to be needed again (`needs.weigh`). None: it has to be worked out."""
-    source: Literal["configured", "extractive", "record"] = "configured"
-    """Who is asked: the summarizer that the host chose, the one that needs no model, or nobody for more than the record."""
+    source: Literal["configured", "extractive", "record", "native"] = "configured"
+    """Who is asked: the summarizer that the host chose, the one that needs no model, nobody for more than the record, or the
+    agent's own provider."""
+    items: Sequence[Any] = field(default=(), repr=False, compare=False)
+    """The messages in the host's form, as the model saw them. Only the provider gets these."""
 
     @property
     def numbered(self) -> tuple[int, ...]:
@@ -65,6 +68,8 @@ class Reply:
     refused: bool = False
     trusted: bool = False
     """Code took every line from the input, so there is nothing to check."""
+    items: tuple[Mapping[str, Any], ...] = ()
+    """What the provider's own compaction put in place of the messages, in their dialect."""
 
 
 def cite_step(summary: str, step: int) -> str:

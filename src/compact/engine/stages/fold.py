@@ -188,7 +188,11 @@ def _as_reply(answer: Any) -> Reply:
 def _said_around(rows: Sequence[Row], context: Context) -> tuple[str, ...]:
     """What people say in the rest of the context. A summary of the agent's work may speak of what it was asked."""
     folded = {id(row) for row in rows}
-    rest = (row for row in context.rows if row.message.starts_turn and id(row) not in folded)
+    rest = (
+        row
+        for row in context.rows
+        if row.message.starts_turn and id(row) not in folded and not context.is_summary(row.message)
+    )
     return tuple(row.quotable.text for row in rest)
 
 

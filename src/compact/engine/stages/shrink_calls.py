@@ -242,7 +242,8 @@ def _fit(context: Context, reduced: Sequence[_Reduced], target: int) -> tuple[li
     order = choose(pieces, costs, context.values, _standing(rows, reduced, desk), room * _MORE)
     wanted = room
     for _ in range(_TRIES):
-        shown = _excerpts(reduced, pieces, _within(order, pieces, costs, limits, wanted), desk)
+        taken = _within(order, pieces, costs, limits, wanted)
+        shown = _excerpts(reduced, pieces, taken, desk)
         spent = sum(desk.count_text(shown[bulk]) - desk.count_text(text) for bulk, text in bare.items())
         over = spent - room
         if over <= 0:
@@ -250,7 +251,7 @@ def _fit(context: Context, reduced: Sequence[_Reduced], target: int) -> tuple[li
             over = total(fuller) - target  # quoted in JSON, a text costs more than alone
             if over <= 0:
                 return fuller, shown
-        wanted -= over * 1.2 + 8
+        wanted = min(wanted, sum(costs[place] for place in taken)) - over * 1.2 - 8
     return found, bare
 
 

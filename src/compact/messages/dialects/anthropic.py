@@ -136,6 +136,8 @@ def _add_block(block: Mapping[str, Any] | str, found: list[Piece]) -> None:
         found.append(Sealed(len(block.get("data") or "")))
     elif kind == "image":
         found.append(_read_image(block))
+    elif kind == "compaction":
+        found += [block.get("content") or "", Sealed(len(block.get("encrypted_content") or ""))]
     else:
         # A cache mark is an instruction to the provider, not text for the model.
         found += wire.opaque_pieces({key: value for key, value in block.items() if key != "cache_control"})

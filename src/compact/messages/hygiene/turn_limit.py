@@ -7,6 +7,7 @@ from typing import Any
 
 from compact.errors import ConfigError
 from compact.messages import dialects
+from compact.messages.compaction_blocks import has_block
 from compact.messages.dialects import Dialect
 from compact.messages.hygiene.work import Removed, write_back
 from compact.messages.message import Message
@@ -16,7 +17,7 @@ _ALWAYS_KEPT = frozenset({"system", "developer"})
 
 
 def limit_turns(messages: Sequence[Any], max_turns: int | None, dialect: str | None = None) -> Any:
-    """Keep the newest `max_turns` turns, and before them only system, developer and protected messages.
+    """Keep the newest `max_turns` turns, and before them only system, developer and protected messages, and a provider's compaction.
 
     None or 0 means no limit. A batch of calls is protected as a whole if any of its messages is.
 
@@ -40,7 +41,9 @@ def limit_neutral(
         return messages, []
     cut = starts[-max_turns]
     kept = {
-        index for index in range(cut) if messages[index].protected or messages[index].role in _ALWAYS_KEPT
+        index
+        for index, message in enumerate(messages[:cut])
+        if message.protected or message.role in _ALWAYS_KEPT or has_block(message)
     }
     for batch in batches(messages[:cut], dialect):
         members = {place.message for place in (*batch.calls, *batch.answers) if place is not None}

@@ -16,6 +16,7 @@ from typing import Any
 from compact.tools.standins import anthropic_rules, chat_rules, converse_rules, gemini_rules, responses_rules
 from compact.tools.standins.binding import sign_block
 from compact.tools.standins.caching import Billed
+from compact.tools.standins.native_anthropic import Summary
 from compact.tools.standins.problems import Problem, Rules
 from compact.tools.standins.provider import ENDPOINTS, Provider, count_request, prefix_breaks
 from compact.tools.standins.script import (
@@ -46,6 +47,7 @@ __all__ = [
     "Reply",
     "Rules",
     "Script",
+    "Summary",
     "Told",
     "anthropic_problems",
     "by_turn",

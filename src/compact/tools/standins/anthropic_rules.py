@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compact.tools.standins.binding import BINDING, binding_problems, checks_prefixes, split
+from compact.tools.standins.native_anthropic import is_compacting, native_problems, signed_block
 from compact.tools.standins.pictures import find_blocks, longest_side
 from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate, on_page
 from compact.tools.standins.signing import is_sealed, is_signed
@@ -81,14 +82,19 @@ def _find(body: Any, rules: Rules, counting: bool) -> Iterator[Problem]:
         missing = "Field required" if messages is None else "Input should be a valid list"
         found.append(Problem(f"messages: {missing}"))
         messages = []
+    elif not messages and is_compacting(body):
+        found += native_problems(body, rules)
     elif not messages:
         found.append(Problem("messages: at least one message is required"))
     for index, message in enumerate(messages):
-        found += _message_problems(index, message, index == len(messages) - 1, rules)
+        # A request for a summary continues nothing, so its last message is like any other.
+        is_last = index == len(messages) - 1 and not is_compacting(body)
+        found += _message_problems(index, message, is_last, rules)
     yield from found
     if not found:
         # The provider looks at the order only where every message has the right form.
-        yield from _order_problems(messages, rules)
+        yield from _order_problems(messages, body, rules)
+        yield from native_problems(body, rules)
         yield from on_page(_TOOLS, _pair_problems(messages))
         yield from on_page(_THINKING, _thinking_problems(messages, body, rules))
         yield from on_page(_TOOLS, _tool_problems(messages, body, rules))
@@ -257,19 +263,21 @@ def _last_text(content: str | list[Any]) -> str:
 # --- the order of messages
 
 
-def _order_problems(messages: Sequence[Item], rules: Rules) -> Iterator[Problem]:
-    if messages[0]["role"] != "user":
+def _order_problems(messages: Sequence[Item], body: Item, rules: Rules) -> Iterator[Problem]:
+    opens = signed_block(messages[0]) is not None
+    if messages[0]["role"] != "user" and not opens:
         yield Problem('messages: first message must use the "user" role')
     for index in range(1, len(messages)):
         before, role = messages[index - 1]["role"], messages[index]["role"]
         if role == "system" and before != "user":
             yield Problem(f"messages.{index}: a system message must directly follow a user message")
-        elif rules.alternate_roles and before == role:
+        elif rules.alternate_roles and before == role and not (opens and index == 1):
             yield Problem(
                 'messages: roles must alternate between "user" and "assistant", but found multiple '
                 f'"{role}" roles in a row'
             )
-    if messages[-1]["role"] == "assistant" and not rules.prefill and not _blocks(messages[-1], "tool_use"):
+    ends_open = messages[-1]["role"] == "assistant" and not is_compacting(body)
+    if ends_open and not rules.prefill and not _blocks(messages[-1], "tool_use"):
         yield Problem(
             "This model does not support assistant message prefill. The conversation must end with a user message."
         )

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from compact.tools.standins.anthropic_rules import ERRORS, find_problems
-from compact.tools.standins.binding import sign_block
+from compact.tools.standins.binding import sign_block, swap_for
 from compact.tools.standins.caching import Life, Place, block_places, claude_rules
+from compact.tools.standins.native_anthropic import compaction_answer, is_compacting
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.script import Endpoint, Told, pieces, sent_event
 
@@ -57,6 +58,8 @@ def _usage(told: Told) -> dict[str, Any]:
 
 
 def _answer(told: Told) -> dict[str, Any]:
+    if is_compacting(told.body):
+        return compaction_answer(told, swap_for(told.body))
     return {
         "id": f"msg_{told.number:04}",
         "type": "message",
@@ -93,6 +96,8 @@ def _beginning(message: Item) -> Iterator[str]:
 
 
 def _deltas(block: Item) -> tuple[Item, list[Item]]:
+    if block["type"] == "compaction":
+        return block, []  # it arrives whole
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in pieces(block["text"])]
     if block["type"] == "thinking":
@@ -114,7 +119,11 @@ def _event(event: Item) -> str:
 def _error(problem: Problem) -> Item:
     return {
         "type": "error",
-        "error": {"type": problem.kind, "message": problem.message},
+        "error": {
+            "type": problem.kind,
+            "message": problem.message,
+            **({"details": {"error_code": problem.code}} if problem.code else {}),
+        },
         "request_id": "req_standin",
     }
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compact.tools.standins.native_anthropic import Swap, signed_block, swap_of
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.signing import sign
 
@@ -96,6 +97,24 @@ def _blocks(body: Item) -> Iterator[tuple[str, Item, str]]:
                 )
 
 
+def swap_for(body: Item) -> Swap:
+    """What a summary of this whole request stands for."""
+    (beside, _), *_, (prefix, _) = _walk(body)
+    model = str(body.get("model")).replace(".", "-")
+    return Swap(model, beside, prefix, str(body["messages"][-1]["role"]))
+
+
+def _behind_block(block: Item, message: Item, following: Sequence[Item], beside: str) -> str:
+    """The prefix behind a block that the provider wrote: that of what it replaces, as long as nothing else changed."""
+    swap, rest = swap_of(block), message["content"][1:]
+    holds = swap.beside == beside and checks_prefixes(swap.maker)
+    prefix = swap.prefix if holds else _digest(beside, _plain(block))
+    role = message["role"] if rest else following[0]["role"] if following else ""
+    if role in (swap.last_role, "system"):  # it is merged into the last message that was summarized
+        prefix = _digest(prefix, "merged")
+    return _digest(prefix, [message["role"], _plain(rest)]) if rest else prefix
+
+
 def _walk(body: Item) -> Iterator[tuple[str, str]]:
     """What stands before each message, and before the reply: the digest of all of it, and the newest block that is read."""
     tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
@@ -104,8 +123,13 @@ def _walk(body: Item) -> Iterator[tuple[str, str]]:
         system = [{"type": "text", "text": system}]
     prefix, previous = _digest("", [_plain(system), _plain(tools)]), ""
     yield prefix, previous
-    for message in body.get("messages") or []:
+    messages = body.get("messages") or []
+    for index, message in enumerate(messages):
         content = message["content"]
+        if index == 0 and (block := signed_block(message)) is not None:
+            prefix = _behind_block(block, message, messages[1:], prefix)
+            yield prefix, previous
+            continue
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for block in blocks:
             maker = split(_signature(block))[1] if block["type"] == "thinking" else None

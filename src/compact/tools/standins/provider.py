@@ -18,8 +18,10 @@ from compact.tools.standins.caching import Looked, PromptCache
 from compact.tools.standins.chat_wire import CHAT
 from compact.tools.standins.converse_wire import CONVERSE
 from compact.tools.standins.gemini_wire import GEMINI
+from compact.tools.standins.native_anthropic import Summary, header_problems, is_compacting
+from compact.tools.standins.native_openai import COMPACT
 from compact.tools.standins.problems import Item, Problem, Rules
-from compact.tools.standins.responses_wire import RESPONSES
+from compact.tools.standins.responses_wire import RESPONSES, is_triggered
 from compact.tools.standins.script import (
     Answer,
     Endpoint,
@@ -33,6 +35,11 @@ from compact.tools.standins.script import (
 
 ENDPOINTS: tuple[Endpoint, ...] = (ANTHROPIC, CHAT, RESPONSES, GEMINI, CONVERSE)
 _BY_NAME = {endpoint.name: endpoint for endpoint in ENDPOINTS}
+
+
+def summary_of(request: Received) -> str:
+    """The summary that a stand-in writes unless it is told another."""
+    return f"Summary of the conversation: {len(request.messages)} messages."
 
 
 @dataclass
@@ -53,6 +60,8 @@ class Provider:
     """Other words for a request that is too long: a function of its size and the window."""
     count: Callable[[str, Item], int] | None = None
     """How a request is counted: a function of the endpoint's name and the body. By default our own meter counts."""
+    summarize: Callable[[Received], Answer] = field(default=summary_of)
+    """What the provider's own compaction says of a request that asks for it: a text, a `Summary` or a `Refusal`."""
     clock: Callable[[], float] = time.monotonic
     """The seconds by which the prompt cache forgets."""
     max_bytes: int | None = None
@@ -81,8 +90,12 @@ class Provider:
 
     @property
     def accepted(self) -> list[Received]:
-        """The requests that were not refused, without those that only asked for their size."""
-        return [request for request in self.requests if request.accepted and not request.counting]
+        """The requests that were not refused, without those that only asked for their size or for a summary."""
+        return [
+            request
+            for request in self.requests
+            if request.accepted and not request.counting and not request.compacting
+        ]
 
     @property
     def refused(self) -> list[str]:
@@ -103,6 +116,8 @@ class Provider:
         find = find_counting if counting and endpoint is ANTHROPIC else endpoint.find_problems
         problems = find(body, self.rules)
         found = body if isinstance(body, dict) else {}
+        if endpoint is ANTHROPIC:
+            problems = [*header_problems(found, headers), *problems]
         named = {"model": model or str(found.get("model")), **found}
         tokens = 0
         if not problems:
@@ -126,6 +141,7 @@ class Provider:
                 problems=tuple(problems),
                 counting=counting,
                 model=model or str(found.get("model")),
+                compacting=endpoint is COMPACT or is_compacting(found) or is_triggered(found),
                 turn=0 if problems else self._turn_of(messages),
                 has_tools=bool(endpoint.tools(found)),
                 looked=looked,
@@ -138,6 +154,9 @@ class Provider:
 
     def answer(self, request: Received) -> Reply | Refusal | Fault:
         """What the script says to a request that is in order."""
+        if request.compacting:
+            asked = self.summarize(request)
+            return Summary(asked, output_tokens=len(asked) // 4 + 1) if isinstance(asked, str) else asked
         with self._lock:
             self._answered += 1
             number = self._answered

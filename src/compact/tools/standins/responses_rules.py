@@ -24,6 +24,7 @@ from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate,
 from compact.tools.standins.signing import is_sealed
 
 _CREATE = "OpenAI docs: api-reference/responses/create"
+_COMPACTION = "OpenAI docs: guides/compaction"
 _REASONING = "OpenAI docs: guides/reasoning#keeping-reasoning-items-in-context"
 
 _ROLES = ("assistant", "system", "developer", "user")
@@ -61,7 +62,7 @@ _OTHERS = frozenset(
         "program_output",
     }
 )
-_ID_PREFIXES = {"function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc"}
+_ID_PREFIXES = {"function_call": "fc", "reasoning": "rs", "custom_tool_call": "ctc", "compaction": "cmp"}
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _OWN_ID = re.compile(r"(?:fc|msg|ctc)_(\d+)r(?:_\d+)?")
 """An item that a stand-in wrote after reasoning: its number is that of the reasoning item."""
@@ -88,6 +89,9 @@ def _find(body: Any, rules: Rules) -> Iterator[Problem]:
     elif isinstance(items, list):
         for index, item in enumerate(items):
             found += _item_problems(f"input[{index}]", item, rules)
+            if isinstance(item, dict) and item.get("type") == "compaction_trigger" and index < len(items) - 1:
+                text = "The 'compaction_trigger' item must be the final input item."
+                found.append(Problem(text, f"input[{index}]", "invalid_value", page=_COMPACTION))
     elif items is not None and not isinstance(items, str):
         found.append(wrong_type("input", "one of a string or array of objects", items))
     yield from found
@@ -124,7 +128,10 @@ def _item_problems(where: str, item: Any, rules: Rules) -> Iterator[Problem]:
     elif kind in _OUTPUTS:
         yield from id_problems(f"{where}.call_id", item.get("call_id"))
         yield from _output_problems(f"{where}.output", kind, item)
-    elif kind == "reasoning":
+    elif kind in ("reasoning", "compaction"):
+        if kind == "compaction" and not isinstance(item.get("encrypted_content"), str):
+            yield _missing(f"{where}.encrypted_content")
+            return
         sealed, key = item.get("encrypted_content"), rules.signing_key
         if sealed is not None and key is not None and not is_sealed(sealed, key):
             text = (

@@ -23,11 +23,37 @@ from compact.tools.standins.signing import seal
 _LENGTH = "OpenAI docs: guides/conversation-state#managing-the-context-window"
 
 
+def is_triggered(body: Item) -> bool:
+    """Whether a request asks for a compaction item instead of a reply."""
+    items = body.get("input")
+    last = items[-1] if isinstance(items, list) and items else None
+    return isinstance(last, dict) and last.get("type") == "compaction_trigger"
+
+
+def compaction(told: Told, text: str) -> dict[str, Any]:
+    """An item that stands for everything before it, in which only the provider can read."""
+    return {
+        "type": "compaction",
+        "id": f"cmp_{told.number:04}",
+        "encrypted_content": seal(text, told.key),
+    }
+
+
+def _threshold(body: Item) -> float:
+    """The size above which the provider compacts by itself."""
+    settings = [each for each in body.get("context_management") or () if each.get("type") == "compaction"]
+    return min((each.get("compact_threshold") or float("inf") for each in settings), default=float("inf"))
+
+
 def _output(told: Told) -> list[dict[str, Any]]:
     thinking = told.reply.thinking
     # The rules know by the letter that such an item may not come back without its reasoning.
     token = f"{told.number:04}r" if thinking else f"{told.number:04}"
     found: list[dict[str, Any]] = []
+    if is_triggered(told.body):
+        return [compaction(told, told.reply.text)]
+    if told.tokens > _threshold(told.body):
+        found.append(compaction(told, "What was said before."))
     if thinking:
         found.append(
             {
@@ -48,7 +74,6 @@ def _output(told: Told) -> list[dict[str, Any]]:
 
 
 def _answer(told: Told) -> dict[str, Any]:
-    reply = told.reply
     return {
         "id": f"resp_{told.number:04}",
         "object": "response",
@@ -65,16 +90,22 @@ def _answer(told: Told) -> dict[str, Any]:
         "tool_choice": "auto",
         "tools": [],
         "top_p": 1.0,
-        "usage": {
-            "input_tokens": told.tokens,
-            "output_tokens": reply.output_tokens,
-            "total_tokens": told.tokens + reply.output_tokens,
-            "input_tokens_details": {
-                "cached_tokens": told.read_tokens,
-                "cache_write_tokens": told.written_tokens,
-            },
-            "output_tokens_details": {"reasoning_tokens": 0},
+        "usage": usage_of(told),
+    }
+
+
+def usage_of(told: Told) -> Item:
+    """What a reply says it took."""
+    reply = told.reply
+    return {
+        "input_tokens": told.tokens,
+        "output_tokens": reply.output_tokens,
+        "total_tokens": told.tokens + reply.output_tokens,
+        "input_tokens_details": {
+            "cached_tokens": told.read_tokens,
+            "cache_write_tokens": told.written_tokens,
         },
+        "output_tokens_details": {"reasoning_tokens": 0},
     }
 
 
@@ -115,6 +146,8 @@ def _deltas(item: Item, at: Item) -> Iterator[Item]:
             yield {"type": "response.reasoning_summary_text.delta", **inside, "delta": part}
         yield {"type": "response.reasoning_summary_text.done", **inside, "text": block["text"]}
         yield {"type": "response.reasoning_summary_part.done", **inside, "part": block}
+    elif item["type"] == "compaction":
+        yield {"type": "response.compaction.compacting", **at}
     else:
         for part in pieces(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
@@ -126,6 +159,8 @@ def _unfinished(item: Item) -> Item:
         return {**item, "status": "in_progress", "content": []}
     if item["type"] == "reasoning":
         return {**item, "summary": [], "encrypted_content": None}
+    if item["type"] == "compaction":
+        return {**item, "encrypted_content": ""}
     return {**item, "status": "in_progress", "arguments": ""}
 
 

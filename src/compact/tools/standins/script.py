@@ -91,6 +91,8 @@ class Received:
     """Whether it only asked for its size."""
     model: str = ""
     """The model that was asked: from the body, or from the path."""
+    compacting: bool = False
+    """Whether it asked for the provider's own summary instead of a reply."""
     turn: int = 0
     """How many replies of the model the conversation has had. It is found by the ids of the stand-in's calls, so it holds
     when the beginning of the list was compacted, when a request is repeated, and for several conversations at once."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from compact.tools.standins.anthropic_wire import ANTHROPIC
 from compact.tools.standins.chat_wire import CHAT
+from compact.tools.standins.native_openai import COMPACT
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.provider import ENDPOINTS, Provider
 from compact.tools.standins.script import Endpoint, Fault, Received, Refusal, Reply, Route, Script, Told
@@ -53,6 +54,8 @@ def serving(script: Script, *, port: int = 0, **settings: Any) -> Iterator[Provi
 
 def _find_endpoint(path: str) -> tuple[Endpoint | None, Route]:
     """The endpoint of a path, and what the path says beside that."""
+    if path.endswith(COMPACT.path):
+        return COMPACT, Route("")
     for endpoint in ENDPOINTS:
         if endpoint.route is not None:
             found = endpoint.route(path)
