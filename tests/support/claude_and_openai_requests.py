@@ -258,6 +258,8 @@ ILLEGAL_RESPONSES = {
     "no input": ({"model": "gpt-4o"}, "must be provided"),
     "no model": ({"input": "Hi"}, "Missing required parameter: 'model'"),
     "input of another kind": ({"model": "gpt-4o", "input": 5}, "one of a string or array of objects, but got an integer"),
+    "a trigger inside": (responses({"type": "compaction_trigger"}, PERSON), "must be the final input item"),
+    "a compaction without its content": (responses({"type": "compaction", "id": "cmp_1"}, PERSON), "input[0].encrypted_content"),
     "an item id of another kind": (responses(PERSON, call(id=5), output()), "input[1].id': expected a string"),
     "a message without a role": (responses({"type": "message", "content": "x"}), "Missing required parameter: 'input[0].role'"),
     "a part of another kind": (responses({"role": "user", "content": ["x"]}), "expected an object, but got a string"),

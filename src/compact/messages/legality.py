@@ -383,8 +383,9 @@ def _pair_rules(
     answered: set[str] = set()
     covered = 0
     reference = first_reference(messages)
+    asked = {"", *(call.id for message in messages for call in message.calls)}
     for batch in batches(messages, dialect):
-        yield from _orphans(messages, covered, batch.start, answered, reference)
+        yield from _orphans(messages, covered, batch.start, answered, reference, asked)
         covered = batch.stop
         for place in batch.calls:
             call = call_at(messages, place)
@@ -397,8 +398,8 @@ def _pair_rules(
         waiting = (in_flight_is_fine and in_flight(messages, batch)) or has_reference(messages, batch)
         yield from _answer_rules(messages, batch, dialect, waiting)
         for place in batch.strangers:
-            yield from _orphan(place.message, result_at(messages, place), answered, reference)
-    yield from _orphans(messages, covered, len(messages), answered, reference)
+            yield from _orphan(place.message, result_at(messages, place), answered, reference, asked)
+    yield from _orphans(messages, covered, len(messages), answered, reference, asked)
 
 
 def _answer_rules(
@@ -449,17 +450,21 @@ def _results_directly_behind(messages: Sequence[Message], batch: Batch, dialect:
 
 
 def _orphans(
-    messages: Sequence[Message], start: int, stop: int, answered: set[str], reference: int
+    messages: Sequence[Message], start: int, stop: int, answered: set[str], reference: int, asked: set[str]
 ) -> Iterator[Violation]:
     for place, result in results_in(messages, start, stop):
-        yield from _orphan(place.message, result, answered, reference)
+        yield from _orphan(place.message, result, answered, reference, asked)
 
 
-def _orphan(index: int, result: ToolResult, answered: set[str], reference: int) -> Iterator[Violation]:
+def _orphan(
+    index: int, result: ToolResult, answered: set[str], reference: int, asked: set[str]
+) -> Iterator[Violation]:
     if result.call_id in answered:
         yield Violation(index, "duplicate_result", f"the call {result.call_id!r} was answered before")
-    elif index < reference:
+    elif index < reference or result.call_id in asked:
         yield Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
+    else:
+        answered.add(result.call_id)  # of a call that only the provider has
 
 
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Violation]:

@@ -141,10 +141,17 @@ class _Bench:
         """Copy pieces that belong to no batch. A result among them has no call and is dropped."""
         for index in indexes:
             piece = self.pieces[index]
-            if piece.results and (index < self.reference or piece.results[0].call_id in self.answered):
+            if piece.results and not self._is_of_hidden_call(index, piece.results[0]):
                 self._drop(piece.results[0])
             else:
                 self.done.append((piece, self.sources[index]))
+
+    def _is_of_hidden_call(self, index: int, result: ToolResult) -> bool:
+        """Whether a result answers a call that only the provider has. It is then the answer to it."""
+        known = {"", *self.taken, *self.answered}
+        is_hidden = index >= self.reference and result.call_id not in known
+        self.answered |= {result.call_id} if is_hidden else set()
+        return is_hidden
 
     def _repair_batch(self, batch: Batch) -> None:
         """Copy one reply, then its results in order, then whatever else was between them."""
