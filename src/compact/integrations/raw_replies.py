@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
-from compact.integrations.calls import REFUSALS, Proxy, StreamRefused, is_preamble
+from compact.runtime.overflow.streams import Proxy, StreamRefused, is_preamble, is_refusal
 
 __all__ = ["EventReader", "abegin_raw", "begin_raw"]
 
@@ -32,7 +32,7 @@ def begin_raw(reply: Any) -> Any:
         for line in _shadow(response, _Tap(replayed)).iter_lines():
             if events.take(line):
                 break
-    if events.are_refusal:
+    if is_refusal(events.newest):
         replayed.is_over = True
         replayed.close()
         raise StreamRefused([events.newest], reply)
@@ -52,7 +52,7 @@ async def abegin_raw(reply: Any) -> Any:
             if events.take(line):
                 break
     await lines.aclose()
-    if events.are_refusal:
+    if is_refusal(events.newest):
         replayed.is_over = True
         await replayed.aclose()
         raise StreamRefused([events.newest], reply)
@@ -96,12 +96,6 @@ class EventReader:
         except ValueError:  # the end mark of chat completions
             return True
         return not is_preamble(self.newest)
-
-    @property
-    def are_refusal(self) -> bool:
-        """Whether the newest event refuses the request."""
-        kind = getattr(self.newest, "type", None)
-        return kind in REFUSALS or (kind is None and getattr(self.newest, "error", None) is not None)
 
 
 class _ReplayedBytes(Proxy):

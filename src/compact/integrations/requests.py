@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import ConfigError, MaskingError
-from compact.integrations.calls import HostCall, aread_ahead, read_ahead, warn_server_managed
+from compact.integrations.calls import HostCall, warn_server_managed
 from compact.messages.protecting import unmarked
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
 
-__all__ = ["ANTHROPIC", "CHAT", "CONVERSE", "GEMINI", "KEPT", "RESPONSES", "RequestShape", "abegin", "begin"]
+__all__ = ["ANTHROPIC", "CHAT", "CONVERSE", "GEMINI", "KEPT", "RESPONSES", "RequestShape"]
 
 _TOOLS = ("tools", "functions")
 _SCHEMAS = frozenset({*_TOOLS, "response_format", "text", "text_format", "output_config", "output_format"})
@@ -199,16 +199,6 @@ def shape_of(parameters: Mapping[str, Any]) -> RequestShape | None:
     if "messages" in parameters:
         return ANTHROPIC if "system" in parameters else CHAT
     return RESPONSES if {"input", "instructions"} <= parameters.keys() else None
-
-
-def begin(reply: Any) -> Any:
-    """Return a reply that was not refused. Raises StreamRefused."""
-    return read_ahead(reply) if hasattr(reply, "__next__") else reply
-
-
-async def abegin(reply: Any) -> Any:
-    """`begin` for async functions."""
-    return await aread_ahead(reply) if hasattr(reply, "__anext__") else reply
 
 
 def _checked_body(extra_body: Any) -> Mapping[str, Any]:

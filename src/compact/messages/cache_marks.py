@@ -22,6 +22,8 @@ MAX_MARKS = 4
 _KEY = "cache_control"
 _LIVES_S: Mapping[Any, float] = {None: 300.0, "5m": 300.0, "1h": 3600.0}
 """Seconds by what a mark says as `ttl`."""
+_DEEPEST = 6
+"""Marks stand on messages, on blocks and on blocks of results."""
 _OURS = (POINTER_OPENS, *FRAME_OPENS)
 
 
@@ -55,6 +57,30 @@ def has_mark(item: Any) -> bool:
 def without_marks(item: Any) -> Any:
     """The message without marks: the same object if it has none."""
     return _strip(item, repeat(True)) if has_mark(item) else item
+
+
+def without_any_mark(value: Any, depth: int = 0) -> Any:
+    """A copy of messages, blocks, a system prompt or tools without the marks and points inside them."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        return {key: without_any_mark(each, depth + 1) for key, each in value.items() if key != _KEY}
+    if isinstance(value, list | tuple):
+        return [without_any_mark(each, depth + 1) for each in value if not is_point(each)]
+    return value
+
+
+def as_unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a message without marks, and with a text for a single text block: a host makes a block of it to mark it."""
+    found: dict[str, Any] = without_any_mark(message)
+    content = found.get("content")
+    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
+        found["content"] = content[0]["text"]
+    return found
+
+
+def _is_only_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
 
 
 def mark_of(item: Any) -> Any:

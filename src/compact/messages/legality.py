@@ -35,6 +35,7 @@ from compact.messages.pairs import (
     in_flight,
     result_at,
     results_in,
+    unsigned_calls,
 )
 from compact.messages.thinking import Request, find_unbound
 
@@ -54,11 +55,11 @@ __all__ = [
     "is_refused_text",
     "item_id",
     "lacks_content",
+    "lacks_name",
     "loose_end",
     "name_problem",
     "role_gaps",
     "structure_violations",
-    "unsigned_calls",
     "violations",
     "violations_in",
 ]
@@ -261,6 +262,13 @@ def lacks_content(message: Message, dialect: Dialect) -> bool:
     return not message.parts
 
 
+def lacks_name(result: ToolResult, dialect: Dialect) -> bool:
+    """Whether a result has a blank name, or none where a result of the AI-SDK has the name of its tool."""
+    if result.name is None:
+        return dialect.NAME == "ai_sdk" and isinstance(result.origin, Mapping)
+    return not result.name.strip()
+
+
 def item_id(message: Message, dialect: Dialect) -> str | None:
     """The id of a Responses item itself, which a list may contain only once. References to items may repeat it."""
     if dialect.NAME != "responses" or message.origin is None or is_plain(message.origin):
@@ -337,8 +345,8 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
     for call in message.calls:
         yield from _call_rules(index, call, dialect)
     for result in message.results:
-        if result.name is not None and not result.name.strip():
-            yield Violation(index, "bad_name", "the tool result has a blank name")
+        if lacks_name(result, dialect):
+            yield Violation(index, "bad_name", "the tool result has no name, or a blank one")
 
 
 def _form_rules(index: int, data: Mapping[str, Any], dialect: Dialect) -> Iterator[Violation]:
@@ -369,8 +377,9 @@ def _pair_rules(
     answered: set[str] = set()
     covered = 0
     reference = first_reference(messages)
+    asked = {"", *(call.id for message in messages for call in message.calls)}
     for batch in batches(messages, dialect):
-        yield from _orphans(messages, covered, min(batch.start, reference), answered)
+        yield from _orphans(messages, covered, batch.start, answered, reference, asked)
         covered = batch.stop
         for place in batch.calls:
             call = call_at(messages, place)
@@ -381,12 +390,14 @@ def _pair_rules(
             used.add(call.id)
         answered |= {result_at(messages, place).call_id for place in batch.answers if place is not None}
         waiting = (in_flight_is_fine and in_flight(messages, batch)) or has_reference(messages, batch)
-        yield from _answer_rules(messages, batch, dialect, waiting, reference)
-    yield from _orphans(messages, covered, reference, answered)
+        yield from _answer_rules(messages, batch, dialect, waiting)
+        for place in batch.strangers:
+            yield from _orphan(place.message, result_at(messages, place), answered, reference, asked)
+    yield from _orphans(messages, covered, len(messages), answered, reference, asked)
 
 
 def _answer_rules(
-    messages: Sequence[Message], batch: Batch, dialect: Dialect, waiting: bool, reference: int
+    messages: Sequence[Message], batch: Batch, dialect: Dialect, waiting: bool
 ) -> Iterator[Violation]:
     for place, answer in zip(batch.calls, batch.answers, strict=True):
         if answer is None and not waiting:
@@ -401,9 +412,6 @@ def _answer_rules(
     for place in batch.repeats:
         call_id = result_at(messages, place).call_id
         yield Violation(place.message, "duplicate_result", f"the call {call_id!r} is answered twice")
-    for place in batch.strangers:
-        if place.message < reference:
-            yield _orphan(place.message, result_at(messages, place))
     answers = [answer for answer in batch.answers if answer is not None]
     behind = _results_directly_behind(messages, batch, dialect)[: len(answers)]
     if behind == answers:
@@ -435,36 +443,22 @@ def _results_directly_behind(messages: Sequence[Message], batch: Batch, dialect:
     return found
 
 
-def _orphans(messages: Sequence[Message], start: int, stop: int, answered: set[str]) -> Iterator[Violation]:
+def _orphans(
+    messages: Sequence[Message], start: int, stop: int, answered: set[str], reference: int, asked: set[str]
+) -> Iterator[Violation]:
     for place, result in results_in(messages, start, stop):
-        if result.call_id in answered:
-            why = f"the call {result.call_id!r} was answered before"
-            yield Violation(place.message, "duplicate_result", why)
-        else:
-            yield _orphan(place.message, result)
+        yield from _orphan(place.message, result, answered, reference, asked)
 
 
-def _orphan(index: int, result: ToolResult) -> Violation:
-    return Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
-
-
-def unsigned_calls(messages: Sequence[Message], dialect: Dialect) -> list[Found]:
-    """The calls that Gemini refuses: the first of a reply without a signature, in a turn in which calls are signed."""
-    if dialect.NAME != "gemini":
-        return []
-    start = max((index for index, message in enumerate(messages) if message.starts_turn), default=0)
-    firsts = [
-        next(
-            Found(index, place)
-            for place, part in enumerate(messages[index].parts)
-            if isinstance(part, ToolCall)
-        )
-        for index in range(start, len(messages))
-        if messages[index].calls
-    ]
-    unsigned = [place for place in firsts if not call_at(messages, place).signed]
-    are_signed = any(call.signed for message in messages[start:] for call in message.calls)
-    return unsigned if len(unsigned) < len(firsts) or are_signed else []
+def _orphan(
+    index: int, result: ToolResult, answered: set[str], reference: int, asked: set[str]
+) -> Iterator[Violation]:
+    if result.call_id in answered:
+        yield Violation(index, "duplicate_result", f"the call {result.call_id!r} was answered before")
+    elif index < reference or result.call_id in asked:
+        yield Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
+    else:
+        answered.add(result.call_id)  # of a call that only the provider has
 
 
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Violation]:

@@ -139,7 +139,7 @@ class Editor:
             dialect=shape.dialect,
             model=conversation.model,
         )
-        tokens = session.last_total
+        tokens = 0 if session.prepared is None else session.prepared.ours
         if _is_same(kept, given):
             return Outgoing(conversation, name, given, tokens=tokens)
         moved = session.reads_archive and has_pointers(kept, given)

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.integrations.calls import StreamRefused
 from compact.integrations.proxy.editing import Editor, Outgoing
 from compact.integrations.proxy.endpoints import RESPONSES_CREATE, Route, join_url
 from compact.integrations.proxy.measuring import Metrics
 from compact.integrations.proxy.upstream import Answer, RawHeaders, Unreachable, Upstream, forwarded
 from compact.runtime.overflow import recognise
+from compact.runtime.overflow.streams import StreamRefused
 
 log = logging.getLogger("compact")
 

@@ -13,6 +13,7 @@ from typing import Any
 from compact.integrations.proxy.codings import Decoder, Undecodable, decoder_of
 from compact.integrations.raw_replies import EventReader
 from compact.runtime.overflow.evidence import input_tokens
+from compact.runtime.overflow.streams import is_refusal
 
 _MOST_BYTES = 32_000_000
 """A longer answer that is no stream is not read for its usage."""
@@ -66,7 +67,7 @@ class ReplyReader:
         for line in lines:
             if not self.has_begun and self._events.take(line.rstrip(b"\r").decode("utf-8", "replace")):
                 self.has_begun = True
-                if self._events.are_refusal:
+                if is_refusal(self._events.newest):
                     self.refusal = self._events.newest
             if b"sage" in line and line.startswith(b"data:"):
                 self._note(line[5:])

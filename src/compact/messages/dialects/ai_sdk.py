@@ -7,7 +7,7 @@ that name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compact.messages.dialects import wire
@@ -82,9 +82,30 @@ def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
     """See `Dialect.mend`."""
     form = Form(data)
     form.put_blocks("content", text_block, ("text",))
-    if data.get("role") == "tool" and is_missing(form.data.get("content")):
+    role, content = data.get("role"), form.data.get("content")
+    if role == "tool" and is_missing(content):
         form.put("content", "", "the tool message has no content", "empty_content")
+    elif role != "assistant" and isinstance(content, list | tuple):
+        _mend_results(form, str(role), content)
     return form.data, form.flaws
+
+
+def _mend_results(form: Form, role: str, content: Sequence[Any]) -> None:
+    """Mend a message with results: it is a tool message, which takes either results or one text."""
+    results = [
+        block for block in content if isinstance(block, Mapping) and block.get("type") == "tool-result"
+    ]
+    if role != "tool":
+        if content and len(results) == len(content):
+            form.put("role", "tool", "tool results stand in another message", "misplaced_part")
+        elif results:
+            kept = [block for block in content if all(block is not each for each in results)]
+            form.put("content", kept, "tool results stand beside words", "misplaced_part")
+    elif results and len(results) < len(content):
+        form.put("content", results, "a tool message has more than results", "misplaced_part")
+    elif not results and all(isinstance(block, Mapping) and block.get("type") == "text" for block in content):
+        text = "\n".join(block["text"] for block in content)
+        form.put("content", text, "the text of a tool message stands in blocks")
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -211,6 +232,8 @@ def _write_result(result: ToolResult) -> Any:
         return {"type": "tool-result", "toolCallId": result.call_id, **named, "result": text, **failed}
     before = result.origin
     changed = {**before} if result.by_position else {**before, "toolCallId": result.call_id}
+    if result.name and changed.get("toolName") != result.name:
+        changed["toolName"] = result.name
     if _read_output(before) != result.content:
         text = wire.join_text(result.content)
         if "output" in before and "result" not in before:

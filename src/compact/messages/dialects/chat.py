@@ -95,6 +95,8 @@ def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
     if role == "function" and not data.get("name") and data.get("tool_call_id"):
         role = "tool"
         form.put("role", role, "a function message has no name, but the id of a tool's call")
+    elif role == "function" and not data.get("name"):
+        form.put("name", "unknown", "a function message has no name", "bad_name")
     form.put_blocks("content", text_block, ("text",))
     if role in _RESULT_ROLES:
         if not isinstance(data.get("name", ""), str | None):

@@ -18,6 +18,7 @@ from compact.events import Recovery, Warned
 from compact.messages import hygiene
 from compact.runtime.model_rules import Models, rules_for
 from compact.runtime.overflow.evidence import cached_tokens, input_tokens, is_cached_for_an_hour
+from compact.runtime.overflow.streams import StreamRefused, abegin, begin
 from compact.runtime.overflow.surviving import (
     Learn,
     Learned,
@@ -56,34 +57,54 @@ class ModelCalling:
 
     def run(self, preflight: Callable[[Call], Any]) -> Any:
         """Return the model's reply, on the caller's thread."""
+        refused: list[StreamRefused] = []
 
         def serve(effect: Any) -> Any:
             match effect:
                 case Prepare():
+                    while refused:
+                        refused.pop().close()
                     return self._request(preflight(self._call_for(effect)))
                 case Send():
-                    return self._send(effect.request.messages)
+                    try:
+                        return self._send(effect.request.messages)
+                    except StreamRefused as problem:
+                        refused.append(problem)
+                        raise
                 case _:
                     return self._note(effect)
 
-        reply, request = drive(surviving(self.settings, self.redact), serve)
+        try:
+            reply, request = drive(surviving(self.settings, self.redact), serve)
+        except StreamRefused as problem:
+            return problem.stream  # it raises what the host would have met without us
         if isinstance(reply, _Stopped):
             raise reply.problem
         return self._note_reply(reply, request)
 
     async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> Any:
         """`run` for an event loop. A model call that is not a coroutine function runs in a thread."""
+        refused: list[StreamRefused] = []
 
         async def serve(effect: Any) -> Any:
             match effect:
                 case Prepare():
+                    while refused:
+                        await refused.pop().aclose()
                     return self._request(await preflight(self._call_for(effect)))
                 case Send():
-                    return await self._asend(effect.request.messages)
+                    try:
+                        return await self._asend(effect.request.messages)
+                    except StreamRefused as problem:
+                        refused.append(problem)
+                        raise
                 case _:
                     return self._note(effect)
 
-        reply, request = await adrive(surviving(self.settings, self.redact), serve)
+        try:
+            reply, request = await adrive(surviving(self.settings, self.redact), serve)
+        except StreamRefused as problem:
+            return problem.stream
         if isinstance(reply, _Stopped):
             raise RuntimeError("model_call raised StopIteration") from reply.problem
         return self._note_reply(reply, request)
@@ -108,7 +129,7 @@ class ModelCalling:
     def _send(self, messages: Any) -> Any:
         reply = self._call_model(messages)
         if not inspect.isawaitable(reply):
-            return reply
+            return begin(reply)
         close = getattr(reply, "close", None)
         if close is not None:
             close()
@@ -118,9 +139,9 @@ class ModelCalling:
 
     async def _asend(self, messages: Any) -> Any:
         if is_coroutine_function(self.model_call):
-            return await self.model_call(messages)
+            return await abegin(await self.model_call(messages))
         reply = await asyncio.to_thread(self._call_model, messages)
-        return await reply if inspect.isawaitable(reply) else reply
+        return await abegin(await reply if inspect.isawaitable(reply) else reply)
 
     def _call_model(self, messages: Any) -> Any:
         try:
