@@ -10,6 +10,8 @@ the last call is read: `bench.known` defines what is known, shown as standing, a
 *Known* is the share of what stands, of all kinds but *withdrawn*. *Shown* is the share of changed and withdrawn things whose old value is
 still shown as standing. *Ledger* is the size of the user's entries in tokens, against a tenth of the target or 600 tokens.
 
+`--at-once` reads all that is said into one ledger instead, without a pass: the context is that ledger alone.
+
 Controls play the same calls: they make a pass when the list reaches the same trigger, down to the same target.
 
 A session of the bank belongs to the half `even` or `odd` by the first byte of the SHA-256 of its id, and is planted into recorded sessions
@@ -38,6 +40,9 @@ from bench.many_passes import model_calls, sizes
 from bench.methods import METHODS, Item, Method, cost_of, tokens_in
 from bench.planted import KINDS, LANGUAGES, Person, Said, Scene, bank, made_up, scene
 from compact import CompactConfig, CompactError, CompactManager
+from compact.engine.user_words import list_entries
+from compact.messages import dialects
+from compact.summaries import ledger
 from compact.tokens.counter import counter_for
 
 Host = Literal["keeps", "full"]
@@ -199,6 +204,17 @@ def play(person: Person, setting: Setting, rounds: int = ROUNDS) -> Played:
     return _played(made, "ours", setting, counted, last, limit, ended)
 
 
+def read_at_once(person: Person, setting: Setting, rounds: int = ROUNDS) -> Played:
+    """Read all that is said in one session into a ledger, without a pass: what reading and the ledger's room come to."""
+    made = _scene(person, setting, rounds)
+    _, target = sizes(setting.config(), WINDOWS[setting.window])
+    limit = max(LEAST_LEDGER, round(LEDGER_SHARE * target))
+    entries = list_entries(dialects.read(made.messages[: made.settled])[1])
+    written = ledger.write(entries, limit, counter_for("o200k_base").count, "/history.md")
+    last = [{"role": "assistant", "content": f"<COMPACT-LEDGER v1>\n{written.text}"}]
+    return _played(made, "at once", setting, Counted(0, made.settled), last, limit, None)
+
+
 def play_control(person: Person, name: str, setting: Setting, rounds: int = ROUNDS) -> Played:
     """Play one session with a plain method, which makes a pass whenever the list reaches the trigger."""
     made = _scene(person, setting, rounds)
@@ -313,7 +329,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for setting in settings:
         print(f"{setting.window}, {setting.preset}, host {setting.host}, {asked.rounds} rounds")
         played = []
-        for one in play_all(people, setting, asked.rounds):
+        way = read_at_once if asked.at_once else play
+        for one in (way(person, setting, asked.rounds) for person in people):
             print(line_of(one), flush=True)
             played.append(one)
             if asked.missed:
@@ -356,6 +373,11 @@ def _parser() -> argparse.ArgumentParser:
     asked.add_argument("--made", type=whole_number(0), default=0, metavar="N", help="sessions made of frames")
     asked.add_argument("--seed", type=whole_number(0), metavar="N", help="of the frames' slots; default: 0")
     asked.add_argument("--crowded", action="store_true", help="further sessions' users speak too")
+    asked.add_argument(
+        "--at-once",
+        action="store_true",
+        help="read all that is said without a pass: a first look, in seconds",
+    )
     asked.add_argument("--no-controls", action="store_true", help="play with compact alone")
     asked.add_argument(
         "--missed", action="store_true", help="print what is not known, and what is wrongly shown"

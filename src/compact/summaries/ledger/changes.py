@@ -154,6 +154,7 @@ class _Change:
     """It says that something is again as it was before."""
 
     @classmethod
+    @lru_cache(maxsize=256)
     def of(cls, new: Entry, *, corrects: bool) -> _Change:
         lowered = form(new.text)
         is_correction = CORRECTS.found(lowered)

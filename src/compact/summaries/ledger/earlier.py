@@ -295,6 +295,7 @@ class _Said:
     withdraws: bool
 
     @classmethod
+    @lru_cache(maxsize=256)
     def of(cls, text: str) -> _Said:
         lowered = form(text)
         least = _LEAST_OF_REQUEST if REQUESTS.found(lowered) else _LEAST
@@ -357,7 +358,7 @@ class _Said:
             return 0.0
         only = rare[0] if len(rare) == 1 and not (same or names or other_number) else ""
         says_all = held.words <= new.words
-        is_sure = turn >= _CUE
+        is_sure = turn >= _CUE and AGAIN.found(form(self.text))
         if only and not self.withdraws and _is_other_thing(only, self.text, old, is_sure=is_sure):
             return 0.0
         if turn <= _NEWS_COUNTS and _are_of_two_things(self.text, old, says_all=says_all):

@@ -40,7 +40,7 @@ _PARTICLES = re.compile(
 _SUFFIX = re.compile(
     r"(?:ations?|tions?|ments?|ings?|ungen|ung|iren|ieren|izing|ises?|izes?|ized|ed|es|s|ly|er|ers|en|em|e|n|t|st|te|ten|ar|ir|ando|iendo|endo|ado|ada|ados|adas|ido|ida|os|as|o|a|i|are|ere|ire|ato|ata|ati|ate|ons|ez|ent|ant|é|ée|és|ées"
     r"|ować|owania|owanie|uj|aj|ów|ow|ami|ach|y|ę|ą|ie|ого|ему|ыми|ами|ях|ах|ов|ев|ать|ять|ить|еть|ай|уй|ей|ый|ий|ой|ая|яя|ое|ые|ие|ом|ем|ам|у|ю|ы|и|е|а|я|о|ь|й"
-    r"|ları|leri|lar|ler|ların|lerin|ını|ini|unu|ünü|nın|nin|ya|ye|da|de|dan|den|mak|mek|ma|me|ları|yı|yi|ı|ü|u)$"
+    r"|ları|leri|lar|ler|ların|lerin|ını|ini|unu|ünü|nın|nin|ya|ye|da|de|daki|deki|taki|teki|dan|den|mak|mek|ma|me|ları|yı|yi|ı|ü|u)$"
 )
 _ARABIC_PREFIX = re.compile(r"^(?:وال|بال|كال|فال|لل|ال)(?=\w{3})")
 GENERAL_WEIGHT = 0.25
