@@ -59,7 +59,7 @@ def bench_reading() -> Iterator[Figure]:
 
 
 def bench_disk() -> Iterator[Figure]:
-    """What this disk takes for one fsync of a new file of 4 KB: a step needs 12 of them."""
+    """What this disk takes for one fsync of a new file of 4 KB: a step needs 7 of them."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         names = count()
         seconds = best_of(20, lambda: _synced_file(Path(folder) / str(next(names))))

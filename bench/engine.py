@@ -49,6 +49,17 @@ def bench_preflight_growth() -> Iterator[Figure]:
     made.close()
 
 
+def bench_preflight_against_a_memo() -> Iterator[Figure]:
+    """A warm preflight of recorded messages with one new message against looking up every string in a plain dict."""
+    for length in (1_000, 10_000):
+        made, session = _manager(100_000_000), recorded_messages(length)
+        made.preflight("s", session)
+        grown, memo = _growing(session), {piece: len(piece) for item in session for piece in _strings(item)}
+        cost = ratio(15, partial(_preflight_next, made, grown), partial(_look_up, memo, session))
+        yield Figure(f"times the cost, {length:,} messages", cost, "x", 3)
+        made.close()
+
+
 def bench_one_compaction() -> Iterator[Figure]:
     """One compaction of a real 136k-token session that was watched while it grew, against one cold tiktoken count."""
     session = real_session()
@@ -111,6 +122,38 @@ def real_session() -> list[Item]:
     lines = [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
     messages: list[Item] = lines[0].get("messages", lines)
     return messages
+
+
+def recorded_messages(count: int) -> list[Item]:
+    """So many recorded messages, all different: the session that ships with the package, again and again."""
+    found: list[Item] = []
+    waiting = 0
+    for turn in range(count):
+        for item in real_session():
+            text = {"content": f"{turn}: {item['content']}"} if item.get("content") else {}
+            calls = [{**call, "id": f"{turn}-{call['id']}"} for call in item.get("tool_calls") or ()]
+            answer = {"tool_call_id": f"{turn}-{item['tool_call_id']}"} if "tool_call_id" in item else {}
+            found.append({**item, **text, **answer, **({"tool_calls": calls} if calls else {})})
+            waiting += len(calls) - len(answer)
+            if len(found) >= count and not waiting:
+                return found
+    return found
+
+
+def _preflight_next(made: CompactManager, grown: Iterator[list[Item]]) -> None:
+    made.preflight("s", next(grown))
+
+
+def _strings(item: Item) -> Iterator[str]:
+    yield item["role"]
+    if item.get("content"):
+        yield item["content"]
+    for call in item.get("tool_calls") or ():
+        yield from (call["id"], call["function"]["name"], call["function"]["arguments"])
+
+
+def _look_up(memo: dict[str, int], session: list[Item]) -> int:
+    return sum(memo[piece] for item in session for piece in _strings(item))
 
 
 def conversation(messages: int) -> list[Item]:

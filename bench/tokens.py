@@ -72,6 +72,29 @@ def bench_import() -> Iterator[Figure]:
         yield Figure(f"import {module}", min(float(run.stdout) for run in runs), "s", 0.15)
 
 
+def bench_first_preflight() -> Iterator[Figure]:
+    """CPU time of import, manager and first preflight in a fresh process, and of pydantic's import beside it."""
+    runs = [(_cpu_of(_FIRST_PREFLIGHT), _cpu_of(_IMPORT), _cpu_of(_PYDANTIC)) for _ in range(7)]
+    first, imported, pydantic = (min(column) for column in zip(*runs, strict=True))
+    yield Figure("import and first preflight", first, "s", 0.35)
+    yield Figure("times the import of pydantic: the manager's import", imported / pydantic, "x", 3)
+
+
+_PYDANTIC = "import pydantic; pydantic.BaseModel; pydantic.TypeAdapter"
+_IMPORT = "from compact import CompactConfig, CompactManager"
+_FIRST_PREFLIGHT = f"""
+{_IMPORT}
+with CompactManager(CompactConfig(archive={{"adapter": "memory"}})) as manager:
+    manager.preflight("s", [{{"role": "user", "content": "Where do I find the tests, and what don't they cover?"}}])
+"""
+
+
+def _cpu_of(code: str) -> float:
+    timed = f"import time; began = time.process_time()\n{code}\nprint(time.process_time() - began)"
+    done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
 def _cold_estimate(messages: list[dict[str, Any]], tools: Any, fast: bool) -> Estimate:
     return Meter(_MODEL, fast=fast).estimate(messages, tools)
 

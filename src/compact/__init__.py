@@ -72,7 +72,7 @@ if not TYPE_CHECKING:  # type checkers read the imports above, and still report 
             return import_module("compact._version").read_version()
         if name == "CompactManager":
             # Registers the clients that `CompactManager.wrap` takes. No SDK is imported.
-            import compact.integrations.clients  # noqa: F401
+            import compact.integrations.wrappers  # noqa: F401
         if name in __all__:
             return getattr(import_module(_HOMES.get(name, "compact.errors")), name)
         # `compact.hygiene.clean(...)` works after a plain `import compact`.

@@ -110,22 +110,18 @@ def test_a_step_is_durable_before_its_state_and_named_after_it(tmp_path: Path) -
     calls = straced(tmp_path, "add_step(fs_archive(root, redactor=NoRedactor()), 's')")
     order = [
         "fsync archive/s/.attempt-transcript",
-        "fsync archive/s",
         "fsync archive/s/.attempt-summary",
         "fsync archive/s",
-        "fsync archive/s/conversation_history/.attempt-history",
-        "fsync archive/s/conversation_history",
         "fsync archive/s/.tmp",
         "linkat .tmp state-001.json",
         "fsync archive/s",
         "write archive/s/events.jsonl",
         "fsync archive/s/events.jsonl",
+        "fsync archive/s/seals-events.jsonl",
         "fsync archive/s",
-        "linkat .attempt-transcript transcript-pre-compact-001.jsonl",
-        "linkat .attempt-summary summary-001.json",
-        "fsync archive/s",
-        "linkat .attempt-history step-001.md",
-        "fsync archive/s/conversation_history",
+        "renameat .attempt-transcript transcript-pre-compact-001.jsonl",
+        "renameat .attempt-summary summary-001.json",
+        "renameat .attempt-history step-001.md",
     ]
     remaining = iter(calls)
     for expected in order:

@@ -43,7 +43,7 @@ def test_without_a_registered_wrapper_the_error_says_what_to_import() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after, loaded = done.stdout.splitlines()
-    assert before.endswith("Import CompactManager from compact, or import compact.integrations.clients")
+    assert before.endswith("Import CompactManager from compact, or import compact.integrations.wrappers")
     assert after.startswith(
         "wrap takes a client of the packages openai, anthropic, google or botocore, got dict"
     )
@@ -141,7 +141,7 @@ def test_a_stream_is_iterated_as_before_and_its_usage_is_noted(
 ) -> None:
     manager, _ = agent_manager()
     observed: list[int] = []
-    monkeypatch.setattr(manager, "observe", lambda _, *, input_tokens: observed.append(input_tokens))
+    monkeypatch.setattr(manager, "observe", lambda _, *, input_tokens, **_more: observed.append(input_tokens))
     with serving(says_hi) as provider, manager:
         with loop().create(manager.wrap(loop.client(provider)), stream=True) as stream:
             kinds = [getattr(event, "type", "chunk") for event in stream]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +32,12 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file. Most tests here look at all of them."""
+    return tuple(ast.walk(parse(path)))
+
+
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__")
 
@@ -46,9 +52,9 @@ def module_of(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
-def private_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def private_names(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Private names of other objects and modules: attributes, imports, and what is patched by its name."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Attribute(value=ast.Name(id="self" | "cls" | "os" | "sys")):
                 continue
@@ -72,7 +78,7 @@ def test_no_test_reaches_into_private_names() -> None:
     places: list[str] = []
     for path in sorted(TESTS.rglob("*.py")):
         file = str(path.relative_to(TESTS))
-        for line, name in private_names(parse(path)):
+        for line, name in private_names(nodes_of(path)):
             found.setdefault(file, set()).add(name)
             if name not in REACHES_ALLOWED.get(file, ()):
                 places.append(f"{file}:{line}: {name}")
@@ -86,7 +92,7 @@ def test_no_test_reads_a_clock() -> None:
     places = [
         f"{path.relative_to(TESTS)}:{node.lineno}"
         for path in sorted(TESTS.rglob("test_*.py"))
-        for node in ast.walk(parse(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "time"
@@ -104,7 +110,7 @@ def test_no_room_imports_a_private_name_of_another() -> None:
     places = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.module}"
         for path in sorted(SOURCE.rglob("*.py"))
-        for node in ast.walk(parse(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom)
         and node.module is not None
         and node.module.startswith("compact.")
@@ -122,7 +128,7 @@ def test_no_room_imports_another_by_a_string() -> None:
     places = []
     for path in sorted(SOURCE.rglob("*.py")):
         own = room_of(module_of(path))
-        for node in ast.walk(parse(path)):
+        for node in nodes_of(path):
             if not isinstance(node, ast.Call) or not node.args or not own:
                 continue
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))

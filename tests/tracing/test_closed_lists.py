@@ -43,10 +43,11 @@ LISTS = {
     "source": contract.EntrySource,
     "severity": contract.Severity,
     "code": contract.WarningCode,
+    "cache": contract.CacheVerdict,
 }
-RESERVED = {
-    "reason": {"cold_cache"},
-    "code": {"learned_limit", "clock_unknown"},
+RESERVED: dict[str, set[str]] = {
+    "reason": set(),
+    "code": {"learned_limit"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
 
@@ -262,6 +263,15 @@ def damaged_files(root: Path) -> Lines:
     return [event.to_json() for event in archive.events("s")]
 
 
+def a_damaged_factor(root: Path) -> Lines:
+    (root / "_models").mkdir(parents=True)
+    (root / "_models" / "claude-sonnet-4-5.json").write_text("{ not json")
+    config = CompactConfig(model="claude-sonnet-4-5", archive={"adapter": "fs", "root": str(root)})
+    with CompactManager(config, clock=Clock()) as made:
+        made.preflight("s", turns(10, words=400))
+        return events(made)
+
+
 def an_object_store_that_does_not_answer(root: Path) -> Lines:
     class Away(MemoryStore):
         def create(self, key: str, record: Record) -> Any:
@@ -273,6 +283,18 @@ def an_object_store_that_does_not_answer(root: Path) -> Lines:
     found = [event.to_json() for event in archive.events("s")]
     archive.close()
     return found
+
+
+def a_cold_cache(_: Path) -> Lines:
+    """The first call, a warm one, a cold one, and one behind a clock that was set back."""
+    made = manager(economy={"min_tokens": 2_000})
+    clock = made.services.recorder.clock
+    assert isinstance(clock, Clock)
+    sent = turns(50)
+    for pause_s in (0, 1, 1_000, -5_000):
+        clock.wait(pause_s)
+        sent = [*made.preflight("s", sent), says("Reply."), user(" ".join(f"word{n}" for n in range(2_000)))]
+    return events(made)
 
 
 SCENARIOS: list[Scenario] = [
@@ -295,7 +317,9 @@ SCENARIOS: list[Scenario] = [
     an_exporter_that_drops,
     a_log_that_hangs,
     damaged_files,
+    a_damaged_factor,
     an_object_store_that_does_not_answer,
+    a_cold_cache,
 ]
 
 
@@ -314,8 +338,9 @@ def test_what_is_emitted_is_what_the_lists_name(emitted: Lines) -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for line in emitted:
         validator.validate(line)
-        for name in LISTS.keys() & line["properties"].keys():
-            found[name].add(line["properties"][name])
+        properties = line["properties"] | line["properties"].get("economy", {})
+        for name in LISTS.keys() & properties.keys():
+            found[name].add(properties[name])
     listed = {name: set(get_args(values)) for name, values in LISTS.items()}
     assert found == {name: values - RESERVED.get(name, set()) for name, values in listed.items()}
     assert {line["name"] for line in emitted} == set(contract.KINDS)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from compact.archive import keys
+from compact.archive.factors import verify_models
 from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
 from compact.archive.masks import add_note, read_notes, save_learned, warn_of_lost_notes
 from compact.archive.notes import tenant_note
 from compact.archive.noting import add_pin, forget_newest
+from compact.archive.outputs import OutputFiles, StoredOutput
 from compact.archive.reading import Reader
 from compact.archive.recent import Recent
 from compact.archive.records import (
     ArchiveRedactor,
-    Record,
     Scribe,
     session_id_in,
     tenant_in,
@@ -26,7 +26,7 @@ from compact.archive.records import (
 )
 from compact.archive.seals import KeySource, open_seals
 from compact.archive.steps import Attempt, Attempts
-from compact.archive.stores.port import Chained, Operation, Store
+from compact.archive.stores.port import Chained, Copying, Operation, Store
 from compact.archive.stores.tenants import tenant_store
 from compact.archive.upkeep import Pruned, Pruner
 from compact.archive.verifying import Defect, verify, verify_tenant
@@ -38,18 +38,6 @@ from compact.redaction import as_redactor
 DAY_S = 86_400.0
 _LISTING_SHARE = 0.5
 """The share of an output's time limit that listing may use; the rest is for storing it."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredOutput:
-    """A tool output in the archive. `path` is what an agent's recall tools call it."""
-
-    path: str
-    address: str
-    sha256: str
-    bytes: int
-    new: bool
-    """False if the same text was already there."""
 
 
 class Archive(Reader):
@@ -90,7 +78,9 @@ class Archive(Reader):
             clock=recorder.clock,
             attempt_ids=attempt_ids,
             attempt_ttl_s=attempt_ttl_s,
+            keep_learned=self._keep_learned,
         )
+        self._outputs = OutputFiles(store, self._log, recorder.clock, self.path_of)
         self._entered: Recent[SessionKey, OpenSession] = Recent()
         self._tenants: Recent[str, Archive] = Recent()
 
@@ -175,9 +165,7 @@ class Archive(Reader):
         operation = Operation("step")
         with operation.enter():
             session = self._enter(session_id)
-            attempt = self._attempts.begin(session, messages, given, dialect, after, operation, own)
-            self._keep_learned(session)
-            return attempt
+            return self._attempts.begin(session, messages, given, dialect, after, operation, own)
 
     def forget_state(self, session_id: str) -> int:
         """Let nothing of the newest step, and no pin, stand in the next context, in any process. Returns the step's number.
@@ -189,7 +177,7 @@ class Archive(Reader):
         """
         with Operation("quick").enter():
             session = self._enter(session_id)
-            return forget_newest(self, session, partial(self._list_output, session))
+            return forget_newest(self, session, partial(self._outputs.list_durably, session))
 
     def append_events(self, session_id: str, events: Iterable[Event]) -> None:
         """Add events to the session's log, in order and in one write.
@@ -209,8 +197,12 @@ class Archive(Reader):
         tool_call_id: str,
         step: int = 0,
         trace: Trace | None = None,
+        during: Attempt | None = None,
     ) -> StoredOutput:
         """Store a tool's output, durable on return. Within a session, the same text is stored only once.
+
+        An output that leaves the context `during` an attempt is a copy of what the attempt's transcript holds, and is durable
+        with it.
 
         Raises:
             ArchiveError: it cannot be stored. It must stay in the context.
@@ -219,7 +211,8 @@ class Archive(Reader):
         with operation.enter():
             session = self._enter(session_id)
             record = session.scribe.text(text)
-            self._keep_learned(session)
+            if during is None:
+                self._keep_learned(session)  # otherwise the commit does it, once
             tool, call = session.scribe.label(tool_name), session.scribe.label(tool_call_id)
             with operation.sharing(_LISTING_SHARE):
                 known = session.outputs_in(self.store)
@@ -228,7 +221,8 @@ class Archive(Reader):
                 found = known.get(record.sha256[:digits])
                 return found or keys.output_name(tool, call, record.sha256, digits)
 
-            stored = self._put_once(session, record, name, step, trace)
+            is_copy = during is not None and during.holds(record.sha256)
+            stored = self._outputs.put(session, record, name, step, trace, is_copy=is_copy)
         found = f"{keys.OUTPUTS}/{stored.path.rpartition('/')[2]}"
         known[keys.content_hash(found) or ""] = found
         return stored
@@ -252,7 +246,7 @@ class Archive(Reader):
         with Operation("quick").enter():
             session = self._enter(to)
             name = f"{keys.OUTPUTS}/{path.rpartition('/')[2]}"
-            self._put_once(session, trust_stored(data), lambda _: name, 0, None)
+            self._outputs.put(session, trust_stored(data), lambda _: name, 0, None)
             session.outputs_in(self.store)[keys.content_hash(name) or ""] = name
 
     def put_removed(
@@ -267,7 +261,7 @@ class Archive(Reader):
             session = self._enter(session_id)
             record = session.scribe.transcript(session.scribe.messages(messages))
             self._keep_learned(session)
-            return self._put_once(
+            return self._outputs.put(
                 session, record, lambda digits: keys.removed_name(record.sha256, digits), step, trace
             )
 
@@ -307,9 +301,10 @@ class Archive(Reader):
         return repaired
 
     def _root_strangers(self) -> list[Defect]:
-        """List what stands in the root where a session's folder should be."""
+        """List what stands in the root where a session's folder should be, and what is wrong beside the sessions."""
         found = self.store.strangers("") if isinstance(self.store, Chained) else []
-        return [Defect(key, key, "unreadable", why) for key, why in found if keys.is_folder(key)]
+        defects = [Defect(key, key, "unreadable", why) for key, why in found if keys.is_folder(key)]
+        return [*defects, *verify_models(self)]
 
     def prune(
         self,
@@ -393,7 +388,12 @@ class Archive(Reader):
         session = OpenSession(name, folder, scribe)
         self._enter_tenant()
         key = f"{session.folder}/{keys.SESSION}"
-        outcome = self.store.create(key, scribe.session())
+        # Not waited for: what a loss of power takes of it is written again here.
+        create = self.store.write_copy if isinstance(self.store, Copying) else self.store.create
+        outcome = create(key, scribe.session())
+        if outcome == "taken" and not (self.store.read(key) or b"").strip(b"\0"):
+            self.store.replace(key, scribe.session())
+            outcome = "same"
         if outcome == "taken" and session.folder == session_id:
             # Two ids that differ in case, on a filesystem that ignores case. (A hashed folder belongs to its hash.)
             found = session_id_in(self.store.read(key))
@@ -454,44 +454,4 @@ class Archive(Reader):
     def _folders_of(self, session_id: str | None) -> list[str]:
         if session_id is not None:
             return [self.folder(session_id)]
-        return [folder for folder in self.store.folders() if folder != keys.split_key(keys.TENANT)[0]]
-
-    def _put_once(
-        self, session: OpenSession, record: Record, name: Callable[[int], str], step: int, trace: Trace | None
-    ) -> StoredOutput:
-        """Store a record under a name with 12 digits of its hash, or with all of them if other bytes have that name."""
-        for digits in (12, 64):
-            key = f"{session.folder}/{name(digits)}"
-            if name(digits) not in session.listed:
-                self._list_output(session, name(digits), record)
-            began = self._recorder.clock()
-            outcome = self.store.create(key, record)
-            period = (began, self._recorder.clock())
-            if outcome == "spooled":
-                self._log.warn_spooled(session)
-            if outcome == "taken":
-                continue
-            if outcome != "same":
-                self._log.record_saved(session, step, {name(digits): period}, trace)
-            return StoredOutput(
-                path=self.path_of(key),
-                address=self.store.address(key),
-                sha256=record.sha256,
-                bytes=len(record.data),
-                new=outcome != "same",
-            )
-        raise ArchiveError(
-            f"{key} holds other bytes than its name says",
-            hint="The file was changed: restore it from a backup or remove it",
-            key=key,
-            reason="changed",
-        )
-
-    def _list_output(self, session: OpenSession, name: str, record: Record) -> None:
-        """Put a file into the session's list of outputs. It comes first, so that no output is ever unlisted."""
-        log = f"{session.folder}/{keys.LISTED}"
-        entry = session.scribe.listing(name, record.sha256, len(record.data))
-        if self.store.append(log, entry) == "spooled":
-            self._log.warn_spooled(session)
-        self.store.sync(log)
-        session.listed.add(name)
+        return [folder for folder in self.store.folders() if folder not in keys.OWN_FOLDERS]

@@ -18,6 +18,7 @@ from compact.archive.recent import Recent
 from compact.archive.records import (
     Record,
     Step,
+    as_bytes,
     as_written,
     digest,
     session_id_in,
@@ -63,6 +64,10 @@ class Copies:
                 raise
             expected, is_listing = None, False  # the store is away: the hash in the name has to do
         if expected is None:
+            if is_listing and keys.content_hash(name):
+                # Its entry may be lost with the power. Then the transcripts say whether it is a copy.
+                with suppress(ArchiveError):
+                    return self._rebuilt_output(folder, name, None)
             if problem is not None:
                 raise problem
             if data is None:
@@ -73,9 +78,14 @@ class Copies:
             return data if is_as_named else self._rebuilt_output(folder, name, None)
         if data is not None and digest(data) == expected.sha256:
             return data
-        if data is None and (expected.is_pruned or not self._was_there(folder, name)):
+        if data is None and expected.is_pruned:
             return None
-        return self._rebuilt_output(folder, name, expected.sha256)
+        try:
+            return self._rebuilt_output(folder, name, expected.sha256)
+        except ArchiveError:
+            if data is None and not self._was_there(folder, name):
+                return None
+            raise
 
     def expected(self, folder: str, name: str) -> Listed | None:
         """Return what the list of outputs says about a file; None if it says nothing."""
@@ -111,6 +121,14 @@ class Copies:
             if is_foreign(problem):
                 return True  # somebody replaced the record: nothing is taken on trust
             raise
+
+    def is_held(self, folder: str, name: str) -> bool:
+        """Return whether a transcript has the text that a file's name stands for."""
+        try:
+            self._rebuilt_output(folder, name, None)
+        except ArchiveError:
+            return False
+        return True
 
     def rebuild(self, folder: str, name: str) -> Record | None:
         """Return a copy as it was written, made from the transcripts; None if they do not hold its text."""
@@ -154,7 +172,7 @@ class Copies:
         label = session_id_in(self._reader.store.read(f"{folder}/{keys.SESSION}")) or step.session_id
         for title in dict.fromkeys((step.session_id, label)):
             page = render_history(messages, step.dialect, page_title(title, step.step))
-            data = page.encode("utf-8", "surrogatepass")
+            data = as_bytes(page)
             if digest(data) == ref.sha256:
                 return data
         raise _not_as_written(folder, ref.name, "it is not what was written")
@@ -168,8 +186,8 @@ class Copies:
         for number in reversed(self._reader.steps_in(folder)):
             with suppress(ArchiveError):
                 step = self._reader.step_in(folder, number)
-                for text in _texts(self._reader.transcript_in(folder, step), step.dialect):
-                    data = text.encode("utf-8", "surrogatepass")
+                for text in texts_in(self._reader.transcript_in(folder, step), step.dialect):
+                    data = as_bytes(text)
                     if start and digest(data).startswith(start):
                         return data
         raise _not_as_written(folder, name, "it is not what was written")
@@ -196,7 +214,7 @@ def lists_outputs(data: bytes | None) -> bool:
         return False
 
 
-def _texts(messages: list[Any], dialect: str) -> Iterator[str]:
+def texts_in(messages: list[Any], dialect: str) -> Iterator[str]:
     """Yield every text in a transcript that an output can be a copy of."""
     yield from _leaves(messages)
     with suppress(CompactError):

@@ -32,6 +32,8 @@ def read_notes(reader: Reader, log: str) -> list[dict[str, str]]:
 def add_note(reader: Reader, session: OpenSession, name: str, note: Record) -> None:
     """Add a note to a log, durable on return. The first of a process is followed by an entry in the list of outputs.
 
+    That entry only says that there must be such a log, and is durable with the next output.
+
     Raises:
         ArchiveError: it cannot be written.
     """
@@ -43,7 +45,7 @@ def add_note(reader: Reader, session: OpenSession, name: str, note: Record) -> N
         session.listed.add(name)
         listed = f"{session.folder}/{keys.LISTED}"
         store.append(listed, session.scribe.listing(name, head.seal, head.place))
-        store.sync(listed)
+        session.is_list_durable = False
 
 
 def save_learned(reader: Reader, session: OpenSession) -> None:

@@ -12,7 +12,6 @@ from compact.archive.records import Step
 from compact.archive.seals import Seals
 from compact.archive.stores.port import Store, is_foreign
 from compact.engine.state import read_ledger
-from compact.engine.user_words import apply_pins, read_frames
 from compact.errors import ArchiveError
 from compact.messages import dialects
 from compact.summaries.ledger import Entry
@@ -84,6 +83,8 @@ class NotedReader(ABC):
 
     def ledger_in(self, folder: str) -> list[Entry]:
         """See `ledger`."""
+        from compact.engine.user_words import apply_pins, read_frames  # most processes only write
+
         latest = self.latest_in(folder)
         if latest is None or self.is_forgotten_in(folder, latest.step):
             return list(apply_pins((), self.pins_in(folder), 0)[0])

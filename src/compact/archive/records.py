@@ -314,7 +314,7 @@ def _only_text(item: Any) -> str:
 
 
 def _text_record(text: str) -> Record:
-    return Record(text.encode("utf-8", "surrogatepass"), _SEAL)
+    return Record(as_bytes(text), _SEAL)
 
 
 def session_id_in(data: bytes | None) -> str | None:
@@ -365,6 +365,11 @@ def read_state(data: bytes, folder: str = "", seals: Seals | None = None) -> Ste
     except ValidationError as problem:
         first = problem.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def as_bytes(text: str) -> bytes:
+    """Return a text as files hold it. Lone surrogates, which UTF-8 forbids, are kept as they are."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def digest(data: bytes) -> str:

@@ -2,11 +2,14 @@
 
 A step is a handful of files, and only one of them decides: a step exists if and only if `state-NNN.json` exists.
 
-    begin     the transcript is staged under its attempt's hidden name, durable
-    commit    1. summary and history are staged likewise
+    begin     the transcript is staged under its attempt's hidden name
+    commit    1. summary and history are staged likewise; with them the transcript is durable
               2. state-NNN.json is created exclusively       <- the commit point: of two workers, one wins
               3. the archival events are appended, and the log is synced
               4. the staged files get their contract names
+
+The history, and the outputs that a pass stores, are copies of what the transcript holds. A store that can (`Copying`) does not
+wait until they are durable: what a loss of power takes of them is made again from the transcript (`archive.copies`).
 
 The state file names its attempt and the hash of every file, so nothing is missing after point 2: a reader that does not
 find a file under its contract name takes it from the attempt. If a process dies in between, whoever begins the next attempt
@@ -24,14 +27,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 from compact.archive import keys
+from compact.archive.copies import texts_in
 from compact.archive.log import EventLog, OpenSession, Period
 from compact.archive.reading import Reader
-from compact.archive.records import CleanMessages, FileRef, Record, Step
+from compact.archive.records import CleanMessages, FileRef, Record, Step, as_bytes, digest
 from compact.archive.stores.chain import LogHead
-from compact.archive.stores.port import Blob, Chained, Operation, SharedPages, Store
+from compact.archive.stores.port import Blob, Chained, Copying, Operation, SharedPages, Store
 from compact.errors import ArchiveError
 from compact.events import Archival, Clock, Trace, timestamp
 
@@ -60,6 +65,8 @@ class Attempts:
     clock: Clock
     attempt_ids: Callable[[], str]
     attempt_ttl_s: float
+    keep_learned: Callable[[OpenSession], None]
+    """Makes what masking has learned durable."""
 
     def begin(
         self,
@@ -79,19 +86,21 @@ class Attempts:
             session.tidy_at = after
         attempt_id = self.attempt_ids()
         _active.add(attempt_id)
-        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean, operation)
+        held = clean if whole is None else whole
+        attempt = Attempt(self, session, attempt_id, after + 1, dialect, clean, held, operation)
         try:
-            attempt.stage("transcript", session.scribe.transcript(clean if whole is None else whole))
+            attempt.stage("transcript", session.scribe.transcript(held))
         except BaseException:
             attempt.abandon()
             raise
         return attempt
 
-    def heads(self, folder: str) -> dict[str, LogHead]:
-        """Return how far the session's logs go, where the store knows it."""
+    def heads(self, session: OpenSession) -> dict[str, LogHead]:
+        """Return how far the session's logs go, where the store knows it and they go so far durably."""
         if not isinstance(self.store, Chained):
             return {}
-        found = {name: self.store.head(f"{folder}/{name}") for name in keys.LOGS}
+        names = [name for name in keys.LOGS if name != keys.LISTED or session.is_list_durable]
+        found = {name: self.store.head(f"{session.folder}/{name}") for name in names}
         return {name: head for name, head in found.items() if head is not None}
 
     def tidy(self, session: OpenSession) -> None:
@@ -181,6 +190,8 @@ class Attempt:
     """The number that the step gets if it is committed."""
     _dialect: str
     _clean: CleanMessages
+    _held: CleanMessages
+    """What the transcript holds."""
     _operation: Operation
     _files: dict[str, FileRef] = field(default_factory=dict, init=False)
     _saved: dict[str, Period] = field(default_factory=dict, init=False)
@@ -228,6 +239,7 @@ class Attempt:
             attempts, folder, scribe = self._attempts, self._session.folder, self._session.scribe
             self.stage("summary", scribe.value(summary, "summary"))
             self.stage("history", scribe.history(self._clean, self._dialect, self.step))
+            attempts.keep_learned(self._session)
             step = Step(
                 session_id=self._session.id,
                 step=self.step,
@@ -237,7 +249,7 @@ class Attempt:
                 files=self._files,
                 state=state,
                 fingerprints=fingerprints or {},
-                logs=attempts.heads(folder),
+                logs=attempts.heads(self._session),
             )
             record = scribe.state(step)
             self._check_open()
@@ -270,12 +282,24 @@ class Attempt:
         """Forbid a commit from now on. Safe from any thread and never waits; `abandon` still has to follow."""
         self._revoked = True
 
+    def holds(self, sha256: str) -> bool:
+        """Whether the transcript has a text with this hash, so that a file with that text is a copy of it."""
+        return self._open and sha256 in self._texts
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        return frozenset(digest(as_bytes(text)) for text in texts_in(self._held.items, self._dialect))
+
     def stage(self, kind: str, record: Record) -> None:
-        """Make one of the step's files durable under the attempt's name."""
-        name = keys.file_names(self.step)[kind]
+        """Write one of the step's files under the attempt's name, durable before the state is there."""
+        name, store = keys.file_names(self.step)[kind], self._attempts.store
         self._files[kind] = record.ref(name)
         began = self._attempts.clock()
-        self._attempts.store.stage(f"{self._session.folder}/{keys.staged_name(self._id, kind)}", record)
+        key = f"{self._session.folder}/{keys.staged_name(self._id, kind)}"
+        if kind == "history" and isinstance(store, Copying):
+            store.write_copy(key, record)
+        else:
+            store.stage(key, record)
         self._saved[name] = (began, self._attempts.clock())
 
     def _finish(self, step: Step, trace: Trace | None) -> Step:

@@ -7,15 +7,17 @@ that the next run removes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from compact.archive import keys
 from compact.archive.copies import Copies
 from compact.archive.reading import Reader
-from compact.archive.records import ArchiveRedactor, Scribe, Step
-from compact.archive.stores.port import Blob, Store
+from compact.archive.records import ArchiveRedactor, Scribe, Step, as_written
+from compact.archive.stores.port import Blob, Copying, Store
+from compact.errors import ArchiveError
 from compact.events import moment, timestamp
 
 
@@ -53,6 +55,8 @@ class Pruner:
         for step in steps:
             (old if step.pruned_at or moment(step.committed_at) < self.before else kept).append(step)
         scribe = Scribe(self.redactor, session_id, self.reader.place_of(folder), self.reader.seals)
+        if not self.dry_run and any(step.pruned_at is None for step in old):
+            self._keep_copies(blob for blob in blobs.values() if keys.content_hash(blob.name))
         for step in old:
             if step.pruned_at is None and not self.dry_run:
                 stub = replace(step, state={}, fingerprints={}, pruned_at=timestamp(self.now))
@@ -66,6 +70,17 @@ class Pruner:
         if (old or loose) and not self.dry_run:
             # A cache may still hold words of removed records.
             self.store.delete(key for key in blobs if key.startswith(f"{folder}/{keys.CACHES}/"))
+
+    def _keep_copies(self, blobs: Iterable[Blob]) -> None:
+        """Make copies durable, because what they could be made from again is going to be removed."""
+        if not isinstance(self.store, Copying):
+            return
+        for blob in blobs:
+            with suppress(ArchiveError):  # `verify` reports it
+                data = self.reader.copies.read(blob.key.removesuffix(f"/{blob.name}"), blob.name)
+                record = None if data is None else as_written(data, keys.content_hash(blob.name) or "none")
+                if record is not None and self.store.create(blob.key, record) == "taken":
+                    self.store.replace(blob.key, record)
 
     def _note_removal(self, folder: str, scribe: Scribe, loose: list[Blob]) -> None:
         """Say in the list of outputs that these are pruned, before they are gone."""

@@ -272,7 +272,7 @@ class _Check:
             expected, known = keys.content_hash(name), listed.get(name)
             if expected is None:
                 continue
-            if known is None and is_listing:
+            if known is None and is_listing and not copies.is_held(self.folder, name):
                 yield self.defect(name, "orphan", "the list of outputs does not name it")
                 continue
             if known is not None and blob.size not in (0, known.bytes):

@@ -57,18 +57,20 @@ BLOCK_FIELDS: dict[str, str] = {
 BLOCK_DEFAULTS: dict[str, Any] = {
     "policy.layout": "selective",
     "policy.token_threshold": 60_000,
+    "policy.economy": "off",
     "policy.background_pct": None,
 }
 """What the block sets by being present."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "layered": {"policy.background_pct": None, "summary.fallback": "pruning-only"},
+    "layered": {"policy.economy": "off", "policy.background_pct": None, "summary.fallback": "pruning-only"},
     "selective": {
         **BLOCK_DEFAULTS,
         "policy.retention_window": 6,
         "summary.max_tokens": 2000,
     },
     "progressive": {
+        "policy.economy": "off",
         "policy.background_pct": None,
         "policy.trigger_pct": 0.85,
         "policy.summarize_pct": 0.95,

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Final
 
 from compact.engine.call import Call, Result, Seen
 from compact.engine.context import Context
+from compact.engine.economy import Weighed
 from compact.engine.effects import Asking, Collect, Emit
-from compact.engine.ladder import Outcome, Pass, Reduced
 from compact.engine.limits import Decision, Rules
+from compact.engine.outcome import Outcome
 from compact.engine.state import continues
 from compact.errors import ArchiveError, CompactError, InsufficientBudget
-from compact.events import Failure, PassOutcome, Started, TriggerDecision
+from compact.events import Economics, Failure, PassOutcome, Started, TriggerDecision
 
 if TYPE_CHECKING:
+    from compact.engine.ladder import Pass, Reduced
     from compact.engine.line import Line
 
 STARTED: Final = "background_started"
@@ -58,7 +60,7 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedPass:
     """What a pass in the background has made of a session."""
 
     items: Sequence[object]
@@ -76,18 +78,22 @@ class Prepared:
     """What the stages made. None: another worker had made newer steps."""
 
 
-def begin(line: Line, seen: Seen, decision: Decision) -> Asking[Asking[Prepared | None]]:
+def begin(
+    line: Line, seen: Seen, decision: Decision, economics: Economics | None
+) -> Asking[Asking[PreparedPass | None]]:
     """Plan a pass and return what is left to do, for which the call does not wait."""
     began = line.now()
     yield Emit(Started(reason=STARTED, note=None))
     rows, desk = yield from line.read(seen, known=len(seen.state.standing or ()))
-    work = line.make_pass(seen, decision, rows, desk)
+    work = line.make_pass(seen, decision, rows, desk, weighed=Weighed(economics))
     context = work.begin()
     yield Emit(work.plan(context))
     return _prepare(line, seen, work, context, began)
 
 
-def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float) -> Asking[Prepared | None]:
+def _prepare(
+    line: Line, seen: Seen, work: Pass, context: Context, began: float
+) -> Asking[PreparedPass | None]:
     """Make a pass up to its ledger, check and commit. None: it failed, which its events tell."""
     tokens = seen.estimate.total
     reduced = None
@@ -98,7 +104,7 @@ def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float)
         yield Emit(Failure.of(problem, "snapshot"))
         yield line.finished(STARTED, None, line.elapsed_ms(began), "failed", tokens, tokens)
         return None
-    return Prepared(
+    return PreparedPass(
         items=seen.working.items,
         count=len(seen.call.messages),
         step=seen.state.step,
@@ -112,7 +118,7 @@ def _prepare(line: Line, seen: Seen, work: Pass, context: Context, began: float)
 
 def swap(line: Line, seen: Seen, may: Background) -> Asking[Result | None]:
     """Swap in what was prepared. None: nothing came of it, and the call goes on without it."""
-    made: Prepared | None = yield Collect()
+    made: PreparedPass | None = yield Collect()
     if made is None:
         return None
     line.background = replace(may, is_running=False, is_ready=False, above=made.tokens)
@@ -147,10 +153,10 @@ def swap(line: Line, seen: Seen, may: Background) -> Asking[Result | None]:
         yield finished("dropped", before, "another worker was faster")
         return (yield from line.adopt(seen, outcome))
     if outcome.step is None:
-        result = yield from line.give_up(seen, outcome)
+        result = yield from line.give_up(seen, outcome, decision)
         yield finished("unchanged", before)
         return None if before > line.rules.budget else (yield from _decline(line, result))
-    result = yield from line.conclude(seen, outcome)
+    result = yield from line.conclude(seen, outcome, decision)
     yield finished("compacted", result.state.tokens_after)
     yield Emit(work.plan(work.begin()))
     return result
@@ -167,7 +173,7 @@ def _is_plain(call: Call) -> bool:
     return not (call.manual or call.reversible or call.without_model or call.fit is not None)
 
 
-def _why_outgrown(line: Line, seen: Seen, made: Prepared) -> str:
+def _why_outgrown(line: Line, seen: Seen, made: PreparedPass) -> str:
     """Why the session is not the one any more that a pass was made for; empty if it is."""
     if seen.state.step != made.step:
         return "another pass came first"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from compact.engine.context import Row
 from compact.engine.effects import Asking
 from compact.engine.intake import Working
-from compact.engine.ladder import Outcome
 from compact.engine.limits import Decision
+from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate
 
 if TYPE_CHECKING:
-    from compact.engine.background import Prepared
+    from compact.engine.background import PreparedPass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,9 @@ class Result:
     state: SessionState
     estimate: Estimate
     outcome: Outcome | None = None
-    background: Asking[Prepared | None] | None = None
+    ours: int = 0
+    """What the messages and all beside them take by our own count."""
+    background: Asking[PreparedPass | None] | None = None
     """A pass that begins now, and that the host does not wait for."""
 
 
@@ -78,5 +80,7 @@ class Seen:
     working: Working
     dialect: Dialect
     estimate: Estimate
+    ours: int
+    """The total by our own count, before it was corrected by what the provider counted."""
     at_hand: bool
     """Whether the state was in memory, so that the archive may know of newer steps."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from compact.engine.effects import Asking
 from compact.engine.limits import Rules
@@ -17,11 +17,11 @@ from compact.messages.legality import gap_before, role_gaps
 from compact.messages.message import POINTER_OPENS, RECALL_OPENS, text_hash
 from compact.messages.units import Unit
 from compact.messages.units import units as units_of
-from compact.summaries.ledger import Entry
-from compact.summaries.ledger import Written as WrittenLedger
-from compact.summaries.needs import Spoken, weigh
-from compact.summaries.record import spoken_again
-from compact.summaries.spoken import spoken_in
+
+if TYPE_CHECKING:
+    from compact.summaries.ledger import Entry
+    from compact.summaries.ledger import Written as WrittenLedger
+    from compact.summaries.needs import Spoken
 
 Level: TypeAlias = Literal["whole", "offloaded", "shrunk", "cut", "summary", "ledger", "marker"]
 """How much of a message is still in the context."""
@@ -246,9 +246,14 @@ class Context:
         """How likely each word of the session is to be needed, as the pass found it: what was reduced since counts as well."""
         if self.at_first is not None:
             return self.at_first.values
+        from compact.summaries.needs import weigh  # only a pass needs them
+
         return weigh([spoken for row in self.rows for spoken in self._spoken(row)])
 
     def _spoken(self, row: Row) -> Iterator[Spoken]:
+        from compact.summaries.record import spoken_again
+        from compact.summaries.spoken import spoken_in
+
         return spoken_again(row.message.text) if self.is_summary(row.message) else spoken_in([row.quotable])
 
     @cached_property

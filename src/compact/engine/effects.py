@@ -96,10 +96,15 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class LastCalled:
+    """Ask the session's log when the session was last called, by any worker. The answer is a `datetime`, or None."""
+
+
+@dataclass(frozen=True, slots=True)
 class Collect:
     """Take what a pass in the background has prepared, and wait for it if it is still being made.
 
-    The answer is a `background.Prepared`, or None if nothing came of it. The events up to the next `compact.finished` are those
+    The answer is a `background.PreparedPass`, or None if nothing came of it. The events up to the next `compact.finished` are those
     of that pass.
     """
 
@@ -136,7 +141,18 @@ class Emit:
 
 
 Effect: TypeAlias = (
-    Store | Find | IsStored | SummaryRequest | Begin | Commit | Emit | Load | LoadPins | KeepRemoved | Collect
+    Store
+    | Find
+    | IsStored
+    | SummaryRequest
+    | Begin
+    | Commit
+    | Emit
+    | Load
+    | LastCalled
+    | LoadPins
+    | KeepRemoved
+    | Collect
 )
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 

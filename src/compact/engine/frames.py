@@ -18,8 +18,7 @@ import re
 
 from compact.messages.message import LEDGER_OPENS, SUMMARY_OPENS
 from compact.summaries import ledger
-from compact.summaries.ledger import Entry, Heard
-from compact.summaries.ledger.writing import HEADING
+from compact.summaries.ledger import Entry
 from compact.summaries.request import cite_step
 
 _SUMMARY = (SUMMARY_OPENS, "</COMPACT-SUMMARY>")
@@ -73,9 +72,9 @@ def entries_in(text: str) -> list[Entry]:
     found: list[Entry] = []
     for each in _FRAME.finditer(text):
         if each["body"].startswith(f"{_EARLIER}\n"):
-            said = [Heard("", "user", text) for text in _bullets(each["body"])]
+            said = [ledger.Heard("", "user", text) for text in _bullets(each["body"])]
             found += ledger.extend((), said[::-1])  # they were listed newest first
-        elif each["body"].startswith(f"{HEADING}\n"):
+        elif each["body"].startswith(f"{ledger.HEADING}\n"):
             found += ledger.read(each["body"])
     return found
 
@@ -106,6 +105,6 @@ def summary_in(text: str) -> str:
 
 def _without_ledger(body: str) -> str:
     # Only directly after the opening marker, because anywhere else the heading may be quoted text.
-    if body.startswith((f"{HEADING}\n", f"{_EARLIER}\n")):
+    if body.startswith((f"{ledger.HEADING}\n", f"{_EARLIER}\n")):
         return body.partition("\n\n")[2]
     return body

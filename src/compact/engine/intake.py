@@ -30,6 +30,7 @@ from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, is_plain, longest_text, plain
 from compact.messages.legality import item_id, violations_in
 from compact.tokens import Meter
+from compact.tokens.memo import Running
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class Tools:
     """What the call before returned; empty if that is not known."""
     keeps_sent: bool = False
     """Whether nothing that the model has seen may be edited between passes."""
+    moves_arriving: bool = True
+    """Whether a huge result goes to the archive when it is first seen."""
 
 
 class Intake:
@@ -71,6 +74,8 @@ class Intake:
     ) -> None:
         self.thinking = thinking or BetweenPasses()
         """What of the session's thinking was taken out between passes."""
+        self.counts = Running()
+        """What the session's list was counted to have."""
         self._items: list[Any] = []
         """The newest list that was found legal."""
         self._dialect: Dialect | None = None
@@ -259,7 +264,7 @@ class Intake:
         desk = tools.desk(dialect)
         large = [
             n
-            for n in range(seen, len(working.items))
+            for n in range(seen if tools.moves_arriving else len(working.items), len(working.items))
             if is_long(longest_text(working.items[n]), desk)
             or tools.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
         ]
@@ -315,6 +320,18 @@ def _was_seen_whole(
         except ArchiveError:
             return True
     return True
+
+
+def first_new(known: int, given: Sequence[Any], items: Sequence[Any]) -> int:
+    """The index of the first message that is new since the last step, which left `known` ones. `items` is `given` after repairs."""
+    if given is items or len(given) == len(items):
+        return known
+    first = len(items)
+    for n, place in reversed(list(enumerate(find_places(given, items)))):
+        if place is not None and place < known:
+            break
+        first = n  # a message that was repaired follows the one before it
+    return first
 
 
 def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:

@@ -13,7 +13,7 @@ An exception that is sent in at any effect leaves the session as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compact.engine.check import check_budget, check_pinned, check_protected, check_result
@@ -22,6 +22,7 @@ from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
 from compact.engine.intake import find_places
 from compact.engine.limits import Rules
 from compact.engine.native import NO_NATIVE, NativeRules
+from compact.engine.outcome import Outcome
 from compact.engine.reporting import count_pruned, report_ledger, report_summaries
 from compact.engine.stages.native import compact_natively
 from compact.engine.stages.offload import offload
@@ -32,6 +33,7 @@ from compact.engine.thinking import KEEP, ThinkingRules, bare_row, settle_thinki
 from compact.engine.user_words import TakenOut, hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
+    Economics,
     Failure,
     Kept,
     Planned,
@@ -49,32 +51,6 @@ DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
 """The ladder, reversible stages first."""
 _WITHOUT_MODEL: tuple[Stage, ...] = (*REVERSIBLE_STAGES, truncate)
 _STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a pass did. `rows` is the context as it now stands."""
-
-    rows: Sequence[Row]
-    tokens_before: int
-    tokens_after: int
-    """Of the messages, in the model's own tokens."""
-    step: int | None = None
-    """The step that was committed; None if the pass changed nothing."""
-    saved: dict[str, int] = field(default_factory=dict)
-    """Tokens saved, by stage: offload, compact, summarize, truncate, thinking, and those of the host's own stages."""
-    summaries: frozenset[str] = frozenset()
-    """Hashes of the summaries that are now in the context."""
-    lost_race: bool = False
-    """Another worker committed this step first: its state is the session's."""
-    overtaken: bool = False
-    """Another worker had made newer steps before this pass began, so it did nothing."""
-    ledger: tuple[Entry, ...] = ()
-    """What people said, up to this pass."""
-    pins: int = 0
-    """How many of the host's pins and unpins are in the ledger."""
-    extract: str = ""
-    """The summary behind a block of the provider that stands in the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +99,8 @@ class Pass:
     """The first row that is new since the last step."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking behind the first message that the pass changes."""
+    economics: Economics | None = None
+    """What the pass costs in money, as far as anybody asked."""
     native: NativeRules = NO_NATIVE
     """Whether the provider is asked for its own summary first."""
     extract: str = ""
@@ -162,6 +140,7 @@ class Pass:
                 ),
                 pruned_count=sum(unit.stop - unit.start for unit in going),
             ),
+            economy=self.economics,
         )
 
     def reduce(self, context: Context) -> Asking[Reduced]:
@@ -310,6 +289,13 @@ class Pass:
         )
 
 
+def choose_stages(hosts: Sequence[Stage] | None, reversible: bool) -> Sequence[Stage]:
+    """Return the stages of a pass: the host's if it has any, or only the reversible ones."""
+    if reversible:
+        return REVERSIBLE_STAGES
+    return DEFAULT_STAGES if hosts is None else hosts
+
+
 def check_stages(stages: Any) -> tuple[Stage, ...]:
     """Return the ladder of a host.
 
@@ -331,6 +317,11 @@ def check_stages(stages: Any) -> tuple[Stage, ...]:
 def may_ask(stages: Sequence[Stage]) -> bool:
     """Return whether a ladder may ask for a summary. What a host's own stage does is not known."""
     return any(stage not in _WITHOUT_MODEL for stage in stages)
+
+
+def without_model(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the stages of a ladder that never ask for a summary."""
+    return tuple(stage for stage in stages if stage in _WITHOUT_MODEL)
 
 
 def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:

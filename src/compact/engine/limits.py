@@ -82,27 +82,6 @@ class Rules:
             least_room=0,
         )
 
-    def correct(self, factor: float) -> Rules:
-        """The rules for a provider that counts `factor` times what the meter counts."""
-
-        def less(tokens: int) -> int:
-            return int(tokens / factor)
-
-        above, recent, threshold = self.summarize_above, self.recent_tokens, self.token_threshold
-        background = self.background
-        return replace(
-            self,
-            budget=less(self.budget),
-            trigger=less(self.trigger),
-            target=less(self.target),
-            keep_up_to=less(self.keep_up_to),
-            summarize_above=None if above is None else less(above),
-            recent_tokens=None if recent is None else less(recent),
-            token_threshold=None if threshold is None else less(threshold),
-            ledger_tokens=less(self.ledger_tokens),
-            background=None if background is None else less(background),
-        )
-
     def without_budget(self) -> Rules:
         """The rules of a call that only climbs the reversible stages: whatever is left over is fine."""
         return replace(self, budget=_UNBOUNDED, keep_up_to=_UNBOUNDED, summarize_above=_UNBOUNDED)
@@ -159,6 +138,11 @@ class Decision:
     reason: Reason
     due: Reason | None = None
     """What a pass that begins in the background is made for."""
+
+    @property
+    def is_by_count(self) -> bool:
+        """Whether the number of messages or turns decided, not their size."""
+        return (self.due or self.reason) in ("messages", "turns")
 
 
 def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:

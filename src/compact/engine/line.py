@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from compact.engine.background import STARTED, Background, begin, swap
 from compact.engine.call import Call, Result, Seen, UnderWay
 from compact.engine.context import Context, Desk, Row, Stage, Written
+from compact.engine.corrections import UNCORRECTED, Correction
+from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
-from compact.engine.intake import Intake, Tools, Working, find_places
-from compact.engine.ladder import REVERSIBLE_STAGES, Outcome, Pass
+from compact.engine.intake import Intake, Tools, Working, first_new
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
 from compact.engine.native import NO_NATIVE, NativeRules, readable_items
-from compact.engine.stages.offload import recognise_pointers
+from compact.engine.outcome import Outcome
+from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
 from compact.engine.state import (
     SessionState,
     continues,
@@ -31,8 +35,9 @@ from compact.engine.state import (
     resolve,
     restore_state,
     without_block,
+    write_rows,
 )
-from compact.engine.thinking import KEEP, ThinkingRules
+from compact.engine.thinking import KEEP, ThinkingRules, list_bare
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
@@ -45,10 +50,13 @@ from compact.events import (
     TriggerDecision,
     Warned,
 )
+from compact.messages.cache_marks import longest_life
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
-from compact.messages.message import POINTER_OPENS
 from compact.tokens import Meter
+
+if TYPE_CHECKING:
+    from compact.engine.ladder import Pass
 
 _MAX_RACES = 3
 _BELOW = Decision(False, "below")
@@ -60,23 +68,34 @@ class Line:
 
     meter: Meter
     rules: Rules
-    stages: Sequence[Stage]
+    stages: Sequence[Stage] | None
+    """The host's ladder; None: the default one."""
     desk: Callable[[Dialect], Desk]
     intake: Intake
     now: Callable[[], float]
     """Seconds, for durations."""
     written: Written
     """What compact wrote into the session's results and arguments."""
+    correct: Callable[[int, int], Correction] | None = None
+    """The correction for a request of so many tokens by our count, behind a step. None: nothing was observed."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     native: NativeRules = NO_NATIVE
     """Whether the provider writes summaries, and whose blocks the model reads."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
+    economy: Economy | None = None
+    """Weighs what passes cost. None: money decides nothing."""
+    called_at: datetime | None = None
+    """When the host called, by the wall clock; None: not known, so money decides nothing."""
+    moves_arriving: bool = True
+    """Whether a huge result goes to the archive when it is first seen."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
     background: Background | None = None
     """What the call may do with passes in the background; None: nothing."""
+    correction: Correction = UNCORRECTED
+    """What holds for the request at hand."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """Run the whole line.
@@ -102,6 +121,7 @@ class Line:
             beside=(call.system, call.tools),
             sent=sent,
             keeps_sent=self.thinking.strip,
+            moves_arriving=self.moves_arriving,
         )
         given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)
@@ -110,9 +130,13 @@ class Line:
             between.makers.append(asked.model)
         if asked.strip or between.taken or between.makers[-1] != asked.model:
             working = yield from self.intake.settle_thinking(working, dialect, asked, tools)
+        window, counts = self.rules.window, self.intake.counts
         estimate = self.meter.estimate(
-            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=self.rules.window
+            working.items, call.tools, system=call.system, dialect=dialect, max_tokens=window, running=counts
         )
+        if (ours := estimate.total) and self.correct is not None:
+            self.correction = self.correct(ours, state.step)
+            estimate = self.correction.correct(estimate)
         yield Emit(
             TokenEstimate(
                 model=estimate.model,
@@ -127,7 +151,8 @@ class Line:
                 ),
             )
         )
-        seen = Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
+        at_hand = state is known and state.asked
+        seen = Seen(call, state, given, working, dialect, estimate, ours, at_hand)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
         aside = self.background
@@ -136,15 +161,28 @@ class Line:
             if swapped is not None:
                 return swapped
         decision = self._decide(seen) if aside is None else self._decide_aside(seen)
+        weighed, economy = NOTHING, self.economy
+        is_free = not (call.manual or call.reversible or call.fit or (aside is not None and aside.is_running))
+        if economy is not None and is_free and estimate.total >= economy.least:
+            life = partial(longest_life, call.system, call.tools, working.items)
+            weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
+        if weighed.early_target is not None:
+            decision = EARLY
         if not decision.triggered:
-            in_force = self.rules.in_force
             yield Emit(
-                TriggerDecision(triggered=False, reason=decision.reason, note=call.note, policy=in_force)
+                TriggerDecision(
+                    triggered=False,
+                    reason=decision.reason,
+                    note=call.note,
+                    policy=self.rules.in_force,
+                    economy=weighed.economics,
+                )
             )
             return _unchanged(seen)
         if decision.reason == STARTED:
-            return replace(_unchanged(seen), background=(yield from begin(self, seen, decision)))
-        return (yield from self._compact(seen, decision))
+            begun = yield from begin(self, seen, decision, weighed.economics)
+            return replace(_unchanged(seen), background=begun)
+        return (yield from self._compact(seen, decision, weighed))
 
     # --- before the trigger
 
@@ -223,8 +261,8 @@ class Line:
         # below, in every other call.
         limit = min(rules.trigger, rules.token_threshold or rules.trigger)
         waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= limit
-        least = 1 if _is_by_count(decision) else min(rules.regrow, limit // 10)
-        if _is_by_count(decision):
+        least = 1 if decision.is_by_count else min(rules.regrow, limit // 10)
+        if decision.is_by_count:
             # What must be kept may alone exceed a count. Then the size has to grow.
             waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
         above = rules.summarize_above
@@ -236,7 +274,7 @@ class Line:
 
     # --- the pass
 
-    def _compact(self, seen: Seen, decision: Decision) -> Asking[Result]:
+    def _compact(self, seen: Seen, decision: Decision, weighed: Weighed) -> Asking[Result]:
         call, estimate = seen.call, seen.estimate
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
@@ -244,7 +282,7 @@ class Line:
         self.begin_pass(seen, rows, decision, started)
         assert self.under_way is not None
         before, fits = self.under_way.before, self.under_way.fits
-        work = self.make_pass(seen, decision, rows, desk)
+        work = self.make_pass(seen, decision, rows, desk, weighed=weighed)
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
             spent = self.elapsed_ms(started)
@@ -269,10 +307,10 @@ class Line:
             result = yield from self.adopt(seen, outcome)
             yield finish("adopted", estimate.total)
         elif outcome.step is None:
-            result = yield from self.give_up(seen, outcome)
+            result = yield from self.give_up(seen, outcome, decision)
             yield finish("unchanged", estimate.total)
         else:
-            result = yield from self.conclude(seen, outcome)
+            result = yield from self.conclude(seen, outcome, decision)
             yield finish("compacted", result.state.tokens_after)
         return result
 
@@ -282,9 +320,9 @@ class Line:
             Row(seen.dialect.read(item), self.meter.count_item(item, seen.dialect), source)
             for item, source in zip(seen.working.items, seen.working.sources, strict=True)
         ]
-        desk = self.desk(seen.dialect)
+        desk = self._desk(seen.dialect)
         yield from recognise_pointers(rows, desk)
-        yield from _warn_of_copied_pointers(rows[known:])
+        yield from warn_of_copied_pointers(rows[known:])
         return rows, desk
 
     def begin_pass(self, seen: Seen, rows: list[Row], decision: Decision, started: float) -> None:
@@ -293,28 +331,45 @@ class Line:
         self.under_way = UnderWay(_unchanged(seen), rows, decision, seen.call.note, started, fits)
 
     def make_pass(
-        self, seen: Seen, decision: Decision, rows: list[Row], desk: Desk, made_from: int | None = None
+        self,
+        seen: Seen,
+        decision: Decision,
+        rows: list[Row],
+        desk: Desk,
+        *,
+        weighed: Weighed = NOTHING,
+        made_from: int | None = None,
     ) -> Pass:
         """The pass over these rows. `made_from`: it was made from that many messages, in the background."""
-        call, fixed = seen.call, self._fixed_tokens(seen)
-        return Pass(
+        # Most calls make no pass. With the ladder come all who read and write summaries, half of what the package loads.
+        from compact.engine import ladder
+
+        call, fixed, early = seen.call, self._fixed_tokens(seen.call), weighed.early_target
+        rules = self.rules if early is None else replace(self.rules, target=early)
+        stages = ladder.choose_stages(self.stages, call.reversible)
+        # The request fits, so it waits for no model.
+        asks_nobody = decision is EARLY and (self.background is not None or self.native.is_chosen)
+        return ladder.Pass(
             rows=rows,
             desk=desk,
-            rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
-                fixed, self.meter.factor, fold_all=call.manual or _is_by_count(decision)
+            rules=(rules.hurry() if self._is_soon(seen, decision) else rules).for_messages(
+                fixed,
+                self.meter.factor * self.correction.rate,
+                fold_all=call.manual or decision.is_by_count,
             ),
-            stages=REVERSIBLE_STAGES if call.reversible else self.stages,
+            stages=ladder.without_model(stages) if asks_nobody else stages,
             summaries=seen.state.summaries,
             after_step=seen.state.step,
             reason=decision.reason,
             note=call.note,
-            remember=lambda after: self._describe(seen, rows, after, made_from),
+            remember=lambda after: self._describe(seen, decision, rows, after, made_from),
             given=None if seen.given is seen.working.items else seen.given,
             ledger=seen.state.ledger,
             pins=seen.state.pins,
-            new=_first_new(seen),
+            new=first_new(len(seen.state.standing or ()), seen.given, seen.working.items),
             thinking=self.thinking,
-            native=NO_NATIVE if call.reversible or call.without_model else self.native,
+            economics=weighed.economics,
+            native=NO_NATIVE if call.reversible or call.without_model or asks_nobody else self.native,
             extract=seen.state.extract,
         )
 
@@ -370,25 +425,31 @@ class Line:
         again = replace(call, manual=call.manual and outcome.overtaken, races=call.races + 1)
         return (yield from self.run(again, SessionState()))
 
-    def give_up(self, seen: Seen, outcome: Outcome) -> Asking[Result]:
-        """Note that the pass changed nothing, so that it is not tried again until the session has grown."""
+    def give_up(self, seen: Seen, outcome: Outcome, decision: Decision) -> Asking[Result]:
+        """Note that the pass changed nothing, so that it is not tried again until the session has grown.
+
+        An early pass is only tried again on the next cold cache, and hinders none that is due.
+        """
+        if decision is EARLY:
+            return replace(_unchanged(seen), outcome=outcome)
         size = seen.estimate.total
         stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
         yield from self._warn_ineffective(seen.state, size, size)
         return replace(_unchanged(seen), state=stuck, outcome=outcome)
 
-    def conclude(self, seen: Seen, outcome: Outcome) -> Asking[Result]:
+    def conclude(self, seen: Seen, outcome: Outcome, decision: Decision) -> Asking[Result]:
         """The session's new state, and what the host gets."""
-        items = [seen.dialect.write(row.message) for row in outcome.rows]
-        size = self._count(items, seen.dialect) + self._fixed_tokens(seen)
-        ineffective = _count_ineffective(seen, size)
+        items = write_rows(outcome.rows, seen.dialect, seen.call.tools, seen.call.system)
+        ours = self._count(items, seen.dialect)
+        size = self.correction.scale(ours) + self._fixed_tokens(seen.call)
+        ineffective = _count_ineffective(seen, decision, size)
         after = SessionState(
             step=outcome.step or 0,
             asked=True,
             replaced=list(seen.call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
-            bare=_list_bare(seen, outcome.rows),
+            bare=list_bare(seen.working.bare, outcome.rows),
             dialect=seen.dialect.NAME,
             is_ambiguous=continues(seen.call.messages, items),
             summaries=outcome.summaries,
@@ -401,17 +462,17 @@ class Line:
         readable = readable_items(outcome.rows, items, outcome.extract, self.desk(seen.dialect))
         if readable is not None:
             after = replace(after, readable=places_in(items, readable))
-        if ineffective:
+        if ineffective and decision is not EARLY:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
-        return Result(list(items), after, seen.estimate, outcome)
+        return Result(list(items), after, seen.estimate, outcome, ours + self._count_beside(seen.call))
 
     def _describe(
-        self, seen: Seen, before: Sequence[Row], after: Context, made_from: int | None
+        self, seen: Seen, decision: Decision, before: Sequence[Row], after: Context, made_from: int | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        items = [seen.dialect.write(row.message) for row in after.rows]
-        size = self._count(items, seen.dialect) + self._fixed_tokens(seen)
+        items = write_rows(after.rows, seen.dialect, seen.call.tools, seen.call.system)
+        size = self.correction.scale(self._count(items, seen.dialect)) + self._fixed_tokens(seen.call)
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
-        ineffective = _count_ineffective(seen, size)
+        ineffective = _count_ineffective(seen, decision, size)
         return describe_state(
             seen.call.messages,
             after.rows,
@@ -423,7 +484,7 @@ class Line:
             self.written.describe(row.message for row in after.rows),
             after.ledger,
             after.pins,
-            _list_bare(seen, after.rows),
+            list_bare(seen.working.bare, after.rows),
             seen.dialect.NAME,
             after.extract,
             readable_items(after.rows, items, after.extract, after.desk),
@@ -433,13 +494,18 @@ class Line:
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
         return self.meter.estimate(items, dialect=dialect, max_tokens=self.rules.window).total
 
-    def _fixed_tokens(self, seen: Seen) -> int:
-        """Tokens of what is sent beside the messages: the tools, and a system prompt outside the list."""
-        call, estimate = seen.call, seen.estimate
-        if not call.system:
-            return estimate.tools_schema
-        prompt = self.meter.estimate([], system=call.system, max_tokens=self.rules.window)
-        return estimate.tools_schema + prompt.total
+    def _count_beside(self, call: Call) -> int:
+        """What is sent beside the messages by our own count: the tools, and a system prompt outside the list."""
+        return self.meter.estimate([], call.tools, system=call.system, max_tokens=self.rules.window).total
+
+    def _fixed_tokens(self, call: Call) -> int:
+        """The same as the provider counts it."""
+        return self.correction.scale_fixed(self._count_beside(call))
+
+    def _desk(self, dialect: Dialect) -> Desk:
+        """The desk, where what people are told is what the provider counts."""
+        desk = self.desk(dialect)
+        return replace(desk, scale=lambda raw: self.correction.scale(desk.scale(raw)))
 
     def _warn_ineffective(self, state: SessionState, before: int, floor: int) -> Asking[None]:
         rules = self.rules
@@ -454,47 +520,10 @@ class Line:
 def _unchanged(seen: Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
-    return Result(messages if items is messages else list(items), seen.state, seen.estimate)
+    return Result(messages if items is messages else list(items), seen.state, seen.estimate, ours=seen.ours)
 
 
-def _first_new(seen: Seen) -> int:
-    """The index of the first message that is new since the last step."""
-    known, given, items = len(seen.state.standing or ()), seen.given, seen.working.items
-    if given is items or len(given) == len(items):
-        return known
-    first = len(items)
-    for n, place in reversed(list(enumerate(find_places(given, items)))):
-        if place is not None and place < known:
-            break
-        first = n  # a message that was repaired follows the one before it
-    return first
-
-
-def _list_bare(seen: Seen, rows: Sequence[Row]) -> frozenset[int]:
-    """Which messages of the host's list stand without their signed thinking."""
-    return frozenset(
-        row.source
-        for row in rows
-        if row.source is not None and (row.bare_of is not None or row.source in seen.working.bare)
-    )
-
-
-def _is_by_count(decision: Decision) -> bool:
-    return (decision.due or decision.reason) in ("messages", "turns")
-
-
-def _count_ineffective(seen: Seen, after: int) -> int:
-    """Passes in a row that saved too little."""
+def _count_ineffective(seen: Seen, decision: Decision, after: int) -> int:
+    """Passes in a row that saved too little. An early pass may save little on purpose."""
     before = seen.estimate.total
-    return 0 if before - after >= before // 10 else seen.state.ineffective + 1
-
-
-def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
-    """Models imitate what they see. A pointer in the arguments of a new call would be written to a file."""
-    for row in rows:
-        for call in row.message.calls:
-            if POINTER_OPENS in call.arguments_text:
-                message = (
-                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
-                )
-                yield Emit(Warned(code="pointer_copied", severity="high", message=message))
+    return 0 if before - after >= before // 10 else seen.state.ineffective + (decision is not EARLY)

@@ -20,9 +20,10 @@ from compact.engine.intake import Working, find_places
 from compact.engine.thinking import bare_item
 from compact.errors import CompactError
 from compact.messages import dialects
-from compact.messages.cache_marks import has_mark, is_point, keep_marks
+from compact.messages.cache_marks import as_unmarked, has_mark, keep_marks, mark_frame
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, plain
+from compact.messages.legality import MARKED
 from compact.messages.message import GAP, is_cache_point, text_hash
 from compact.summaries.ledger import Entry, from_json, to_json
 
@@ -142,11 +143,7 @@ def _essence(item: Any) -> Any:
         return item
     if data.get("role") in ("system", "developer"):
         return data["role"]
-    found = _without_marks(data)
-    content = found.get("content")
-    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
-        found["content"] = content[0]["text"]
-    return found
+    return as_unmarked(data)
 
 
 def digest(value: Any) -> bytes | None:
@@ -173,20 +170,6 @@ def _with_whole_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_with_whole_numbers(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _is_only_text(block: Any) -> bool:
-    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
-
-
-def _without_marks(value: Any, depth: int = 0) -> Any:
-    if depth > 6:
-        return value  # cache marks stand on messages, on blocks and on blocks of results
-    if isinstance(value, Mapping):
-        return {k: _without_marks(v, depth + 1) for k, v in value.items() if k != "cache_control"}
-    if isinstance(value, list | tuple):
-        return [_without_marks(entry, depth + 1) for entry in value if not is_point(entry)]
-    return value
 
 
 def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
@@ -239,6 +222,14 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
             bare=bare,
         )
     return None
+
+
+def write_rows(rows: Sequence[Row], dialect: Dialect, *beside: Any) -> list[Any]:
+    """The messages of a pass's result, in the host's dialect. `beside` is what is sent beside them: system prompt and tools."""
+    items = [dialect.write(row.message) for row in rows]
+    if dialect.NAME not in MARKED:
+        return items
+    return mark_frame(items, [row.source for row in rows], *beside)
 
 
 def read_ledger(record: Mapping[str, Any]) -> tuple[Entry, ...] | None:

@@ -182,3 +182,12 @@ def _first_change(items: Sequence[Any], sent: Sequence[Any], dialect: Dialect) -
         if one is not other and one != other and bound_form(one, dialect) != bound_form(other, dialect):
             return n
     return None if len(items) >= len(sent) else len(items)
+
+
+def list_bare(bare: frozenset[int], rows: Sequence[Row]) -> frozenset[int]:
+    """Which messages of the host's list stand without their signed thinking. `bare` are those that did before."""
+    return frozenset(
+        row.source
+        for row in rows
+        if row.source is not None and (row.bare_of is not None or row.source in bare)
+    )

@@ -9,14 +9,9 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-_ERRORS = "error|exception|failed|failure|fatal|traceback|panic"
-_DEFINES = "def|class|func|function|fn|struct|interface|enum|type|trait|const"
+from compact.messages.excerpts import ERRORS
 
-TELLING_END = re.compile(
-    rf"{_ERRORS}|fail|errno|exit code|total|summary|result|complete|finished|done|[}}\])]\s*$",
-    re.IGNORECASE,
-)
-"""What the end of an output contains if it says how things went: an error, a total, a closing brace."""
+_DEFINES = "def|class|func|function|fn|struct|interface|enum|type|trait|const"
 
 
 def _cue(latin: str, others: str) -> re.Pattern[str]:
@@ -190,7 +185,7 @@ NEXT = _cue(
 INTENT = re.compile(rf"\b(?:I need to|I should|I’ll)\b|{NEXT.pattern}", re.IGNORECASE)
 """`NEXT`, and words that name a next step only if they are recent: earlier in a session they name a goal."""
 TROUBLE = re.compile(
-    rf"\b(?:{_ERRORS}|fails|denied|not found|cannot|can't|unable|undefined"
+    rf"\b(?:{ERRORS}|fails|denied|not found|cannot|can't|unable|undefined"
     r"|refused|timed? ?out|conflict|fehler|erreur|échec|falló|erro\b|errore|ошибк|hata\b)|Error\b|Exception\b|FAIL|错误|失败|錯誤|エラー|失敗|오류|실패|خطأ",
     re.IGNORECASE,
 )

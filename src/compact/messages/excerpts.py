@@ -12,11 +12,15 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from compact.messages.cues import TELLING_END
-
 MAX_TOKEN_CHARS = 128
 """No token of any encoding is longer. A text with more characters than that for each token need not be counted."""
 _TAIL_CHARS = 2000
+ERRORS = "error|exception|failed|failure|fatal|traceback|panic"
+"""Words of a failure, in the form of a pattern."""
+_TELLING_END = re.compile(
+    rf"{ERRORS}|fail|errno|exit code|total|summary|result|complete|finished|done|[}}\])]\s*$", re.IGNORECASE
+)
+"""What the end of an output contains if it says how things went: an error, a total, a closing brace."""
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f")
 _WORD_BYTES = bytes(
     n if n >= 128 or chr(n).isalnum() or chr(n) in "_./@#-\0" else ord(" ") for n in range(256)
@@ -56,7 +60,7 @@ def _joins(left: str, right: str) -> bool:
 
 def tail_matters(text: str) -> bool:
     """Whether the end of a text says how things went: an error, a total, a closing brace."""
-    return TELLING_END.search(text[-_TAIL_CHARS:]) is not None
+    return _TELLING_END.search(text[-_TAIL_CHARS:]) is not None
 
 
 def fitting_head(text: str, tokens: int, count: Callable[[str], int]) -> str:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from compact.engine.background import STARTED, Background, Prepared
+from compact.engine.background import STARTED, Background, PreparedPass
 from compact.engine.call import Result
 from compact.engine.effects import Asking
 from compact.engine.line import Line
@@ -48,7 +48,7 @@ class BackgroundPass:
         """Of the request that began it."""
         self.ended: Future[None] = Future()
         """Done when it is ready, or when nothing came of it."""
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedPass | None = None
         self._process = os.getpid()
         self._mutex = threading.Lock()
         self._is_over = False
@@ -77,14 +77,14 @@ class BackgroundPass:
         """Whether it is out of time."""
         return not self.is_ready and time.monotonic() >= self.run.until
 
-    def keep(self, prepared: Prepared) -> None:
+    def keep(self, prepared: PreparedPass) -> None:
         """Wait for the swap with this result, unless the pass is over."""
         with self._mutex:
             if not self._is_over:
                 self._prepared = prepared
         self._tell()
 
-    def take(self) -> Prepared | None:
+    def take(self) -> PreparedPass | None:
         """End the pass and return what it has prepared, if it has."""
         found = self._prepared
         return found if self.end() else None
@@ -145,7 +145,7 @@ class Backgrounds:
             is_ready=known is not None and known.is_ready,
         )
 
-    def collect(self, run: Run) -> Prepared | None:
+    def collect(self, run: Run) -> PreparedPass | None:
         """Serve `Collect`."""
         known = run.session.background
         if known is None:
@@ -210,7 +210,7 @@ class Backgrounds:
 
         return BackgroundPass(own, result.estimate.total, close, report)
 
-    def _begin(self, begun: BackgroundPass, asking: Asking[Prepared | None]) -> None:
+    def _begin(self, begun: BackgroundPass, asking: Asking[PreparedPass | None]) -> None:
         self._open.add(begun)
         try:
             in_thread(
@@ -219,7 +219,7 @@ class Backgrounds:
         except RuntimeError:  # the process is ending, or no thread can be started
             begun.end()
 
-    def _work(self, begun: BackgroundPass, asking: Asking[Prepared | None]) -> None:
+    def _work(self, begun: BackgroundPass, asking: Asking[PreparedPass | None]) -> None:
         run, prepared = begun.run, None
         try:
             serve = begun.spans.around(partial(self._serve, run))

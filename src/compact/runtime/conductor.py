@@ -21,19 +21,20 @@ from typing import Any, TypeVar
 from compact.config import CompactConfig
 from compact.engine.call import Call, Result
 from compact.engine.context import Desk, Stage
-from compact.engine.effects import Asking, Begin, Collect, Emit, Load, Paused, drive
-from compact.engine.ladder import Outcome
+from compact.engine.effects import Asking, Begin, Collect, Emit, LastCalled, Load, Paused, drive
 from compact.engine.line import Line
 from compact.engine.native import NativeRules, no_native
+from compact.engine.outcome import Outcome
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.runtime.background import Backgrounds
+from compact.runtime.economy.opening import open_economy
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session, SessionCache
+from compact.runtime.session_cache import Prepared, Session, SessionCache
 from compact.runtime.threads import in_thread
 from compact.tokens import Meter
 from compact.tracing.spans import Spans
@@ -183,6 +184,7 @@ class Conductor:
             if self.backgrounds.has_model or run.summarizer is not None:
                 self.backgrounds.equip(line, run)
             spans = run.spans = Spans(self._services.recorder, session.trace)
+            line.called_at = spans.began_at
             asking = line.run(run.call, session.state)
             resume = None
             if run.loop is None or run.is_light:
@@ -229,12 +231,15 @@ class Conductor:
         if run.is_fenced and run.committed:
             # The step was being made at the very moment that its time was up. It is whole, and the next call finds it.
             lane.when_free(run.session.ask_again)
+        if run.loop is not None:
+            # A later pass may begin on the event loop, which must not wait for this. The caller has its answer already.
+            import compact.engine.ladder  # noqa: F401
 
     def _serve(self, run: Run, effect: Any) -> Any:
         run.check()
         if isinstance(effect, Collect):
             return self.backgrounds.collect(run)
-        if not isinstance(effect, Load | Begin):
+        if not isinstance(effect, Load | Begin | LastCalled):
             return self._services.serve(run, effect)
         # An archive that has just failed slowly is not asked again for a while, so that an outage costs one wait, not one per call.
         under_way = run.under_way
@@ -273,9 +278,10 @@ class Conductor:
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            meter = run.line.meter
-            session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
-            self._sessions.note_sent(session, result.messages, tokens)
+            session.prepared = Prepared(run.line.meter, result.state.step, result.ours, run.line.rules.window)
+            repeated = self._sessions.note_sent(session, result.messages, tokens)
+            if run.line.called_at is not None:
+                session.cache.note_call(run.line.called_at, repeated)
             if outcome is not None:
                 session.outcome = outcome
                 if committed:
@@ -399,7 +405,8 @@ class Lines:
 
     config: CompactConfig
     services: Services
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] | None
+    """The host's ladder; None: the default one."""
 
     def line(self, session: Session, model: str | None) -> Line:
         """The line of a call with this model. Warnings about the model are recorded once for each session.
@@ -413,12 +420,16 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
+        if session.economy is None or session.economy[0] is not known:
+            session.economy = known, open_economy(session, known, self.config.economy, self.services)
         asks = self.services.asks_provider
         if asks and known.provider is None:
             self.services.warn_once(session, no_native(known.name))
         rules, meter = known.rules, known.meter
-        if known.version or session.corrections:
+        if known.version:
             rules = models.rules_for_session(known, session)
+        # An exact count needs no correction until the provider was seen to count otherwise.
+        corrects = meter.factor != 1.0 or bool(session.observed)
         return Line(
             meter=meter,
             rules=rules,
@@ -427,9 +438,12 @@ class Lines:
             intake=session.intake,
             now=self.services.now,
             written=session.written,
+            correct=partial(self.services.correct, session, meter) if corrects else None,
             thinking=known.thinking,
             native=NativeRules(known.provider, asks),
             sent=session.sent,
+            economy=session.economy[1],
+            moves_arriving=session.reads_archive,
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:

@@ -17,7 +17,6 @@ from compact.config import ArchiveConfig, CompactConfig, SettingArguments
 from compact.engine.call import Call
 from compact.engine.context import Stage
 from compact.engine.effects import adrive, drive
-from compact.engine.ladder import DEFAULT_STAGES, check_stages, may_ask
 from compact.messages.dialects.objects import in_form_of
 from compact.runtime.between_calls import BetweenCalls
 from compact.runtime.conductor import Conductor, Lines, make_call
@@ -35,7 +34,6 @@ from compact.runtime.session_cache import Session, SessionCache, check_session_i
 from compact.runtime.tenants import Tenants
 from compact.runtime.tool_results import ToolResults
 from compact.runtime.wrapping import wrap_client
-from compact.summaries.agent import agent_summarizer
 from compact.summaries.request import Summarizer
 from compact.tokens import Estimate, Meter
 from compact.tracing.exporters import ExporterLike
@@ -91,16 +89,16 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         self._is_view = False
         self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget, self._tenants.get)
         """The sessions in memory."""
-        ladder = DEFAULT_STAGES if stages is None else check_stages(stages)
+        hosts = None if stages is None else _check(stages)
         self.conductor = Conductor(
             self.services,
             self.sessions,
             timeout_s=policy.timeout_s,
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
-            may_ask=may_ask(ladder),
+            may_ask=hosts is None or _may_ask(hosts),
         )
-        self._lines = Lines(self.config, self.services, ladder)
+        self._lines = Lines(self.config, self.services, hosts)
         self._model_calls = ModelCalls(self.services, self.config.recovery)
         self._tenant = self._tenants.get(self.config.tenant)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
@@ -464,4 +462,23 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
 
 
 def _summarizer_of(agent: Any) -> Summarizer | None:
-    return None if agent is None else agent_summarizer(agent)
+    if agent is None:
+        return None
+    from compact.summaries.agent import agent_summarizer
+
+    return agent_summarizer(agent)
+
+
+# The ladder is loaded by the first pass, unless a host brings its own stages.
+
+
+def _check(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    from compact.engine.ladder import check_stages
+
+    return check_stages(stages)
+
+
+def _may_ask(stages: Sequence[Stage]) -> bool:
+    from compact.engine.ladder import may_ask
+
+    return may_ask(stages)

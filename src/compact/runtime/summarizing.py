@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compact.config import CompactConfig
 from compact.errors import ConfigError
@@ -20,12 +20,15 @@ from compact.runtime.lanes import Fenced
 from compact.runtime.native_asking import native_summarizer
 from compact.runtime.run import Run
 from compact.runtime.threads import in_thread
-from compact.summaries import extractive, llm, templates
 from compact.summaries.native import NATIVE, Provider
 from compact.summaries.request import Reply, Summarizer, SummaryRequest
 from compact.tokens import Meter
 from compact.tokens.models import model_table
 from compact.tokens.windows import window_of
+
+if TYPE_CHECKING:
+    from compact.summaries.llm import SummaryEndpoint
+    from compact.summaries.templates import Prompt
 
 AGENT = "agent"
 """The value of `summary.model` that means the agent's own model."""
@@ -58,7 +61,7 @@ class Writers:
             )
         self._config = config
         self._given = summarizer
-        self._prompt = templates.load(config.summary.prompt) if config.summary.prompt else None
+        self._prompt = _load_prompt(config.summary.prompt) if config.summary.prompt else None
 
     def unavailable(self, given: Summarizer | None = None) -> Warned | None:
         """The warning that the configured model cannot be asked; None if it can, or is not needed."""
@@ -83,6 +86,8 @@ class Writers:
 
     def extract(self, request: SummaryRequest, meter: Meter) -> Reply:
         """The summary that needs no model, or the record alone."""
+        from compact.summaries import extractive  # who writes is loaded when something is written
+
         if request.source == "record":
             return Reply(extractive.write_record(request, meter.count_text), trusted=True)
         return Reply(extractive.summarize(request, meter.count_text), trusted=True)
@@ -140,6 +145,8 @@ class Writers:
         own = given or self._given
         if own is not None:
             return _Chosen(own, self._config.summary.timeout_s)
+        from compact.summaries import llm
+
         endpoint = self._endpoint(meter)
 
         async def ask(asked: SummaryRequest) -> Reply:
@@ -153,9 +160,13 @@ class Writers:
 
     @cached_property
     def _problem(self) -> str:
+        from compact.summaries import llm
+
         return llm.why_unavailable(self._config.summary.base_url)
 
-    def _endpoint(self, meter: Meter) -> llm.SummaryEndpoint:
+    def _endpoint(self, meter: Meter) -> SummaryEndpoint:
+        from compact.summaries.llm import SummaryEndpoint
+
         summary, own = self._config.summary, self._config.model
         assert summary.model is not None
         is_agent = summary.model == AGENT
@@ -165,7 +176,7 @@ class Writers:
             windows=self._config.windows,
             table=model_table().with_rows(self._config.models),
         )
-        return llm.SummaryEndpoint(
+        return SummaryEndpoint(
             model=meter.model if is_agent else summary.model,
             base_url=summary.base_url,
             window=window.tokens,
@@ -176,6 +187,12 @@ class Writers:
             timeout_s=summary.timeout_s,
             max_reply_bytes=summary.max_reply_bytes,
         )
+
+
+def _load_prompt(given: str) -> Prompt:
+    from compact.summaries import templates
+
+    return templates.load(given)
 
 
 class Breaker:

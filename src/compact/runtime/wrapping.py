@@ -39,7 +39,7 @@ def wrap_client(manager: Any, client: C, session_id: str | None) -> C:
     if not _wrappers:
         raise ConfigError(
             "wrap knows no clients: no client wrapper is registered",
-            hint="Import CompactManager from compact, or import compact.integrations.clients",
+            hint="Import CompactManager from compact, or import compact.integrations.wrappers",
             path="client",
         )
     *others, last = _wrappers

@@ -15,7 +15,6 @@ from importlib.resources import files
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.summaries.extracting.extractors import EXTRACTORS
 
 DETAILS = "details"
 """The extractor of lines that name things. Its section gets all room that the others leave."""
@@ -205,6 +204,10 @@ def _wrong_in(strategy: Any) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_in_section(section: Any) -> Iterator[tuple[str, str]]:
+    from compact.summaries.extracting.extractors import (
+        EXTRACTORS,
+    )  # a name in the configuration needs none of them
+
     heading, names, share = section.heading, section.extractors, section.share
     if not isinstance(heading, str) or not _HEADING.fullmatch(heading):
         yield "whose heading is not a line like ## Words", "It is printed as it is"

@@ -6,6 +6,8 @@ A message is recognised by comparing it with a copy, so that a change in place i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
+from operator import attrgetter
 from sys import getsizeof
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -88,6 +90,10 @@ class Prefix(NamedTuple):
     size: int
 
 
+_COPY, _SIZE = attrgetter("copy"), attrgetter("size")
+_NOTHING = Prefix([], (0, 0, 0), "", 0)
+
+
 class Known:
     """Remembers items by their id and prefixes by the id of the list's first item, all within `limit` bytes.
 
@@ -138,6 +144,37 @@ class Known:
             copies.append(entry.copy)
             size += entry.size
         self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
+
+
+class Running:
+    """The counts of one session's list, however large it is, as long as the list grows. Freed with the session.
+
+    The copies share their strings with the messages, so they take little beside them. Only one call may use it at a time.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = _NOTHING
+        self._counter: object = None
+
+    def find_prefix(self, counter: object, items: Sequence[Any], kind: str) -> Prefix:
+        """Return what `counter` has counted of a list, or an empty prefix."""
+        known = self._prefix
+        if self._counter is counter and known.kind == kind and begins_with(items, known.copies):
+            return known
+        return Prefix([], (0, 0, 0), kind, 0)
+
+    def extend_prefix(
+        self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
+    ) -> None:
+        """Add what follows a prefix that `find_prefix` returned, up to the first entry that cannot be compared."""
+        kept = shares
+        if not all(map(_SIZE, entries)):
+            kept = list(prefix.shares)
+            entries = list(takewhile(_SIZE, entries))
+            for entry in entries:
+                kept[entry.share] += entry.raw
+        prefix.copies.extend(map(_COPY, entries))
+        self._prefix, self._counter = prefix._replace(shares=tuple(kept)), counter
 
 
 def snapshot(value: Any) -> tuple[Any, int]:

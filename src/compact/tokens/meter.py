@@ -16,12 +16,13 @@ from sys import getsizeof
 from typing import Any
 
 from compact.errors import ConfigError, MessageError
-from compact.messages import Image, Sealed, to_json
+from compact.messages import CallId, Image, Pdf, Sealed, to_json
 from compact.messages.dialects import Dialect, detect, get, not_a_list, read_prompt, unreadable
 from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
+from compact.tokens.documents import count_pages
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.memo import Counted, Known, Memo
+from compact.tokens.memo import Counted, Known, Memo, Running
 from compact.tokens.models import Profile, profile_of
 from compact.tokens.windows import window_of
 
@@ -173,11 +174,13 @@ class Meter:
         system: Any = None,
         dialect: str | Dialect | None = None,
         max_tokens: int | None = None,
+        running: Running | None = None,
     ) -> Estimate:
         """Count a request in the model's own tokens, each share rounded up.
 
         `system` is a system prompt outside the list, as text or blocks. `dialect` is detected if it is not given;
-        `max_tokens` defaults to the model's window.
+        `max_tokens` defaults to the model's window. A session passes its own `running` counts; other lists share
+        what is remembered of lists.
 
         Raises:
             MessageError: an entry is not a message of the dialect; names its index.
@@ -189,7 +192,7 @@ class Meter:
                 f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
             )
         items = messages if type(messages) is list else _as_list(messages)
-        shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect)
+        shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect, running)
         if items:
             shares[_OTHER] += REPLY_TOKENS
         if system:
@@ -203,27 +206,32 @@ class Meter:
         total = first + developer + schema + other
         return Estimate(total, first, developer, schema, other, total / limit, limit, self.model)
 
-    def _tally(self, items: list[Any], dialect: Dialect | None) -> list[int]:
+    def _tally(self, items: list[Any], dialect: Dialect | None, running: Running | None) -> list[int]:
         """Raw tokens by share."""
         # Harness artifacts are counted in their own way, so a list that could be anything is never taken for them.
         guess = self._last_dialect
         chosen = dialect or (None if guess is not None and guess.NAME == "harness" else guess)
         if chosen is None:
-            return self._tally(items, self._detect(items, items, None))
-        prefix = self._known.find_prefix(items, chosen.NAME)
+            return self._tally(items, self._detect(items, items, None), running)
+        if running is None:
+            prefix = self._known.find_prefix(items, chosen.NAME)
+        else:
+            prefix = running.find_prefix(self, items, chosen.NAME)
         rest = items[len(prefix.copies) :]
         if dialect is None:
             fresh = [item for item in rest if self._known.find(item, chosen.NAME) is None]
             detected = self._detect(items, fresh, chosen)
             if detected is not chosen:
-                return self._tally(items, detected)
+                return self._tally(items, detected, running)
         shares = list(prefix.shares)
         entries = []
         for item in rest:
             counted = self._known.find(item, chosen.NAME) or self._count_item(item, chosen, items)
             shares[counted.share] += counted.raw
             entries.append(counted)
-        if entries:
+        if entries and running is not None:
+            running.extend_prefix(self, prefix, entries, shares)
+        elif entries:
             self._known.extend_prefix(prefix, items, entries, shares)
         return shares
 
@@ -253,11 +261,15 @@ class Meter:
 
     def _count_piece(self, piece: Any) -> int:
         if isinstance(piece, str):
+            if type(piece) is CallId and self._profile.call is not None:
+                return -(-self._profile.call * 100 // self._profile.percent)
             return self.count_text(piece)
         if isinstance(piece, Image):
             own = image_tokens(piece, self._profile.images)
         elif isinstance(piece, Sealed):
             own = sealed_tokens(piece)
+        elif isinstance(piece, Pdf):
+            own = count_pages(piece) * self._profile.page
         else:
             return self.count_text(to_json(piece))
         # Formulas give the model's own tokens, so `scale` must not add its margin to them.

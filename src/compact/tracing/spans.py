@@ -51,7 +51,8 @@ class Spans:
         self._recorder = recorder
         self._trace_id = trace.trace_id
         self._root = root
-        self._mark = recorder.clock()
+        self.began_at = self._mark = recorder.clock()
+        """When the run began."""
         self._top = _Open(None, recorder.ids.next_number(), self._mark)
         self._outer: list[_Open] = []
         self._held: list[Emit] = []

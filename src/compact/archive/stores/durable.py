@@ -8,6 +8,9 @@ A crash before the link leaves a hidden file that is swept later; a crash after 
 never taken back, because another process may already have built on it. If the folder's fsync then fails, the write is
 reported as failed, and whatever is visible is whole.
 
+A copy is written in the same way, but nothing is synced. A killed process leaves it whole or not at all; a machine that
+loses its power may leave a part of it.
+
 Every function works on an open folder and raises OSError, which `compact.archive.stores.files` turns into ArchiveError.
 """
 
@@ -37,13 +40,14 @@ _BLOCK = 65536
 _LOCK_PAUSE_S = 0.002
 
 
-def write_new(folder: int, name: str, data: bytes) -> None:
+def write_new(folder: int, name: str, data: bytes, *, synced: bool = True) -> None:
     """Write all of `data` to a new file and sync it. Its name is durable after `sync_folder`."""
     file = os.open(name, _NEW, 0o600, dir_fd=folder)
     try:
         try:
             _write_all(file, data)
-            os.fsync(file)
+            if synced:
+                os.fsync(file)
         finally:
             os.close(file)
     except BaseException:
@@ -52,17 +56,14 @@ def write_new(folder: int, name: str, data: bytes) -> None:
         raise
 
 
-def create(folder: int, name: str, data: bytes) -> bool:
-    """Write a record under its final name, durable on return. Returns False if the name is taken."""
+def create(folder: int, name: str, data: bytes, *, synced: bool = True) -> bool:
+    """Write a record under its final name, which `sync_folder` makes durable. Returns False if the name is taken."""
     hidden = f".tmp-{keys.unique_id()}"
-    write_new(folder, hidden, data)
+    write_new(folder, hidden, data, synced=synced)
     try:
-        won = give_name(folder, hidden, name)
+        return give_name(folder, hidden, name)
     finally:
         discard(folder, hidden)
-    if won:
-        sync_folder(folder)
-    return won
 
 
 def give_name(folder: int, hidden: str, name: str) -> bool:
@@ -79,15 +80,27 @@ def give_name(folder: int, hidden: str, name: str) -> bool:
 
 
 def publish(folder: int, hidden: str, name: str) -> None:
-    """Give a staged file its final name, unless somebody already did. `sync_folder` makes it durable."""
+    """Give a staged file its final name, unless somebody already did.
+
+    It is renamed, so that at any moment, and after any crash, it has one of the two names. Only whoever has its step's
+    state may call this, so nobody else makes that name meanwhile.
+    """
     try:
-        if give_name(folder, hidden, name) or _same_file(folder, hidden, name):
-            return
+        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)  # raises if the record has neither name
+        try:
+            os.rename(hidden, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileNotFoundError:
+            os.stat(name, dir_fd=folder, follow_symlinks=False)  # raises if the record has neither name
         return
-    # Keep the staged file: it is the record, and the file under its name is not.
-    raise FileExistsError(errno.EEXIST, "another file has its name")
+    try:
+        staged = os.stat(hidden, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if not os.path.samestat(there, staged):
+        # Keep the staged file: it is the record, and the file under its name is not.
+        raise FileExistsError(errno.EEXIST, "another file has its name")
+    discard(folder, hidden)  # linked by an earlier version that was killed before it removed the hidden name
 
 
 def replace(folder: int, name: str, data: bytes) -> None:
@@ -173,8 +186,8 @@ def read(folder: int, name: str) -> bytes | None:
         os.close(file)
 
 
-def sync(folder: int, *names: str, with_names: bool = True) -> None:
-    """Make existing files and their names durable, no matter which process wrote them. Missing ones are skipped."""
+def sync(folder: int, *names: str) -> None:
+    """Make existing files durable, no matter which process wrote them. Missing ones are skipped."""
     for name in names:
         try:
             file = os.open(name, os.O_RDONLY | _EXISTING, dir_fd=folder)
@@ -184,8 +197,6 @@ def sync(folder: int, *names: str, with_names: bool = True) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-    if with_names:
-        sync_folder(folder)
 
 
 def sync_folder(folder: int) -> None:
@@ -215,11 +226,6 @@ def _regular_size(file: int) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
     return status.st_size
-
-
-def _same_file(folder: int, one: str, other: str) -> bool:
-    first, second = (os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (one, other))
-    return os.path.samestat(first, second)
 
 
 def _read_all(file: int) -> bytes:

@@ -59,15 +59,20 @@ class FsStore:
         self._shown_root = os.fspath(root)
         self.root = Path(root).absolute()  # a host may change its working folder later
         self._lock_timeout_s = lock_timeout_s
-        self._durable_folders: Recent[tuple[str, ...], bool] = Recent()
+        self._folders: Recent[tuple[str, ...], bool] = Recent()
+        """Folders that are there; True: durably."""
         self._durable_logs: Recent[str, bool] = Recent()
+        self._new_logs: Recent[tuple[str, ...], set[str]] = Recent()
+        """By folder, logs that this process opened first. Their names are durable with the folder."""
+        self._staged: set[tuple[str, ...]] = set()
+        """Folders with staged records whose names are not durable yet."""
         self._seals = Seals()
 
     def stage(self, key: str, record: Record) -> None:
         """See `Store.stage`."""
         with self._writing(key) as (folder, name):
             durable.write_new(folder, name, record.data)
-            durable.sync_folder(folder)
+        self._staged.add(_split(key)[0])
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
         """See `Store.publish`."""
@@ -75,20 +80,31 @@ class FsStore:
         for source, target in moves:
             by_folder.setdefault(target.rpartition("/")[0], []).append((source, target))
         for group in by_folder.values():
-            hidden = [source.rpartition("/")[2] for source, _ in group]
-            with self._writing(group[0][1]) as (folder, _):
-                for name, (_, target) in zip(hidden, group, strict=True):
-                    durable.publish(folder, name, target.rpartition("/")[2])
-                durable.sync_folder(folder)
-                for name in hidden:
-                    durable.discard(folder, name)
+            with self._writing(group[0][1], durably=False) as (folder, _):
+                for source, target in group:
+                    durable.publish(folder, source.rpartition("/")[2], target.rpartition("/")[2])
 
     def create(self, key: str, record: Record) -> Created:
         """See `Store.create`. A file that already has the name is made durable too."""
         with self._writing(key) as (folder, name):
+            parts, _ = _split(key)
+            if parts in self._staged:
+                self._sync_folder(parts, folder)  # a step's files come before its state
             if durable.create(folder, name, record.data):
+                self._sync_folder(parts, folder)
                 return "created"
             durable.sync(folder, name)
+            self._sync_folder(parts, folder)
+        return self._compare(key, record)
+
+    def write_copy(self, key: str, record: Record) -> Created:
+        """See `Copying.write_copy`."""
+        with self._writing(key, durably=False) as (folder, name):
+            if durable.create(folder, name, record.data, synced=False):
+                return "created"
+        return self._compare(key, record)
+
+    def _compare(self, key: str, record: Record) -> Created:
         present = self.read(key)
         return "same" if present is not None and digest(present) == record.sha256 else "taken"
 
@@ -99,19 +115,23 @@ class FsStore:
 
     def append(self, log: str, record: Record) -> Appended:
         """See `Store.append`."""
-        with self._writing(log) as (folder, name):
+        with self._writing(log, durably=False) as (folder, name):
             mended = durable.append(
                 folder, name, record.data, self._lock_timeout_s, self._seals, chain.origin(self._seals, log)
             )
+        if log not in self._durable_logs:
+            parts, name = _split(log)
+            self._new_logs[parts] = {*self._new_logs.get(parts, ()), name}
         return "mended" if mended else "appended"
 
     def sync(self, log: str) -> None:
         """See `Store.sync`."""
         with self._writing(log) as (folder, name):
+            durable.sync(folder, name, chain.seals_name(name))
             # A log is never replaced, so its name has to become durable only once.
-            is_first = log not in self._durable_logs
-            durable.sync(folder, name, chain.seals_name(name), with_names=is_first)
-            self._durable_logs[log] = True
+            if log not in self._durable_logs:
+                self._sync_folder(_split(log)[0], folder)
+                self._durable_logs[log] = True
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -175,7 +195,7 @@ class FsStore:
         for parts in sorted(touched):
             with _explain("delete", "/".join(parts)), self._open(parts) as folder:
                 if folder is not None:
-                    durable.sync_folder(folder)
+                    self._sync_folder(parts, folder)
 
     def address(self, key: str) -> str:
         """Return the path of a record, under the root as it was given."""
@@ -184,16 +204,31 @@ class FsStore:
     def close(self) -> None:
         """Do nothing: no file stays open between two calls."""
 
+    def _sync_folder(self, parts: tuple[str, ...], folder: int) -> None:
+        """Make the names in a folder durable, and know it of those that were waiting for it."""
+        logs, has_staged = self._new_logs.pop(parts, set()), parts in self._staged
+        self._staged.discard(parts)  # before the call: what is staged meanwhile may come too late for it
+        try:
+            durable.sync_folder(folder)
+        except OSError:
+            if has_staged:
+                self._staged.add(parts)
+            raise
+        for name in logs:
+            self._durable_logs["/".join((*parts, name))] = True
+
     @contextmanager
-    def _writing(self, key: str) -> Iterator[tuple[int, str]]:
+    def _writing(self, key: str, *, durably: bool = True) -> Iterator[tuple[int, str]]:
+        """Open the folder of a key. With `durably`, its own name and those above it are durable."""
         parts, name = _split(key)
         with _explain("write", key):
-            if parts not in self._durable_folders:
-                self._make_folders(parts)
+            known = self._folders.get(parts)
+            if not known and (durably or known is None):
+                self._make_folders(parts, durably)
             with self._open(parts) as folder:
                 if folder is None:
                     # Somebody removed the folder after it was made; the next try makes it again.
-                    self._durable_folders.clear()
+                    self._folders.clear()
                     raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
                 yield folder, name
 
@@ -215,22 +250,24 @@ class FsStore:
             for each in opened:
                 os.close(each)
 
-    def _make_folders(self, parts: tuple[str, ...]) -> None:
+    def _make_folders(self, parts: tuple[str, ...], durably: bool) -> None:
         """Make a folder and its missing parents, and make their names durable.
 
         A folder that already exists is synced once too, because its maker may have died before doing so.
         """
         _make_root(self.root)
         for depth, name in enumerate(parts):
-            if parts[: depth + 1] in self._durable_folders:
+            known = self._folders.get(parts[: depth + 1])
+            if known or (known is False and not durably):
                 continue
             with self._open(parts[:depth]) as above:
                 if above is None:
                     raise FileNotFoundError(errno.ENOENT, "the folder was removed meanwhile")
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=above)
-                durable.sync_folder(above)
-            self._durable_folders[parts[: depth + 1]] = True
+                if durably:
+                    self._sync_folder(parts[:depth], above)
+            self._folders[parts[: depth + 1]] = durably
 
 
 def _make_root(root: Path) -> None:

@@ -57,10 +57,16 @@ class Store(Protocol):
     """How long a write can still arrive after its process has ended, in seconds."""
 
     def stage(self, key: str, record: Record) -> None:
-        """Write a new record under a hidden key that is used only once. It is durable on return."""
+        """Write a new record under a hidden key that is used only once.
+
+        It is durable before any record has its key that is created in the same folder afterwards.
+        """
 
     def publish(self, moves: Sequence[tuple[str, str]]) -> None:
-        """Give staged records their final keys. May be repeated; moves that were already made are skipped."""
+        """Give staged records their final keys. May be repeated; moves that were already made are skipped.
+
+        A record that lost its final key with the power has its staged one.
+        """
 
     def create(self, key: str, record: Record) -> Created:
         """Write a new record, durable on return. An existing record is never changed."""
@@ -100,6 +106,14 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Stop background work within a short time. May be called twice."""
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """A store that need not wait for its medium where a record can be made again from others."""
+
+    def write_copy(self, key: str, record: Record) -> Created:
+        """Like `Store.create`, but the record may be lost with the power, whole or in part."""
 
 
 @runtime_checkable

@@ -11,7 +11,16 @@ from dataclasses import replace
 from compact.archive.records import Record
 from compact.archive.seals import Seals
 from compact.archive.stores.chain import LogCheck, LogHead
-from compact.archive.stores.port import Appended, Blob, Chained, Created, SharedPages, Spooling, Store
+from compact.archive.stores.port import (
+    Appended,
+    Blob,
+    Chained,
+    Copying,
+    Created,
+    SharedPages,
+    Spooling,
+    Store,
+)
 from compact.errors import ArchiveError
 
 
@@ -21,6 +30,8 @@ def tenant_store(store: Store, root: str) -> Store:
         return _SpooledTenantStore(store, root)
     if isinstance(store, SharedPages):
         return _TenantPages(store, root)
+    if isinstance(store, Copying):
+        return _TenantFiles(store, root)
     return _ChainedTenantStore(store, root) if isinstance(store, Chained) else TenantStore(store, root)
 
 
@@ -117,6 +128,15 @@ class _ChainedTenantStore(TenantStore):
         """See `Chained.strangers`."""
         found = self._chained.strangers(self._root + folder if folder else self._root[:-1])
         return [(key.removeprefix(self._root), why) for key, why in found]
+
+
+class _TenantFiles(_ChainedTenantStore):
+    """A tenant's part of a folder tree."""
+
+    def write_copy(self, key: str, record: Record) -> Created:
+        """See `Copying.write_copy`."""
+        assert isinstance(self._store, Copying)
+        return self._store.write_copy(self._inner(key), record)
 
 
 class _SpooledTenantStore(_ChainedTenantStore):

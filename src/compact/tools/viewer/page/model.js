@@ -1,6 +1,6 @@
 // From a log to a tree. Pure: takes events, gives nodes.
 
-import { duration, moment, percent, plural, short } from "/page/format.js";
+import { duration, moment, percent, plural, short } from "./format.js";
 
 const short_name = (name) => String(name).replace(/^compact\./, "").replaceAll("_", " ");
 const file_name = (path) => String(path ?? "").split("/").pop();
