@@ -49,7 +49,7 @@ view: $(DEMO)/.installed  ## watch the demo session in the viewer, call by call
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal
 
 test: setup  ## run the fast tests
-	$(PYTEST) -m "not (slow or sweep or browser or server or model)" --hypothesis-profile quick
+	$(PYTEST) -m "not (slow or sweep or browser or server or model or e2e)" --hypothesis-profile quick
 
 test-all: setup  ## run all tests but the slow ones, with coverage
 	$(PYTEST) -m "not slow" --cov --cov-report term -rs --durations 20

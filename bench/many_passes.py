@@ -31,7 +31,8 @@ from bench.methods import Item, Method, cost_of, head_and_tail, masking, newest,
 from bench.retention import SOURCES, half_of, sessions, source_of
 from compact import CompactConfig, CompactError, CompactManager
 from compact.hygiene import clean
-from compact.tokens.prices import Price, built_in
+from compact.tokens.prices import Card, built_in
+from compact.tools.pricing.billing import Sent, bill
 from compact.tools.replay.retention import IdentifierIndex, Needed, Spoken, Stated, is_kept, is_stated
 
 WINDOWS = {"16k": 16_000, "32k": 32_000, "128k": 128_000}
@@ -72,6 +73,7 @@ class Ledger:
     passes: int = 0
     last: list[Item] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
+    _sent: list[Sent] = field(default_factory=list)
 
     def send(self, messages: list[Item]) -> None:
         """Enter one more request."""
@@ -81,6 +83,7 @@ class Ledger:
         self.calls += 1
         self.tokens += sum(self._sizes)
         self.reused += sum(self._sizes[:same])
+        self._sent.append(Sent(tokens=sum(self._sizes), unchanged=sum(self._sizes[:same])))
         self.last = messages
 
     @property
@@ -88,9 +91,9 @@ class Ledger:
         """Tokens of the newest request."""
         return tokens_in(self.last)
 
-    def cost(self, price: Price, output_tokens: int) -> float:
+    def cost(self, card: Card, output_tokens: int) -> float:
         """Dollars of all requests and of the replies to them."""
-        return price.cached(self.tokens, self.reused, output_tokens)
+        return bill([*self._sent, Sent(tokens=0, unchanged=0, output=output_tokens)], card).cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ def play(joined: Joined, window: int, rounds: int = ROUNDS) -> Played:
     texts = {name: list(map(said, context)) for name, context in contexts.items()}
     needs = needed_after(joined, place, target)
     replies = sum(_size(item) for item in joined.messages[:place] if item["role"] == "assistant")
-    price = _price()
+    card = _card()
     return Played(
         joined=joined.name,
         source=joined.source,
@@ -162,7 +165,7 @@ def play(joined: Joined, window: int, rounds: int = ROUNDS) -> Played:
             measure: {name: _share([_is_kept(one, text) for one in ones]) for name, text in texts.items()}
             for measure, ones in needs.items()
         },
-        cost={name: ledger.cost(price, replies) for name, ledger in ledgers.items()},
+        cost={name: ledger.cost(card, replies) for name, ledger in ledgers.items()},
         ledgers=ledgers,
         error=error,
     )
@@ -263,8 +266,8 @@ def _size(item: Item) -> int:
 
 
 @cache
-def _price() -> Price:
-    found = built_in().of(_PRICED_AS)
+def _card() -> Card:
+    found = built_in().card(_PRICED_AS)
     assert found is not None
     return found
 

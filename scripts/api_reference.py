@@ -63,6 +63,7 @@ PARTS = (
     Part("Hygiene", "compact.hygiene"),
     Part("Cuts", "compact.cuts", ("compressible_run",)),
     Part("Checks", "compact.checks", ("violations", "Violation")),
+    Part("Economy", "compact.economy"),
     Part("Tokens", "compact.tokens"),
     Part("Redaction", "compact.redaction", ("Redactor", "Redacted", "Rule")),
     Part("Overflow", "compact.runtime.overflow"),

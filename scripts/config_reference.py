@@ -40,7 +40,7 @@ Anyone who can put a file into a folder can put a `compact.yaml` there: a cloned
 
 - numbers, and `windows`;
 - booleans outside `redaction`;
-- the closed choices `model`, `policy.strategy` and `policy.layout`;
+- the closed choices `model`, `policy.strategy`, `policy.layout`, `policy.thinking` and `policy.economy`;
 - `policy.roles_never_prune`, if it keeps `system` and `developer` in it.
 
 Any other key in it, in a `compact:` block or under `agents` too, is a `ConfigError` that names the key and `--config`: addresses,

@@ -65,7 +65,7 @@ def _variant(kind: type[Properties]) -> dict[str, Any]:
     properties = _object(kind)
     if kind is TriggerDecision:
         properties["if"] = {"properties": {"triggered": {"const": True}}}
-        properties["then"] = {"required": sorted(kind.OPTIONAL)}
+        properties["then"] = {"required": ["planned"]}
     return {
         "description": inspect.getdoc(kind),
         "properties": {

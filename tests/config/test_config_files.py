@@ -193,7 +193,7 @@ def test_a_wrong_value_names_the_file(tmp_path: Path) -> None:
         "3 settings are wrong:",
         f"  windos is not a setting; did you mean windows? (file {file})",
         "  1 is not a setting; there are model, tenant, max_context_tokens, windows, models, policy, summary, offload, archive, "
-        f"redaction, tracing, guard, recovery, meter (file {file})",
+        f"redaction, tracing, guard, recovery, meter, economy, proxy (file {file})",
         f"  policy.trigger_pct must be 0.0-1.0, got 1.7 (file {file})",
     ]
 

@@ -41,6 +41,10 @@ VALUES: dict[str, Any] = {
     "tracing.ariadne_url": "https://evil.example",
     "tracing.ariadne_token": "theirs",
     "tracing.otlp_endpoint": "https://evil.example",
+    "proxy.anthropic_url": "https://evil.example",
+    "proxy.openai_url": "https://evil.example",
+    "proxy.gemini_url": "https://evil.example",
+    "proxy.token": "theirs-and-known-to-them",
 }
 """A value for each setting that such a file may not set."""
 
@@ -67,7 +71,7 @@ def test_every_setting_has_a_right_and_only_these_are_refused() -> None:
     assert {path for path in SETTINGS if right_to(path) == "none"} == VALUES.keys()
     assert {path for path in SETTINGS if right_to(path) == "grow"} == {"policy.roles_never_prune"}
     texts = {path for path in SETTINGS if right_to(path) == "any" and _is_text(path)}
-    assert texts == {"model", "policy.strategy", "policy.layout", "policy.thinking"}
+    assert texts == {"model", "policy.strategy", "policy.layout", "policy.thinking", "policy.economy"}
 
 
 def _is_text(path: str) -> bool:

@@ -41,6 +41,7 @@ def test_every_default_of_the_contract() -> None:
             "turn_threshold": None,
             "summarize_pct": None,
             "target_pct": 0.5,
+            "background_pct": 0.75,
             "ledger_share": 0.1,
             "calls_between_passes": 6,
             "retention_window": 6,
@@ -48,6 +49,7 @@ def test_every_default_of_the_contract() -> None:
             "max_turns": None,
             "reserve_output_tokens": 0,
             "thinking": None,
+            "economy": "auto",
             "timeout_s": 120,
             "rescue_timeout_s": 15,
             "sessions_in_memory": 256,
@@ -105,6 +107,18 @@ def test_every_default_of_the_contract() -> None:
             "regrow_share": 0.1,
         },
         "meter": {"memo_bytes": 64_000_000},
+        "economy": {"min_tokens": 40_000},
+        "proxy": {
+            "deadline_ms": 250,
+            "anthropic_url": "https://api.anthropic.com",
+            "openai_url": "https://api.openai.com",
+            "gemini_url": "https://generativelanguage.googleapis.com",
+            "token": None,
+            "max_body_bytes": 64_000_000,
+            "max_header_bytes": 65_536,
+            "connect_timeout_s": 10,
+            "silence_timeout_s": 900,
+        },
     }
     assert {"write_file", "edit_file", "Write", "Edit", "apply_patch"} <= set(OffloadConfig().write_tools)
 
@@ -397,7 +411,9 @@ def test_sources_name_every_setting_and_explain_gives_its_value(monkeypatch: pyt
     ],
 )
 def test_presets(name: str, expected: dict[str, Any]) -> None:
+    expected = {"economy": "off", **expected}
     config = CompactConfig.preset(name)
+    expected["background_pct"] = None
     assert config.policy == PolicyConfig(**expected)
     assert config.summary.max_tokens == 2000
     assert config.summary.fallback == ("pruning-only" if name == "layered" else "extractive")

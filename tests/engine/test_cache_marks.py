@@ -14,6 +14,8 @@ from compact.messages.cache_marks import (
     has_mark,
     keep_marks,
     limit_marks,
+    longest_life,
+    mark_frame,
     mark_of,
     with_mark,
     without_marks,
@@ -38,7 +40,7 @@ class Host:
         self.history += new
         if self.moves == "on a copy":
             found = copy.deepcopy(self.history)
-            for item in found[-self.marks :]:
+            for item in found[-self.marks :] if self.marks else ():
                 self._mark(item)
             return found
         if self.moves == "by scanning":
@@ -129,6 +131,27 @@ def test_moving_marks_are_never_too_many_in_hundreds_of_turns(
     assert prefix_breaks(requests) <= steps
 
 
+@pytest.mark.parametrize("marks", [0, 1])
+def test_the_frame_is_marked_as_long_as_it_stands_if_the_host_uses_marks(marks: int) -> None:
+    """However far the host's one mark has moved on, head, ledger and summary are read from the cache."""
+    host = Host(marks, False, "on a copy")
+    made = manager(5_000)
+    stands: list[tuple[int, Item]] = []
+    for n in range(24):
+        given = host.request({"role": "user", "content": f"Step {n}. " + f"station {n} is open. " * 30})
+        out = made.preflight("s", given, dialect="anthropic")
+        body = {"model": "claude", "max_tokens": 9, "messages": out}
+        assert anthropic_problems(body) == []
+        step = len(made.archive.steps("s"))
+        stands += [(step, item) for item in out if "<COMPACT-" in str(item["content"])[:60]]
+        host.sent(out, {"role": "assistant", "content": f"Done {n}. " * 20})
+    made.close()
+    assert stands
+    assert len(stands) > stands[-1][0] > 1
+    assert all(has_mark(item) == bool(marks) for _, item in stands)
+    assert len({str(one) for one in stands}) == stands[-1][0], "its bytes are the same up to the next step"
+
+
 # --- one message
 
 
@@ -196,3 +219,28 @@ def test_a_mark_stays_on_what_replaced_a_message_while_the_host_marks_that_messa
     assert [has_mark(item) for item in none] == [False, False, True]
     pinned_first = keep_marks([marked("a"), plain, plain], [plain, summary], [1, None])
     assert pinned_first == [plain, summary], "what is pinned may stand before the summary of what is older"
+
+
+def test_a_frame_gets_the_mark_of_the_next_marked_message_if_there_is_room() -> None:
+    frame: Item = {"role": "assistant", "content": "<COMPACT-SUMMARY v1>\nDone.\n</COMPACT-SUMMARY>"}
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    plain: Item = {"role": "user", "content": "c"}
+    newest: Item = {"role": "user", "content": [words("n", cache_control=MARK)]}
+    system = [words("rule", cache_control=hour)]
+    found = mark_frame([frame, plain, newest], [None, 4, 5], system)
+    assert mark_of(found[0]) == MARK, "lives must not grow along a request"
+    assert mark_of(mark_frame([frame, plain], [None, 4], system)[0]) == hour
+    assert mark_frame([frame, plain], [None, 4]) == [frame, plain], "the host uses no marks"
+    full = [frame, *[newest] * 4]
+    assert mark_frame(full, [None, 1, 2, 3, 4]) == full, "no room"
+    assert mark_frame([frame, newest], [0, 1]) == [frame, newest], "a frame that the host wrote is not ours"
+
+
+def test_the_life_that_marks_ask_for_is_the_longest() -> None:
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    assert longest_life(None, None, [{"role": "user", "content": "x"}]) == 0
+    assert longest_life([words("rule", cache_control=hour)], None, [marked("x")]) == 3_600
+    assert longest_life(None, [{"name": "read", "cache_control": MARK}], []) == 300
+    assert (
+        longest_life(None, None, [{"role": "user", "content": [{"cachePoint": {"type": "default"}}]}]) == 300
+    )

@@ -58,14 +58,6 @@ def test_a_fit_lowers_every_number_to_it() -> None:
     assert fitted.least_room == 0
 
 
-def test_a_correction_divides_every_number_of_tokens() -> None:
-    corrected = rules(
-        budget=900, trigger=800, target=500, summarize_above=850, recent_tokens=100, token_threshold=700
-    ).correct(2.0)
-    assert (corrected.budget, corrected.trigger, corrected.target) == (450, 400, 250)
-    assert (corrected.summarize_above, corrected.recent_tokens, corrected.token_threshold) == (425, 50, 350)
-
-
 def test_a_pass_works_in_raw_tokens_of_messages() -> None:
     """The fixed part, the priming of the reply and the model's margin are taken off."""
     raw = rules(budget=1108, target=608, summarize_above=None).for_messages(100, 2.0, fold_all=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
-from support.engine import manager, of_size, turns
+from support.engine import events, manager, of_size, ratio, turns
 
 from compact import CompactConfig, CompactManager
 from compact.tokens import Meter
@@ -61,6 +63,69 @@ def test_the_margin_is_that_of_the_model_that_was_called(entry: str, model: str)
     else:
         made.preflight("s", items, model=model)
         made.observe("s", input_tokens=100)
-    assert made.sessions.get("s").correction_for(model) == pytest.approx(1 / Meter(model).factor)
-    assert made.sessions.get("s").correction_for(other) == 1
+    observed = made.sessions.get("s").observed[model]
+    assert observed.counted == math.ceil(observed.ours / Meter(model).factor)
+    assert ratio(made.sessions.get("s"), other) == 1
     assert Meter("claude-sonnet-4-5").factor > Meter("gpt-4o").factor == 1
+
+
+def estimates(made: CompactManager) -> list[int]:
+    return [event["properties"]["t_est"] for event in events(made, "s", "token_estimate")]
+
+
+def test_the_estimate_is_the_observed_count_and_ours_of_what_came_since() -> None:
+    """Also where the provider counts a system prompt that compact never sees."""
+    made, items = manager(64_000), turns(4)
+    ours = made.estimate(items).total
+    made.preflight("s", items)
+    made.observe("s", input_tokens=ours + 9_000)
+    grown = [*items, *turns(6)[8:]]
+    made.preflight("s", grown)
+    assert estimates(made) == [ours, made.estimate(grown).total + 9_000]
+
+
+def test_usage_of_a_request_from_before_a_compaction_is_ignored() -> None:
+    """A late reply says nothing of what stands now: the session would be compacted again and again."""
+    made, items = manager(8_000), turns(80)
+    made.preflight("s", items[:40])
+    late = made.prepared("s")
+    made.manual_compact("s", items)
+    after, steps = made.preflight("s", items), made.archive.steps("s")
+    made.observe("s", input_tokens=3_900, request=late)
+    assert made.preflight("s", items) == after
+    assert estimates(made)[-1] == estimates(made)[-2]
+    assert made.archive.steps("s") == steps
+
+
+def test_a_late_reply_is_held_against_the_request_that_it_answers() -> None:
+    made, items = manager(64_000), turns(40)
+    made.preflight("s", items[:40])
+    request, ours = made.prepared("s"), made.estimate(items[:40]).total
+    made.preflight("s", items)
+    made.observe("s", input_tokens=ours + 500, request=request)
+    made.preflight("s", items)
+    assert estimates(made)[-1] == made.estimate(items).total + 500
+
+
+@pytest.mark.parametrize("counted", [0, 10**9])
+def test_the_usage_of_an_aborted_call_and_a_count_that_cannot_be_true_change_nothing(counted: int) -> None:
+    made, items = manager(8_000), turns(4)
+    made.preflight("s", items)
+    made.observe("s", input_tokens=counted)
+    made.preflight("s", items)
+    assert len(set(estimates(made))) == 1
+
+
+def test_a_pass_fits_with_what_the_provider_counts_beside_what_we_see() -> None:
+    made, items = manager(16_000), turns(40)
+    ours = made.estimate(items).total
+    made.preflight("s", items)
+    made.observe("s", input_tokens=ours + 6_000)
+    grown = [*items, *turns(160)[80:]]
+    sent = made.preflight("s", grown)
+    assert made.estimate(sent).total + 6_000 <= 16_000
+    finished = events(made, "s", "finished")[-1]["properties"]
+    assert finished["outcome"] == "compacted"
+    assert finished["tokens_after"] >= made.estimate(sent).total + 6_000
+    made.preflight("s", sent)
+    assert made.archive.steps("s") == [1], "a second preflight right after is a no-op"

@@ -18,7 +18,8 @@ def workers(count: int) -> tuple[list[CompactManager], ScriptedSummarizer]:
     """Managers on one archive, and the summarizer that they share."""
     summarizer = ScriptedSummarizer(GOOD)
     archive = manager().archive
-    config = CompactConfig(model="gpt-4o", max_context_tokens=8000)
+    # Here every pass is made in its call; those in the background: tests/runtime/test_background.py.
+    config = CompactConfig(model="gpt-4o", max_context_tokens=8000, policy={"background_pct": None})
     made = [
         CompactManager(config, archive=archive, summarizer=summarizer, clock=Clock()) for _ in range(count)
     ]

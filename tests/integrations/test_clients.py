@@ -141,7 +141,7 @@ def test_a_stream_is_iterated_as_before_and_its_usage_is_noted(
 ) -> None:
     manager, _ = agent_manager()
     observed: list[int] = []
-    monkeypatch.setattr(manager, "observe", lambda _, *, input_tokens: observed.append(input_tokens))
+    monkeypatch.setattr(manager, "observe", lambda _, *, input_tokens, **_more: observed.append(input_tokens))
     with serving(says_hi) as provider, manager:
         with loop().create(manager.wrap(loop.client(provider)), stream=True) as stream:
             kinds = [getattr(event, "type", "chunk") for event in stream]

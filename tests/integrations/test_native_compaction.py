@@ -344,15 +344,25 @@ def test_a_model_without_native_compaction_gets_our_summary_and_one_warning() ->
         assert warnings(manager) == ["summarizer_unavailable"]
 
 
-def test_without_client_and_key_the_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("COMPACT_SUMMARY_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+@pytest.mark.parametrize(
+    ("base_url", "words"),
+    [
+        (None, "there is no summary.base_url"),
+        ("https://gateway.example", "there is no key in COMPACT_SUMMARY_API_KEY"),
+    ],
+    ids=["no address", "no key for it"],
+)
+def test_without_client_and_endpoint_the_reason_is_said(
+    base_url: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("COMPACT_SUMMARY_API_KEY", "ANTHROPIC_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    with running() as (_, manager):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of-anthropic")  # it goes to Anthropic and to nobody else
+    with running(summary={"model": "native", "base_url": base_url}) as (_, manager):
         history = [question(n) if n % 2 == 0 else said(n) for n in range(41)]
-        found = manager.preflight("s", history, dialect="anthropic")
-        assert "<COMPACT-SUMMARY" in str(found)
+        assert "<COMPACT-SUMMARY" in str(manager.preflight("s", history, dialect="anthropic"))
         (error,) = events(manager, "compact.error")
-        assert "ANTHROPIC_API_KEY" in error["properties"]["message"]
+        assert words in error["properties"]["message"]
 
 
 # --- another model, another process
@@ -441,6 +451,7 @@ def test_a_host_that_compacts_at_a_threshold_is_left_to_it() -> None:
         talk(send, 16)
         assert asked(provider) == []
         assert provider.refused == []
+        assert "at a threshold by itself" in events(manager, "compact.error")[0]["properties"]["message"]
 
 
 def test_a_reply_that_is_no_reply_is_an_error_and_not_a_summary() -> None:

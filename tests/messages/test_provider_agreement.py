@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.data import bundled_sessions
-from support.dialects import CONVERTERS
-from support.mutations import damaged, damaged_untyped
+from support.dialects import CONVERTERS, to_artifacts
+from support.mutations import damaged, damaged_artifacts, damaged_parts, damaged_untyped
 from support.standins import provider_problems, sent
 from support.strategies import SESSIONS
 
@@ -22,6 +23,14 @@ Item = dict[str, Any]
 DIALECTS = ["chat", "responses", "anthropic", "gemini", "converse"]
 TYPED = ["chat", "responses", "anthropic"]
 """Dialects whose blocks have a type."""
+ALL = [*DIALECTS, "ai_sdk", "harness"]
+"""The last two are judged in the form in which they are sent."""
+DAMAGE = {
+    "gemini": damaged_untyped,
+    "converse": damaged_untyped,
+    "ai_sdk": damaged_parts,
+    "harness": damaged_artifacts,
+}
 
 STRICTER = {
     # OpenAI takes empty texts, NULs and arguments that are not JSON; models and compatible servers do worse with them.
@@ -34,7 +43,7 @@ STRICTER = {
         "orphan_result",
         "result_order",
     },
-    # The same; and an output may stand anywhere behind its call.
+    # The same; and an output may stand anywhere behind its call, and encrypted reasoning without an id anywhere.
     "responses": {
         "empty_content",
         "invalid_text",
@@ -43,6 +52,7 @@ STRICTER = {
         "missing_result",
         "result_order",
         "result_not_adjacent",
+        "reasoning_separated",
     },
     # Anthropic merges neighbours of one role; gateways in front of it refuse them. An empty reply may end the list.
     "anthropic": {"roles_alternate", "invalid_text", "empty_content", "result_order"},
@@ -84,17 +94,23 @@ def check_sent(items: list[Item], dialect: str, why: object) -> None:
     assert items == before, why
 
 
-def check_damaged(seeds: range, dialect: str) -> None:
+def damaged_lists(seeds: range, dialect: str) -> Iterator[tuple[int, list[Item]]]:
     sessions = [session["messages"] for session in bundled_sessions() if len(session["messages"]) < 100]
-    lists = [CONVERTERS[dialect](messages) for messages in sessions]
-    damage = damaged if dialect in TYPED else damaged_untyped
+    convert = to_artifacts if dialect == "harness" else CONVERTERS[dialect]
+    lists = [convert(messages) for messages in sessions]
+    damage = DAMAGE.get(dialect, damaged)
     for seed in seeds:
-        items = damage(random.Random(seed).choice(lists), seed)
-        check_agreement(items, dialect, (seed, dialect))
+        yield seed, damage(random.Random(seed).choice(lists), seed)
+
+
+def check_damaged(seeds: range, dialect: str) -> None:
+    for seed, items in damaged_lists(seeds, dialect):
+        if dialect in DIALECTS:
+            check_agreement(items, dialect, (seed, dialect))
         check_sent(items, dialect, (seed, dialect))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ALL)
 def test_damaged_sessions_are_accepted_after_cleaning(dialect: str) -> None:
     check_damaged(range(60 if dialect in TYPED else 400), dialect)
 
@@ -102,7 +118,7 @@ def test_damaged_sessions_are_accepted_after_cleaning(dialect: str) -> None:
 @pytest.mark.sweep
 @pytest.mark.no_cover
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ALL)
 def test_many_damaged_sessions_are_accepted_after_cleaning(dialect: str, part: int) -> None:
     check_damaged(range(1000 + part * 600, 1600 + part * 600), dialect)
 
@@ -112,6 +128,14 @@ def test_many_damaged_sessions_are_accepted_after_cleaning(dialect: str, part: i
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_thousands_of_damaged_sessions_are_accepted_after_cleaning(dialect: str, part: int) -> None:
     check_damaged(range(100_000 + part * 2_000, 102_000 + part * 2_000), dialect)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("dialect", ALL)
+def test_none_of_twenty_thousand_damaged_lists_is_refused_after_cleaning(dialect: str, part: int) -> None:
+    for seed, items in damaged_lists(range(200_000 + part * 2_500, 202_500 + part * 2_500), dialect):
+        check_sent(items, dialect, (seed, dialect))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -12,7 +12,7 @@ import pytest
 from support.engine import manager, pair, says, user
 
 from compact.checks import violations
-from compact.engine.line import Call
+from compact.engine.call import Call
 from compact.events.session_key import SessionKey
 from compact.runtime.run import Run
 from compact.runtime.session_cache import SessionCache

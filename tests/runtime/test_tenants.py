@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.engine import Item, manager, says, turns, user
+from support.engine import Item, manager, ratio, says, turns, user
 
 from compact import CompactConfig, CompactManager, ConfigError
 from compact.events.session_key import SessionKey
@@ -166,8 +166,8 @@ def test_observed_counts_belong_to_a_tenants_session() -> None:
     for name in ("acme", "beta"):
         made.preflight("s", turns(20), tenant=name)
     made.observe("s", input_tokens=9_000, tenant="acme")
-    assert made.sessions.get("s", "acme").correction_for("gpt-4o") > 1
-    assert made.sessions.get("s", "beta").correction_for("gpt-4o") == 1
+    assert ratio(made.sessions.get("s", "acme"), "gpt-4o") > 1
+    assert ratio(made.sessions.get("s", "beta"), "gpt-4o") == 1
 
 
 def test_a_summarizer_that_failed_one_tenant_is_still_asked_for_another() -> None:

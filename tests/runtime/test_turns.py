@@ -13,8 +13,8 @@ from support.engine import manager
 from support.running import Caller, long_session
 from support.waiting import WAIT_S
 
+from compact.engine.call import Call
 from compact.engine.effects import Effect
-from compact.engine.line import Call
 from compact.runtime import threads
 from compact.runtime.run import Run
 from compact.runtime.threads import ProcessorTurn

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from compact.harness import as_artifacts
+
 Item = dict[str, Any]
 
 
@@ -76,6 +78,9 @@ def to_ai_sdk(messages: list[Item]) -> list[Item]:
     found: list[Item] = []
     names: dict[str, str] = {}
     for message in messages:
+        if message["role"] in ("system", "developer"):
+            found.append({"role": "system", "content": message["content"]})
+            continue
         if message["role"] == "tool":
             part = {
                 "type": "tool-result",
@@ -163,6 +168,11 @@ def _with_user_first(found: list[Item], opening: Item) -> list[Item]:
     if first is not None and found[first]["role"] != "user":
         found.insert(first, opening)
     return found
+
+
+def to_artifacts(messages: list[Item]) -> list[Item]:
+    """Chat messages as harness artifacts."""
+    return [dict(artifact) for artifact in as_artifacts(messages)]
 
 
 CONVERTERS = {

@@ -11,6 +11,7 @@ from compact import CompactConfig, CompactManager
 from compact.checks import violations
 from compact.engine.limits import Rules
 from compact.events import PolicyInForce
+from compact.runtime.session_cache import Session
 
 Item = dict[str, Any]
 
@@ -48,6 +49,12 @@ def events(made: CompactManager, session: str = "s", name: str | None = None) ->
     made.flush()
     found = [event.to_json() for event in made.archive.events(session)]
     return [event for event in found if name is None or event["name"] == f"compact.{name}"]
+
+
+def ratio(session: Session, model: str) -> float:
+    """How many tokens the provider was seen to count for each of ours."""
+    found = session.observed.get(model)
+    return 1.0 if found is None else found.counted / found.ours
 
 
 def user(text: str, **more: Any) -> Item:

@@ -254,6 +254,33 @@ def _places_of_content(items: list[Item]) -> list[Item]:
     ] or items
 
 
+def _mark_blocks(items: list[Item], chance: random.Random) -> None:
+    """Put Anthropic's cache marks on blocks, as hosts do that never take the old ones off."""
+    blocks = [block for block in _blocks(items) if block.get("type") in ("text", "tool_use", "tool_result")]
+    if _is_responses(items) or any("tool_calls" in item for item in items):
+        return
+    for block in chance.sample(blocks, min(len(blocks), chance.randint(1, 6))):
+        block["cache_control"] = {"type": "ephemeral"}
+        inner = block.get("content")
+        if isinstance(inner, str) and inner.strip() and chance.random() < 0.5:
+            block["content"] = [{"type": "text", "text": inner, "cache_control": {"type": "ephemeral"}}]
+
+
+def _add_items(items: list[Item], chance: random.Random) -> None:
+    """Put in what only Responses lists have: references to items that the provider keeps, and reasoning."""
+    if not _is_responses(items):
+        return
+    number = chance.randrange(100)
+    extra: Item = chance.choice(
+        [
+            {"type": "item_reference", "id": f"fc_{number}"},
+            {"type": "reasoning", "id": f"rs_{number}", "summary": []},
+            {"type": "reasoning", "summary": [], "encrypted_content": "x"},
+        ]
+    )
+    items.insert(chance.randrange(len(items) + 1), extra)
+
+
 DAMAGES = [
     _drop,
     _duplicate,
@@ -269,6 +296,8 @@ DAMAGES = [
     _move_block,
     _split_message,
     _lose_calls,
+    _mark_blocks,
+    _add_items,
 ]
 
 
@@ -454,3 +483,102 @@ UNTYPED_DAMAGES = [
     _more_blocks,
     _sign_calls,
 ]
+
+
+# --- damage in the words of the AI-SDK and of harness artifacts
+
+
+def damaged_parts(items: list[Item], seed: int) -> list[Item]:
+    """A copy of a list of AI-SDK messages with one to four things wrong."""
+    chance = random.Random(seed)
+    found = copy.deepcopy(items)
+    for _ in range(chance.randint(1, 4)):
+        if found:
+            chance.choice(PART_DAMAGES)(found, chance)
+    return found
+
+
+def _parts_of(items: list[Item], kind: str) -> list[Item]:
+    return [block for block in _blocks(items) if block.get("type") == kind]
+
+
+def _damage_part_call(items: list[Item], chance: random.Random) -> None:
+    calls = _parts_of(items, "tool-call")
+    if not calls:
+        return
+    call = chance.choice(calls)
+    match chance.randrange(5):
+        case 0:
+            call["toolCallId"] = chance.choice(_IDS)
+        case 1:
+            call["toolName"] = chance.choice(_NAMES)
+        case 2:
+            call["args"] = chance.choice([None, "{", [], {}, {"k": "\ud800"}])
+        case 3:
+            call.pop(chance.choice(["toolCallId", "toolName", "args"]), None)
+        case 4:
+            call["toolCallId"] = chance.choice(calls).get("toolCallId")
+
+
+def _damage_part_result(items: list[Item], chance: random.Random) -> None:
+    results = _parts_of(items, "tool-result")
+    if not results:
+        return
+    result = chance.choice(results)
+    match chance.randrange(4):
+        case 0:
+            result["toolCallId"] = chance.choice(_IDS)
+        case 1:
+            result["toolCallId"] = chance.choice(results).get("toolCallId")
+        case 2:
+            result["result"] = chance.choice([None, "", " ", {}, [], "a\x00b", "\ud83d"])
+        case 3:
+            result.pop(chance.choice(["toolCallId", "toolName", "result"]), None)
+
+
+def _empty_parts(items: list[Item], chance: random.Random) -> None:
+    chance.choice(items)["content"] = copy.deepcopy(chance.choice(_EMPTY))
+
+
+PART_DAMAGES = [
+    _drop,
+    _duplicate,
+    _reorder,
+    _truncate,
+    _empty_parts,
+    _damage_part_call,
+    _damage_part_call,
+    _damage_part_result,
+    _damage_part_result,
+    _change_role,
+    _move_block,
+    _split_message,
+]
+
+
+def damaged_artifacts(items: list[Item], seed: int) -> list[Item]:
+    """A copy of a list of artifacts with one to four things wrong."""
+    chance = random.Random(seed)
+    found = copy.deepcopy(items)
+    for _ in range(chance.randint(1, 4)):
+        if found:
+            chance.choice(ARTIFACT_DAMAGES)(found, chance)
+    return found
+
+
+def _damage_artifact(items: list[Item], chance: random.Random) -> None:
+    item = chance.choice(items)
+    match chance.randrange(5):
+        case 0:
+            item["content"] = chance.choice([*_TEXTS, "  ", "{", "x" * 300])
+        case 1:
+            item["title"] = chance.choice(["", "read me", "x" * 90, "functions.read", "\x00"])
+        case 2:
+            item["kind"] = chance.choice(["tool_call", "tool_output", "message", "note", "system", "task"])
+        case 3:
+            item["role"] = chance.choice(["user", "assistant"])
+        case 4:
+            item.pop("title", None)
+
+
+ARTIFACT_DAMAGES = [_drop, _duplicate, _reorder, _truncate, _damage_artifact, _damage_artifact]

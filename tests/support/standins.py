@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from support.sent_forms import NotSent, to_anthropic_form, to_chat_form
+
 from compact import hygiene
+from compact.errors import MessageError
+from compact.harness import to_request
 from compact.messages.dialects.wire import encoded
 from compact.tools.standins import (
     Rules,
@@ -29,6 +34,10 @@ def provider_problems(items: list[Item], dialect: str) -> list[str]:
     if dialect == "gemini":
         contents = list(map(_without_host_keys, items))
         return gemini_problems({"contents": contents}, Rules(thought_signatures=_signs(contents)))
+    if dialect == "ai_sdk":
+        return _part_problems(items)
+    if dialect == "harness":
+        return _artifact_problems(items)
     count = next((n for n, item in enumerate(items) if item.get("role") != "system"), len(items))
     messages = list(map(_without_host_keys, items[count:]))
     if dialect == "converse":
@@ -43,6 +52,69 @@ def provider_problems(items: list[Item], dialect: str) -> list[str]:
         "system": _system(items[:count]),
     }
     return anthropic_problems(body)
+
+
+_CLAUDE_ID = re.compile("[a-zA-Z0-9_-]+")
+"""What Anthropic issues. A session with other ids was another provider's."""
+
+
+def _part_problems(items: list[Item]) -> list[str]:
+    """Why the AI-SDK does not send its messages, or why the providers refuse what it makes of them."""
+    try:
+        chat = to_chat_form(items)
+    except NotSent as problem:
+        return [str(problem)]
+    found = chat_problems({"model": "gpt-4o", "messages": chat})
+    try:
+        system, messages = to_anthropic_form(items)
+    except NotSent:
+        return found  # to Anthropic the AI-SDK sends no system message between others; OpenAI takes it
+    ids = [block["id"] for each in messages for block in each["content"] if block["type"] == "tool_use"]
+    if messages and messages[0]["role"] == "user" and all(map(_CLAUDE_ID.fullmatch, ids)):
+        body = {
+            "model": "claude",
+            "max_tokens": 9,
+            "messages": messages,
+            "tools": TOOLS,
+            "system": _texts(system),
+        }
+        found += anthropic_problems(body)
+    return found
+
+
+def _artifact_problems(items: list[Item]) -> list[str]:
+    """Why the providers refuse the requests that artifacts become."""
+    found: list[str] = []
+    for name in ("chat", "responses", "anthropic", "gemini", "converse"):
+        try:
+            request = to_request(items, name)
+        except MessageError as problem:
+            assert "is empty, and a" in str(problem), problem  # noqa: PT017  # what rules the session must say something
+            return []
+        key = {"responses": "input", "gemini": "contents"}.get(name, "messages")
+        more = {name: value for name, value in request.items() if name != key}
+        found += _judge(name, request[key], more)
+    return found
+
+
+def _judge(dialect: str, messages: list[Item], more: Item) -> list[str]:
+    if dialect in ("chat", "responses"):
+        judge = chat_problems if dialect == "chat" else responses_problems
+        return judge(
+            {"model": "gpt-4o", {"chat": "messages", "responses": "input"}[dialect]: messages, **more}
+        )
+    if dialect == "gemini":
+        return gemini_problems({"contents": messages, **more})
+    if dialect == "converse":
+        tools = {"tools": [{"toolSpec": {"name": "read", "inputSchema": {"json": {}}}}]}
+        return converse_problems(on_wire({"messages": messages, "toolConfig": tools, **more}))
+    return anthropic_problems(
+        {"model": "claude", "max_tokens": 9, "messages": messages, "tools": TOOLS, **more}
+    )
+
+
+def _texts(texts: list[str]) -> list[Item]:
+    return [{"type": "text", "text": text} for text in texts]
 
 
 def _signs(contents: list[Item]) -> bool:

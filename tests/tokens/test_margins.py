@@ -13,6 +13,7 @@ import pytest
 import splintr
 from support.tokens import transcripts
 
+from compact.engine.corrections import Observed, correction_of
 from compact.messages.dialects import get
 from compact.tokens import Meter, profile_of
 from compact.tokens.counter import counter_for
@@ -103,7 +104,7 @@ def as_anthropic(message: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_recorded_usage_of_claude_stays_below_our_count() -> None:
-    """Over the session by far, and in 99 of 100 single steps."""
+    """Over the whole session, and in 98 of 100 single steps with what growth is rounded up by."""
     meter = Meter("claude-sonnet-4-5")
     steps = [
         (meter.scale(sum(meter.count_item(message, "anthropic") for message in added)), grown)
@@ -112,5 +113,9 @@ def test_recorded_usage_of_claude_stays_below_our_count() -> None:
     assert len(steps) > 400
     ours, theirs = sum(our for our, _ in steps), sum(their for _, their in steps)
     assert theirs < ours < 1.3 * theirs
+    seen = Observed(0, 50_000, 50_000)
     large = [(our, their) for our, their in steps if our > 300]
-    assert sum(our >= their for our, their in large) >= 0.98 * len(large)
+    rounded = [
+        (our + correction_of(50_000 + our, 0, seen, is_exact=False).unseen, their) for our, their in large
+    ]
+    assert sum(our >= their for our, their in rounded) >= 0.98 * len(large)

@@ -16,8 +16,8 @@ from support.strategies import examples
 from support.tokens import generated, published_encoding, transcripts
 
 from compact.errors import ConfigError, MessageError, MissingExtra
-from compact.messages import Image
-from compact.messages.dialects import NAMES, get
+from compact.messages import CallId, Image, Message, ToolCall
+from compact.messages.dialects import NAMES, get, write
 from compact.tokens import Estimate, Meter, counter, estimate, profile_of
 from compact.tokens.images import image_tokens
 from compact.tokens.meter import MESSAGE_TOKENS, STRING_TOKENS
@@ -62,18 +62,43 @@ def test_a_plain_message_costs_three_and_its_strings() -> None:
     assert meter.count_item(named, "chat") == meter.count_item(message, "chat") + 1 + tokens("ada")
 
 
+CALL_TOKENS = 6
+"""Of a call, and of a result, in place of its id: OpenAI's frame (`call` in the model table)."""
+
+
+def _tokens_of(piece: Any) -> int:
+    return CALL_TOKENS if type(piece) is CallId else tokens(str(piece))
+
+
 def test_every_string_of_a_call_and_of_its_result_is_counted() -> None:
     meter = Meter("gpt-4o")
     call, result = CHAT[3], CHAT[4]
-    strings = ["assistant", "c1", "read_file", '{"path":"a.py"}']
-    assert meter.count_item(call, "chat") == 1 + sum(1 + tokens(text) for text in strings)
-    strings = ["tool", "c1", "print('hello')\n"]
-    assert meter.count_item(result, "chat") == 1 + sum(1 + tokens(text) for text in strings)
+    strings = ["assistant", "read_file", '{"path":"a.py"}']
+    assert meter.count_item(call, "chat") == 1 + 1 + CALL_TOKENS + sum(1 + tokens(text) for text in strings)
+    strings = ["tool", "print('hello')\n"]
+    assert meter.count_item(result, "chat") == 1 + 1 + CALL_TOKENS + sum(1 + tokens(text) for text in strings)
+
+
+@pytest.mark.parametrize("dialect", ["chat", "anthropic", "responses", "converse", "ai_sdk"])
+def test_the_length_of_a_call_id_costs_nothing_where_no_provider_bills_it(dialect: str) -> None:
+    """Measured on recorded usage (docs/TOKENS.md); for other models an id is text like any other."""
+
+    def entries(call_id: str) -> list[Any]:
+        return list(
+            write(get(dialect), [Message("assistant", (ToolCall(call_id, "read_file", {"path": "a.py"}),))])
+        )
+
+    for model in ("gpt-4o", "gpt-5", "claude-sonnet-4-5", "claude-opus-4-8", "claude-fable-5-1"):
+        meter = Meter(model)
+        (short,), (long,) = entries("c1"), entries("toolu_01DbwMYdYK4p1GGNkhg1PQab")
+        assert meter.count_item(short, dialect) == meter.count_item(long, dialect), model
+    other = Meter("qwen3-coder")
+    assert other.count_item(short, dialect) < other.count_item(long, dialect)
 
 
 def test_shares_add_up_to_the_total() -> None:
     found = estimate(CHAT, "gpt-4o", tools=[TOOL])
-    by_hand = [1 + sum(1 + tokens(str(piece)) for piece in get("chat").pieces(message)) for message in CHAT]
+    by_hand = [1 + sum(1 + _tokens_of(piece) for piece in get("chat").pieces(message)) for message in CHAT]
     assert (found.system, found.developer) == (by_hand[0], by_hand[1])
     assert found.messages == sum(by_hand[2:]) + 3
     assert found.tools_schema == 12 + 10 + tokens(json.dumps(TOOL, separators=(",", ":")))
@@ -98,13 +123,13 @@ def test_nothing_costs_nothing() -> None:
 
 def test_a_model_without_public_tokenizer_is_rounded_up_share_by_share() -> None:
     meter = Meter("claude-sonnet-4-5")
-    assert (meter.encoding, meter.factor, meter.exact) == ("cl100k_base", 1.35, False)
+    assert (meter.encoding, meter.factor, meter.exact) == ("cl100k_base", 1.17, False)
     found = meter.estimate(CHAT, [TOOL])
     raw = [meter.count_item(message, "chat") for message in CHAT]
-    assert found.system == math.ceil(raw[0] * 1.35)
-    assert found.developer == math.ceil(raw[1] * 1.35)
-    assert found.messages == math.ceil((sum(raw[2:]) + 3) * 1.35)
-    assert found.tools_schema == math.ceil(meter.count_tools([TOOL]) * 1.35)
+    assert found.system == math.ceil(raw[0] * 1.17)
+    assert found.developer == math.ceil(raw[1] * 1.17)
+    assert found.messages == math.ceil((sum(raw[2:]) + 3) * 1.17)
+    assert found.tools_schema == math.ceil(meter.count_tools([TOOL]) * 1.17)
     assert found.total == found.system + found.developer + found.tools_schema + found.messages
 
 

@@ -52,12 +52,12 @@ def test_openai_models_under_any_name_are_exact(model: str, encoding: str) -> No
 @pytest.mark.parametrize(
     ("model", "percent"),
     [
-        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 135),
-        ("claude-3-5-sonnet-latest", 135),
-        ("claude-opus-4-6", 135),
-        ("claude-opus-4-7", 175),
-        ("anthropic/claude-opus-5.5", 175),
-        ("claude-sonnet-5", 175),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 117),
+        ("claude-3-5-sonnet-latest", 117),
+        ("claude-opus-4-6", 117),
+        ("claude-opus-4-7", 157),
+        ("anthropic/claude-opus-5.5", 157),
+        ("claude-sonnet-5", 157),
         ("models/gemini-2.0-flash-001", 130),
         ("vertex_ai/gemini-3.1-pro-preview", 130),
         ("accounts/fireworks/models/llama-v3p1-70b-instruct", 110),

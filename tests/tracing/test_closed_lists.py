@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import pytest
 from support.archive import add_step, archive_on, conversation, fs_archive, recorder
+from support.background import WINDOW, await_ready, grown, reply_to
 from support.engine import Clock, events, manager, pair, says, turns, user
 from support.exporters import Gate, busy_session
 from support.hosts import openai_client
@@ -42,10 +43,11 @@ LISTS = {
     "source": contract.EntrySource,
     "severity": contract.Severity,
     "code": contract.WarningCode,
+    "cache": contract.CacheVerdict,
 }
-RESERVED = {
-    "reason": {"cold_cache", "background_started", "background_swapped"},
-    "code": {"learned_limit", "clock_unknown"},
+RESERVED: dict[str, set[str]] = {
+    "reason": set(),
+    "code": {"learned_limit"},
 }
 """Words of the contract that nothing emits yet. Whoever emits one takes it out of here."""
 
@@ -146,6 +148,16 @@ def a_pass_out_of_time(_: Path) -> Lines:
     made.manual_compact("s", tool_session(30))
     let_go.set()
     return events(made)
+
+
+def passes_in_the_background(_: Path) -> Lines:
+    made = manager(WINDOW, summarizer=lambda _: "## Goal\nGo on with the questions.")
+    items = grown(made)
+    for session, later in (("s", reply_to(items)), ("t", [user("Something else."), *items[2:]])):
+        made.preflight(session, items)
+        await_ready(made, session)
+        made.preflight(session, later)
+    return [*events(made), *events(made, "t")]
 
 
 def summaries_that_fail(_: Path) -> Lines:
@@ -251,6 +263,15 @@ def damaged_files(root: Path) -> Lines:
     return [event.to_json() for event in archive.events("s")]
 
 
+def a_damaged_factor(root: Path) -> Lines:
+    (root / "_models").mkdir(parents=True)
+    (root / "_models" / "claude-sonnet-4-5.json").write_text("{ not json")
+    config = CompactConfig(model="claude-sonnet-4-5", archive={"adapter": "fs", "root": str(root)})
+    with CompactManager(config, clock=Clock()) as made:
+        made.preflight("s", turns(10, words=400))
+        return events(made)
+
+
 def an_object_store_that_does_not_answer(root: Path) -> Lines:
     class Away(MemoryStore):
         def create(self, key: str, record: Record) -> Any:
@@ -264,6 +285,18 @@ def an_object_store_that_does_not_answer(root: Path) -> Lines:
     return found
 
 
+def a_cold_cache(_: Path) -> Lines:
+    """The first call, a warm one, a cold one, and one behind a clock that was set back."""
+    made = manager(economy={"min_tokens": 2_000})
+    clock = made.services.recorder.clock
+    assert isinstance(clock, Clock)
+    sent = turns(50)
+    for pause_s in (0, 1, 1_000, -5_000):
+        clock.wait(pause_s)
+        sent = [*made.preflight("s", sent), says("Reply."), user(" ".join(f"word{n}" for n in range(2_000)))]
+    return events(made)
+
+
 SCENARIOS: list[Scenario] = [
     every_trigger,
     manual_with_and_without_gain,
@@ -273,6 +306,7 @@ SCENARIOS: list[Scenario] = [
     an_archive_that_fails,
     what_cannot_fit,
     a_pass_out_of_time,
+    passes_in_the_background,
     summaries_that_fail,
     a_model_without_a_key,
     an_overflow_to_the_end,
@@ -283,7 +317,9 @@ SCENARIOS: list[Scenario] = [
     an_exporter_that_drops,
     a_log_that_hangs,
     damaged_files,
+    a_damaged_factor,
     an_object_store_that_does_not_answer,
+    a_cold_cache,
 ]
 
 
@@ -302,8 +338,9 @@ def test_what_is_emitted_is_what_the_lists_name(emitted: Lines) -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for line in emitted:
         validator.validate(line)
-        for name in LISTS.keys() & line["properties"].keys():
-            found[name].add(line["properties"][name])
+        properties = line["properties"] | line["properties"].get("economy", {})
+        for name in LISTS.keys() & properties.keys():
+            found[name].add(properties[name])
     listed = {name: set(get_args(values)) for name, values in LISTS.items()}
     assert found == {name: values - RESERVED.get(name, set()) for name, values in listed.items()}
     assert {line["name"] for line in emitted} == set(contract.KINDS)

@@ -6,7 +6,7 @@
 from compact.archive.adapters import backend_archive, open_archive
 from compact.archive.archive import Archive
 from compact.archive.keys import history_path
-from compact.archive.log import Listener, LogWatcher, News
+from compact.archive.log import Listener, LogWatcher, News, last_called
 from compact.archive.outputs import StoredOutput
 from compact.archive.reading import UNTRUSTED, FileInfo, Listing, Reader, Restored
 from compact.archive.records import ArchiveRedactor, FileRef, Record, Scribe, Step, to_line
@@ -43,6 +43,7 @@ __all__ = [
     "Taken",
     "backend_archive",
     "history_path",
+    "last_called",
     "open_archive",
     "to_line",
 ]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from compact.archive import keys
+from compact.archive.factors import verify_models
 from compact.archive.log import EventLog, Listener, OpenSession, read_cursor, write_cursor
 from compact.archive.masks import add_note, read_notes, save_learned, warn_of_lost_notes
 from compact.archive.notes import tenant_note
@@ -300,9 +301,10 @@ class Archive(Reader):
         return repaired
 
     def _root_strangers(self) -> list[Defect]:
-        """List what stands in the root where a session's folder should be."""
+        """List what stands in the root where a session's folder should be, and what is wrong beside the sessions."""
         found = self.store.strangers("") if isinstance(self.store, Chained) else []
-        return [Defect(key, key, "unreadable", why) for key, why in found if keys.is_folder(key)]
+        defects = [Defect(key, key, "unreadable", why) for key, why in found if keys.is_folder(key)]
+        return [*defects, *verify_models(self)]
 
     def prune(
         self,
@@ -452,4 +454,4 @@ class Archive(Reader):
     def _folders_of(self, session_id: str | None) -> list[str]:
         if session_id is not None:
             return [self.folder(session_id)]
-        return [folder for folder in self.store.folders() if folder != keys.split_key(keys.TENANT)[0]]
+        return [folder for folder in self.store.folders() if folder not in keys.OWN_FOLDERS]

@@ -3,7 +3,8 @@
 A key is a path relative to the archive's root, always `{folder}/{name}`, and both parts are made here. What a host or a
 model wrote gets into a key only after it is reduced to characters that no filesystem interprets.
 
-A tenant has a root of its own, `_tenants/{tenant}/`, and the same keys below it. No session's folder is called `_tenants`.
+A tenant has a root of its own, `_tenants/{tenant}/`, and the same keys below it. In each root, `_models/` holds what was learned
+of models. No session's folder is called `_tenants` or `_models`.
 
 The name of a hidden file says which process made it. It is valid only on the same machine, since the same boot, and in the
 same process namespace. Anywhere else nobody can know whether that process still lives, and the file's age decides.
@@ -35,8 +36,12 @@ PLACEHOLDERS = ".masks/placeholders.jsonl"
 """The log of what live masking has given out."""
 TENANTS = "_tenants"
 """The folder of the tenants' roots."""
+MODELS = "_models"
+"""The folder for what was learned of models, in the root of each tenant."""
 TENANT = ".tenant/tenant.json"
 """A tenant's own record, in a folder that no session can have."""
+OWN_FOLDERS = frozenset({MODELS, TENANT.partition("/")[0]})
+"""The folders of a root that belong to no session."""
 LEARNED = ".masks/learned.jsonl"
 """The log of what a session's redactor has learned, as keyed hashes."""
 PINS = "pins.jsonl"
@@ -149,6 +154,16 @@ def is_label_of(label: str, folder: str) -> bool:
 def hashed(session_id: str) -> str:
     """Return the folder of a session whose id is not a safe file name."""
     return f"h-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def model_key(model: str, cleaned: str) -> str:
+    """Return the key of what was learned of a model. `cleaned` is its name with secrets masked."""
+    return f"{MODELS}/{folder_for(model, cleaned)}.json"
+
+
+def is_model_file(name: str) -> bool:
+    """Return whether a file of this name can hold what was learned of a model."""
+    return name.endswith(".json") and is_folder(name.removesuffix(".json"))
 
 
 def is_folder(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +14,20 @@ from compact.archive.reading import Reader
 from compact.archive.records import Scribe
 from compact.archive.stores.port import Store
 from compact.errors import ArchiveError
-from compact.events import Archival, Event, Recorder, Severity, Trace, Warned, WarningCode, session_trace
+from compact.events import (
+    Archival,
+    Event,
+    Finished,
+    Recorder,
+    Severity,
+    Trace,
+    TriggerDecision,
+    Warned,
+    WarningCode,
+    moment,
+    parse,
+    session_trace,
+)
 from compact.events.session_key import SessionKey
 
 Listener: TypeAlias = Callable[[SessionKey, bytes], None]
@@ -159,6 +172,23 @@ class EventLog:
     def sync(self, session: OpenSession) -> None:
         """Make the session's log durable."""
         self._store.sync(f"{session.folder}/{keys.EVENTS}")
+
+
+_ENDS = (TriggerDecision.NAME, Finished.NAME)
+
+
+def last_called(lines: Sequence[bytes]) -> datetime | None:
+    """Return when the session of a log was last called, by any worker; None if it never was.
+
+    A call ends with the decision not to act, or with the end of its pass. Damaged lines are skipped.
+    """
+    for line in reversed(lines):
+        if any(name.encode() in line for name in _ENDS):
+            with suppress(ValueError):
+                event = parse(json.loads(line))
+                if event.name in _ENDS:
+                    return moment(event.started_at)
+    return None
 
 
 def read_cursor(store: Store, folder: str, exporter: str) -> str | None:

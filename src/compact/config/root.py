@@ -22,10 +22,12 @@ from compact.config.sections import (
     AllSettings,
     ArchiveConfig,
     ConfigSection,
+    EconomyConfig,
     GuardConfig,
     MeterConfig,
     OffloadConfig,
     PolicyConfig,
+    ProxyConfig,
     RecoveryConfig,
     RedactionConfig,
     SummaryConfig,
@@ -64,6 +66,8 @@ class SettingArguments(TypedDict, total=False):
     guard: GuardConfig | Mapping[str, Any]
     recovery: RecoveryConfig | Mapping[str, Any]
     meter: MeterConfig | Mapping[str, Any]
+    economy: EconomyConfig | Mapping[str, Any]
+    proxy: ProxyConfig | Mapping[str, Any]
     compact: Mapping[str, Any]
 
 

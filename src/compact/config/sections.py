@@ -141,6 +141,9 @@ KeyPlace: TypeAlias = Annotated[
     ),
 ]
 ThinkingBlocks: TypeAlias = Annotated[Literal["strip", "keep"], Field(json_schema_extra={**CHOICE})]
+EconomyChoice: TypeAlias = Annotated[
+    Literal["auto", "off"], BeforeValidator(_off_if_false), Field(json_schema_extra={**CHOICE})
+]
 LiveMasking: TypeAlias = Annotated[Literal["off", "secrets", "pii"], BeforeValidator(_off_if_false)]
 
 WRITE_TOOLS = (
@@ -214,6 +217,9 @@ class PolicyConfig(ConfigSection):
     """Share of the window from which history may be summarized. null: as soon as the reversible stages are not enough."""
     target_pct: Share = 0.5
     """How far down a pass goes, as a share of the window. A low target keeps the next turns from compacting again."""
+    background_pct: Share | None = 0.75
+    """Share of the window from which a pass that asks a model is made in the background, so that no call below the budget
+    waits for it. Above trigger_pct it counts as trigger_pct. null: never."""
     ledger_share: Share = 0.1
     """Share of the target that the ledger of the user's words may take beside a summary; at least 600 tokens."""
     calls_between_passes: Amount = 6
@@ -229,6 +235,9 @@ class PolicyConfig(ConfigSection):
     thinking: ThinkingBlocks | None = None
     """Signed thinking blocks behind the first message that a pass changes. strip: they are taken out. keep: they stay, for
     hosts that send drop_block. null: strip for models that check what stands before a block, keep for others."""
+    economy: EconomyChoice = "auto"
+    """auto: a pass is also made below the trigger, on a provider's cache that is cold anyway, if that saves money at the
+    model's prices. off: money decides nothing. See docs/ECONOMY.md."""
     timeout_s: Seconds = 120
     """Time limit of one pass. After it, the caller gets the messages unchanged."""
     rescue_timeout_s: Seconds = 15
@@ -371,11 +380,42 @@ class RecoveryConfig(ConfigSection):
     """How much a session must grow to count as changed, as a share of the window."""
 
 
+class EconomyConfig(ConfigSection):
+    """Passes that are made to save money (`policy.economy: auto`)."""
+
+    min_tokens: Count = 40_000
+    """Smaller sessions get no pass below the trigger, and none goes down further than this."""
+
+
 class MeterConfig(ConfigSection):
     """Token counting."""
 
     memo_bytes: Amount = 64_000_000
     """Memory for remembered counts."""
+
+
+class ProxyConfig(ConfigSection):
+    """`compact proxy`: where requests go, and how long it may work on one."""
+
+    deadline_ms: Count = 250
+    """Longest time for work on a request that fits the window as it is. Then it goes out as the last step left it, and the work
+    goes on for the next request."""
+    anthropic_url: Address = "https://api.anthropic.com"
+    """Where Anthropic's requests go, with or without /v1."""
+    openai_url: Address = "https://api.openai.com"
+    """Where OpenAI's requests go, with or without /v1."""
+    gemini_url: Address = "https://generativelanguage.googleapis.com"
+    """Where Gemini's requests go, with or without /v1beta."""
+    token: Token | None = None
+    """What clients send as X-Compact-Token. Required on addresses that other machines reach. Never shown."""
+    max_body_bytes: Count = 64_000_000
+    """A longer request of a conversation is refused (413), also when it is unpacked."""
+    max_header_bytes: Count = 65_536
+    """A request with longer headers is refused (431)."""
+    connect_timeout_s: Seconds = 10
+    """Longest time for a connection to a provider."""
+    silence_timeout_s: Seconds = 900
+    """Longest time for which a provider may send nothing before the connection is given up."""
 
 
 class AllSettings(ConfigSection):
@@ -390,9 +430,9 @@ class AllSettings(ConfigSection):
     """The window of the configured model and of its aliases. Another known model that a call names brings its own; an
     unknown one uses this. null: from the window table; there an unknown model gets 128000 and a warning."""
     windows: Windows = Field(default_factory=dict)
-    """Windows by model. They override the built-in table."""
+    """Windows by model. They override the built-in table. `"*"` is every model that has no window of its own here."""
     models: Models = Field(default_factory=dict)
-    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, thinking, native, cache, price.
+    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, page, call, thinking, native, cache, price.
     They are added to the built-in table, and replace fields of its rows. `windows` wins over them. See `compact models`."""
     policy: PolicyConfig = PolicyConfig()
     summary: SummaryConfig = SummaryConfig()
@@ -403,6 +443,8 @@ class AllSettings(ConfigSection):
     guard: GuardConfig = GuardConfig()
     recovery: RecoveryConfig = RecoveryConfig()
     meter: MeterConfig = MeterConfig()
+    economy: EconomyConfig = EconomyConfig()
+    proxy: ProxyConfig = ProxyConfig()
 
 
 SECTIONS: dict[str, type[ConfigSection]] = {

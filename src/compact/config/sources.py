@@ -54,13 +54,24 @@ BLOCK_FIELDS: dict[str, str] = {
 }
 """The block's parameters and the settings that they set. Its model is the one that writes summaries."""
 
-BLOCK_DEFAULTS: dict[str, Any] = {"policy.layout": "selective", "policy.token_threshold": 60_000}
+BLOCK_DEFAULTS: dict[str, Any] = {
+    "policy.layout": "selective",
+    "policy.token_threshold": 60_000,
+    "policy.economy": "off",
+    "policy.background_pct": None,
+}
 """What the block sets by being present."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "layered": {"summary.fallback": "pruning-only"},
-    "selective": {**BLOCK_DEFAULTS, "policy.retention_window": 6, "summary.max_tokens": 2000},
+    "layered": {"policy.economy": "off", "policy.background_pct": None, "summary.fallback": "pruning-only"},
+    "selective": {
+        **BLOCK_DEFAULTS,
+        "policy.retention_window": 6,
+        "summary.max_tokens": 2000,
+    },
     "progressive": {
+        "policy.economy": "off",
+        "policy.background_pct": None,
         "policy.trigger_pct": 0.85,
         "policy.summarize_pct": 0.95,
         "policy.recent_share": 0.2,

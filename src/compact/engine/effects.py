@@ -96,6 +96,20 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
+class LastCalled:
+    """Ask the session's log when the session was last called, by any worker. The answer is a `datetime`, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Take what a pass in the background has prepared, and wait for it if it is still being made.
+
+    The answer is a `background.PreparedPass`, or None if nothing came of it. The events up to the next `compact.finished` are those
+    of that pass.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPins:
     """Read what the host pinned and unpinned in the session, oldest first.
 
@@ -127,7 +141,18 @@ class Emit:
 
 
 Effect: TypeAlias = (
-    Store | Find | IsStored | SummaryRequest | Begin | Commit | Emit | Load | LoadPins | KeepRemoved
+    Store
+    | Find
+    | IsStored
+    | SummaryRequest
+    | Begin
+    | Commit
+    | Emit
+    | Load
+    | LastCalled
+    | LoadPins
+    | KeepRemoved
+    | Collect
 )
 """Everything that the engine may yield. A `SummaryRequest` is answered by a `Reply`, or by its text alone."""
 

@@ -60,6 +60,8 @@ class Tools:
     """What the call before returned; empty if that is not known."""
     keeps_sent: bool = False
     """Whether nothing that the model has seen may be edited between passes."""
+    moves_arriving: bool = True
+    """Whether a huge result goes to the archive when it is first seen."""
 
 
 class Intake:
@@ -262,7 +264,7 @@ class Intake:
         desk = tools.desk(dialect)
         large = [
             n
-            for n in range(seen, len(working.items))
+            for n in range(seen if tools.moves_arriving else len(working.items), len(working.items))
             if is_long(longest_text(working.items[n]), desk)
             or tools.meter.count_item(working.items[n], dialect) > desk.large_result_tokens
         ]
@@ -318,6 +320,18 @@ def _was_seen_whole(
         except ArchiveError:
             return True
     return True
+
+
+def first_new(known: int, given: Sequence[Any], items: Sequence[Any]) -> int:
+    """The index of the first message that is new since the last step, which left `known` ones. `items` is `given` after repairs."""
+    if given is items or len(given) == len(items):
+        return known
+    first = len(items)
+    for n, place in reversed(list(enumerate(find_places(given, items)))):
+        if place is not None and place < known:
+            break
+        first = n  # a message that was repaired follows the one before it
+    return first
 
 
 def find_places(known: Iterable[Any], wanted: Iterable[Any]) -> list[int | None]:

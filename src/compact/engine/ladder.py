@@ -19,39 +19,58 @@ from typing import Any
 from compact.engine.check import check_budget, check_pinned, check_protected, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
+from compact.engine.intake import find_places
 from compact.engine.limits import Rules
 from compact.engine.native import NO_NATIVE, NativeRules
 from compact.engine.outcome import Outcome
+from compact.engine.reporting import count_pruned, report_ledger, report_summaries
 from compact.engine.stages.native import compact_natively
 from compact.engine.stages.offload import offload
 from compact.engine.stages.shrink_calls import shrink_calls
 from compact.engine.stages.summarize import summarize
 from compact.engine.stages.truncate import truncate
-from compact.engine.thinking import KEEP, ThinkingRules, settle_thinking, take_thinking_out
-from compact.engine.user_words import hear, put_in, set_aside, take_out
+from compact.engine.thinking import KEEP, ThinkingRules, bare_row, settle_thinking, take_thinking_out
+from compact.engine.user_words import TakenOut, hear, put_in, set_aside, take_out
 from compact.errors import CompactError, ConfigError, InsufficientBudget
 from compact.events import (
+    Economics,
     Failure,
     Kept,
-    Layers,
-    LedgerAction,
-    LedgerChanged,
     Planned,
-    PrunedMessages,
     Reason,
-    SummaryCreated,
     TriggerDecision,
-    Warned,
 )
-from compact.messages.message import SUMMARY_OPENS, Message, text_hash
+from compact.messages.cache_marks import keep_marks
+from compact.messages.message import text_hash
 from compact.messages.thinking import without_thinking
 from compact.messages.units import removable
-from compact.summaries.ledger import Entry, Written
+from compact.summaries.ledger import Entry
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
 DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
 """The ladder, reversible stages first."""
+_WITHOUT_MODEL: tuple[Stage, ...] = (*REVERSIBLE_STAGES, truncate)
 _STAGE_HINT = "A stage is a generator function that takes a Context and returns one"
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What the stages made of a context, before it is committed."""
+
+    before: Sequence[Row]
+    bare: Sequence[Row]
+    """The same without the signed thinking that the pass takes out."""
+    anchored: Sequence[Row]
+    """The rows that get theirs back as long as nothing before them changed."""
+    context: Context
+    taken: TakenOut
+    """Where the ledgers of earlier steps stood."""
+    ledgers_taken: int
+    """The tokens of these."""
+    arrived: int = 0
+    """The tokens of what came while a pass was made in the background. No stage has seen it."""
+    is_carried: bool = False
+    """Whether it was made in the background, from the list of an earlier call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +99,8 @@ class Pass:
     """The first row that is new since the last step."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking behind the first message that the pass changes."""
+    economics: Economics | None = None
+    """What the pass costs in money, as far as anybody asked."""
     native: NativeRules = NO_NATIVE
     """Whether the provider is asked for its own summary first."""
     extract: str = ""
@@ -92,29 +113,41 @@ class Pass:
             InsufficientBudget: what must stay is larger than the budget; says what takes the room.
             ArchiveError: the archive did not take the transcript or the step; nothing has changed.
         """
-        desk, before = self.desk, self.rows
-        context = Context(
-            rows=before,
-            rules=self.rules,
-            desk=desk,
-            step=0,
-            history_path="",
-            summaries=self.summaries,
-            pins=self.pins,
-            extract=self.extract,
+        context = self.begin()
+        yield Emit(self.plan(context))
+        return (yield from self.conclude((yield from self.reduce(context))))
+
+    def begin(self) -> Context:
+        """The context that the stages begin with."""
+        return replace(self._at_first(), rows=self._bare())
+
+    def plan(self, context: Context) -> TriggerDecision:
+        """The event that says what the pass may take out and what it means to keep."""
+        rules, units = self.rules, context.units
+        may_go = removable(units, rules.keep_turns, rules.keep_pairs)
+        kept = [unit for unit, free in zip(units, may_go, strict=True) if not free and not unit.pinned]
+        going = [unit for unit, free in zip(units, may_go, strict=True) if free]
+        return TriggerDecision(
+            triggered=True,
+            reason=self.reason,
+            note=self.note,
+            policy=rules.in_force,
+            planned=Planned(
+                kept=Kept(
+                    pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
+                    recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
+                    tool_pairs=sum(unit.kind == "pair" for unit in kept),
+                ),
+                pruned_count=sum(unit.stop - unit.start for unit in going),
+            ),
+            economy=self.economics,
         )
-        at_first = context
-        bare = take_thinking_out(before, desk, self.thinking) if self.thinking.strip else before
-        context = replace(context, rows=bare)
-        yield Emit(self._plan(context))
+
+    def reduce(self, context: Context) -> Asking[Reduced]:
+        """Make the transcript durable and climb the ladder. Nothing has left the context yet. Raises what `run` raises."""
+        desk, before, bare = self.desk, self.rows, context.rows
         check_pinned(context)
-        begun = yield Begin(
-            [desk.dialect.write(row.message) for row in before],
-            desk.dialect.NAME,
-            self.after_step,
-            self.given,
-            self.summaries,
-        )
+        begun = yield self._begin()
         context = replace(
             context,
             rows=_with_masked(before, before if self.native.is_chosen else bare, desk, begun),
@@ -130,21 +163,61 @@ class Pass:
         context, taken = take_out(context)
         start = total(context.rows)
         context = yield from climb(context, self.stages)
-        context = replace(context, rules=self.rules, desk=desk)
+        return Reduced(before, bare, anchored, context, taken, total(bare) - start)
+
+    def take_over(self, reduced: Reduced) -> Asking[Reduced]:
+        """Carry over what a pass in the background made of the first rows. What arrived meanwhile follows as it is.
+
+        The whole transcript is made durable, and what people said, pinned and took back meanwhile is heard. Raises what
+        `run` raises.
+        """
+        desk, known = self.desk, len(reduced.before)
+        bare, made = self._bare(), reduced.context
+        begun = yield self._begin()
+        now = _with_masked(self.rows, bare, desk, begun)
+        heard = yield from hear(replace(made, rows=now, rules=self.rules, desk=desk), made.ledger, known)
+        places = {id(row.own): n for n, row in enumerate(reduced.before)}
+
+        def carry(row: Row) -> Row:
+            place = places.get(id(row.own))
+            if place is None:
+                return row  # a stage wrote it
+            own = self.rows[place]
+            found = own if row.bare_of is None else bare_row(own, desk)
+            return replace(row, message=found.message, source=own.source, bare_of=found.bare_of)
+
+        arrived = now[known:]
+        context = made.with_rows(
+            [*map(carry, made.rows), *arrived],
+            ledger=heard.ledger,
+            ledger_room=heard.ledger_room,
+            pins=heard.pins,
+        )
+        taken = TakenOut({each: carry(row) for each, row in reduced.taken.rows.items()})
+        return Reduced(
+            self.rows, bare, self.rows, context, taken, reduced.ledgers_taken, total(arrived), True
+        )
+
+    def conclude(self, reduced: Reduced) -> Asking[Outcome]:
+        """Write the ledger, check the result and commit the step. Raises what `run` raises."""
+        desk, before, bare, taken = self.desk, self.rows, reduced.bare, reduced.taken
+        context = replace(reduced.context, rules=self.rules, desk=desk)
         check_protected(before, context)  # a ledger must not hide that such a result is smaller
-        reduced = total(context.rows)
+        size = total(context.rows)
         context, written = yield from put_in(context, taken)
-        context = _charge(context, total(context.rows) - reduced - (total(bare) - start))
-        yield from _report_summaries(context)
+        context = _charge(context, total(context.rows) - size - reduced.ledgers_taken)
+        yield from report_summaries(context)
         standing = frozenset(
             text_hash(row.message.text) for row in context.rows if context.is_summary(row.message)
         )
         # A stage may have changed the rules for those after it, and it may have counted in its own way.
         rows = _recount(alternate(context.rows, desk), bare, desk)
         if bare is not before:
-            room = self.rules.budget if context.native is not None else self.rules.target
-            rows = settle_thinking(context.with_rows(rows), anchored, room, self.thinking)
+            room = self.rules.budget if context.native is not None else self.rules.target + reduced.arrived
+            rows = settle_thinking(context.with_rows(rows), reduced.anchored, room, self.thinking)
             rows = _recount(alternate(rows, desk), rows, desk)
+        if reduced.is_carried:
+            rows = _settle_marks(rows, before, desk)
         context = context.with_rows(rows, summaries=standing, rules=self.rules, desk=desk)
         if bare is not before:
             context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
@@ -157,14 +230,14 @@ class Pass:
         if not (yield Commit(_record_folds(context), state, fingerprints)):
             return Outcome(before, size, size, lost_race=True)
         saved = {stage: desk.scale(tokens) for stage, tokens in context.saved.items()}
-        pruned = _count_pruned(at_first, context)
+        pruned = count_pruned(self._at_first(), context)
         yield Emit(pruned, payload={"saved": saved})
-        yield from _report_ledger(self.ledger or (), context, written)
+        yield from report_ledger(self.ledger or (), context, written)
         return Outcome(
             context.rows,
             pruned.tokens_before,
             pruned.tokens_after,
-            begun.step,
+            context.step,
             saved,
             context.summaries,
             ledger=context.ledger,
@@ -190,25 +263,29 @@ class Pass:
             return context.with_rows(bare, native=block), bare
         return context.with_rows(bare), rows
 
-    def _plan(self, context: Context) -> TriggerDecision:
-        """The event that says what the pass may take out and what it means to keep."""
-        rules, units = self.rules, context.units
-        may_go = removable(units, rules.keep_turns, rules.keep_pairs)
-        kept = [unit for unit, free in zip(units, may_go, strict=True) if not free and not unit.pinned]
-        going = [unit for unit, free in zip(units, may_go, strict=True) if free]
-        return TriggerDecision(
-            triggered=True,
-            reason=self.reason,
-            note=self.note,
-            policy=rules.in_force,
-            planned=Planned(
-                kept=Kept(
-                    pinned=sum(unit.stop - unit.start for unit in units if unit.pinned),
-                    recent_turns=len({unit.turn for unit in kept if unit.kind != "pair" and unit.turn}),
-                    tool_pairs=sum(unit.kind == "pair" for unit in kept),
-                ),
-                pruned_count=sum(unit.stop - unit.start for unit in going),
-            ),
+    def _at_first(self) -> Context:
+        return Context(
+            rows=self.rows,
+            rules=self.rules,
+            desk=self.desk,
+            step=0,
+            history_path="",
+            summaries=self.summaries,
+            pins=self.pins,
+            extract=self.extract,
+        )
+
+    def _bare(self) -> Sequence[Row]:
+        return take_thinking_out(self.rows, self.desk, self.thinking) if self.thinking.strip else self.rows
+
+    def _begin(self) -> Begin:
+        write = self.desk.dialect.write
+        return Begin(
+            [write(row.message) for row in self.rows],
+            self.desk.dialect.NAME,
+            self.after_step,
+            self.given,
+            self.summaries,
         )
 
 
@@ -235,6 +312,16 @@ def check_stages(stages: Any) -> tuple[Stage, ...]:
             kind = type(stage).__name__
             raise ConfigError(f"a stage must be callable, got a {kind}", hint=_STAGE_HINT, path="stages")
     return found
+
+
+def may_ask(stages: Sequence[Stage]) -> bool:
+    """Return whether a ladder may ask for a summary. What a host's own stage does is not known."""
+    return any(stage not in _WITHOUT_MODEL for stage in stages)
+
+
+def without_model(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the stages of a ladder that never ask for a summary."""
+    return tuple(stage for stage in stages if stage in _WITHOUT_MODEL)
 
 
 def climb(context: Context, stages: Sequence[Stage]) -> Asking[Context]:
@@ -274,21 +361,6 @@ def _run(stage: Stage, name: str, context: Context) -> Asking[Context]:
     return found
 
 
-def _report_summaries(context: Context) -> Asking[None]:
-    """Say which summaries stand now, as they stand."""
-    standing = {id(row.message) for row in context.rows}
-    for made in context.folds:
-        # Pruned without a summary: the error that led to it has its own event.
-        if made.writer != "none" and id(made.row.message) in standing:
-            event = SummaryCreated(
-                strategy=made.strategy,
-                input_messages=made.input_messages,
-                summary_tokens=context.desk.scale(made.row.tokens),
-                compression_ratio=round(made.row.tokens / max(1, made.input_tokens), 4),
-            )
-            yield Emit(event, payload={"summary": made.text})
-
-
 def _charge(context: Context, tokens: int) -> Context:
     """The context with the price of the ledger taken off what the stage saved that gained most by it."""
     if tokens <= 0 or not context.saved:
@@ -298,37 +370,21 @@ def _charge(context: Context, tokens: int) -> Context:
     return replace(context, saved={name: gained for name, gained in saved.items() if gained > 0})
 
 
-def _report_ledger(before: Sequence[Entry], context: Context, written: Written) -> Asking[None]:
-    """Say what changed in the ledger, and what there was no room for."""
-    known = {entry.id: entry.status for entry in before}
-    for entry in context.ledger:
-        if entry.id not in known:
-            yield _ledger_event("added", entry)
-        if entry.status != "stands" and known.get(entry.id) != entry.status:
-            yield _ledger_event(entry.status, entry)
-    for entry in written.left:
-        yield _ledger_event("left", entry)
-    if written.left:
-        message = (
-            f"{len(written.left):,} of the {_count_standing(context.ledger):,} things that the user said and that stand did not fit "
-            f"into {context.desk.scale(context.ledger_room):,} tokens (policy.ledger_share); the archive has them"
-        )
-        yield Emit(Warned(code="ledger_full", severity="medium", message=message))
-
-
-def _ledger_event(action: LedgerAction, entry: Entry) -> Emit:
-    event = LedgerChanged(action=action, entry_id=entry.id, kind=entry.kind, source=entry.source)
-    return Emit(event, payload={"text": entry.text, "said_in": entry.said_in})
-
-
-def _count_standing(entries: Sequence[Entry]) -> int:
-    return sum(entry.status == "stands" for entry in entries)
-
-
 def _recount(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row]:
     """The rows at what they cost. Only messages that a stage wrote are counted again."""
     known = {id(row.message): row.tokens for row in before}
     return [replace(row, tokens=known.get(id(row.message)) or desk.count(row.message)) for row in rows]
+
+
+def _settle_marks(rows: Sequence[Row], before: Sequence[Row], desk: Desk) -> list[Row]:
+    """The rows of a swap without the cache marks that the host has moved on since."""
+    places = find_places((row.own for row in before), (row.own for row in rows))
+    items = [desk.dialect.write(row.message) for row in rows]
+    kept = keep_marks([desk.dialect.write(row.message) for row in before], items, places)
+    return [
+        row if item is now else replace(row, message=desk.dialect.read(now))
+        for row, item, now in zip(rows, items, kept, strict=True)
+    ]
 
 
 def _with_masked(before: Sequence[Row], bare: Sequence[Row], desk: Desk, begun: Begun) -> list[Row]:
@@ -343,50 +399,6 @@ def _with_masked(before: Sequence[Row], bare: Sequence[Row], desk: Desk, begun: 
         row if form is None else replace(row, masked=form if row.bare_of is None else without_thinking(form))
         for row, form in found
     ]
-
-
-def _count_pruned(before: Context, after: Context) -> PrunedMessages:
-    pinned = sum(after.is_pinned(row.message) for row in after.rows)
-    # A ledger stands for folded history as well, but it is neither a summary nor recent.
-    frames = [row.message.text for row in after.rows if after.is_summary(row.message)]
-    summary = sum(text.startswith(SUMMARY_OPENS) for text in frames)
-    standing = sum(row.level not in ("summary", "ledger", "marker") for row in after.rows)
-    turns, pairs = _count_whole(before, after)
-    return PrunedMessages(
-        layers=Layers(pinned=pinned, summary=summary, recent=len(after.rows) - pinned - len(frames)),
-        pruned_count=len(before.rows) - standing,
-        tokens_before=after.desk.scale(before.tokens),
-        tokens_after=after.desk.scale(after.tokens),
-        kept=Kept(pinned=pinned, recent_turns=turns, tool_pairs=pairs),
-    )
-
-
-def _count_whole(before: Context, after: Context) -> tuple[int, int]:
-    """How many of the newest turns and pairs that were to be kept stand as they were."""
-    rules, standing = before.rules, {id(row.own) for row in after.rows}
-    is_whole = {
-        unit.start: all(
-            id(row.message) in standing and not _is_reduced(row.message, before.desk)
-            for row in before.rows[unit.start : unit.stop]
-        )
-        for unit in before.units
-    }
-    pairs = [is_whole[unit.start] for unit in before.units if unit.kind == "pair"]
-    turns: dict[int, bool] = {}
-    for unit in before.units:
-        if unit.turn and unit.kind in ("opener", "words"):
-            turns[unit.turn] = turns.get(unit.turn, True) and is_whole[unit.start]
-
-    def count(whole: Sequence[bool], most: int) -> int:
-        newest = list(whole)[::-1][:most]
-        return newest.index(False) if False in newest else len(newest)
-
-    return count(list(turns.values()), rules.keep_turns), count(pairs, rules.keep_pairs)
-
-
-def _is_reduced(message: Message, desk: Desk) -> bool:
-    """Whether an earlier pass took something out of one of its results."""
-    return any(desk.written.is_reduced(result.text) for result in message.results)
 
 
 def _record_folds(context: Context) -> dict[str, Any]:

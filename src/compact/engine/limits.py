@@ -64,6 +64,8 @@ class Rules:
     """The budget of the whole request in the model's own tokens, for what people are told."""
     fold_all: bool = False
     """Fold everything that may go, not only what must."""
+    background: int | None = None
+    """A pass that asks a model may begin in the background at this size. None: never."""
     aside: int = 0
     """What was taken off the target for the ledger."""
 
@@ -78,25 +80,6 @@ class Rules:
             keep_up_to=min(self.keep_up_to, tokens),
             summarize_above=None if above is None else min(above, tokens),
             least_room=0,
-        )
-
-    def correct(self, factor: float) -> Rules:
-        """The rules for a provider that counts `factor` times what the meter counts."""
-
-        def less(tokens: int) -> int:
-            return int(tokens / factor)
-
-        above, recent, threshold = self.summarize_above, self.recent_tokens, self.token_threshold
-        return replace(
-            self,
-            budget=less(self.budget),
-            trigger=less(self.trigger),
-            target=less(self.target),
-            keep_up_to=less(self.keep_up_to),
-            summarize_above=None if above is None else less(above),
-            recent_tokens=None if recent is None else less(recent),
-            token_threshold=None if threshold is None else less(threshold),
-            ledger_tokens=less(self.ledger_tokens),
         )
 
     def without_budget(self) -> Rules:
@@ -153,11 +136,13 @@ class Decision:
 
     triggered: bool
     reason: Reason
+    due: Reason | None = None
+    """What a pass that begins in the background is made for."""
 
     @property
     def is_by_count(self) -> bool:
         """Whether the number of messages or turns decided, not their size."""
-        return self.reason in ("messages", "turns")
+        return (self.due or self.reason) in ("messages", "turns")
 
 
 def decide(rules: Rules, *, tokens: int, messages: int, turns: int) -> Decision:

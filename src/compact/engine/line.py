@@ -11,15 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from compact.engine.background import STARTED, Background, begin, swap
+from compact.engine.call import Call, Result, Seen, UnderWay
 from compact.engine.context import Context, Desk, Row, Stage, Written
+from compact.engine.corrections import UNCORRECTED, Correction
+from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
-from compact.engine.intake import Intake, Tools, Working, find_places
+from compact.engine.intake import Intake, Tools, Working, first_new
 from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
 from compact.engine.native import NO_NATIVE, NativeRules, readable_items
 from compact.engine.outcome import Outcome
-from compact.engine.stages.offload import recognise_pointers
+from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
 from compact.engine.state import (
     SessionState,
     continues,
@@ -29,87 +35,31 @@ from compact.engine.state import (
     resolve,
     restore_state,
     without_block,
+    write_rows,
 )
-from compact.engine.thinking import KEEP, ThinkingRules
+from compact.engine.thinking import KEEP, ThinkingRules, list_bare
 from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
     Failure,
     Finished,
     PassOutcome,
+    Reason,
     Started,
     TokenEstimate,
     TriggerDecision,
     Warned,
 )
+from compact.messages.cache_marks import longest_life
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
-from compact.messages.message import POINTER_OPENS
-from compact.tokens import Estimate, Meter
+from compact.tokens import Meter
+
+if TYPE_CHECKING:
+    from compact.engine.ladder import Pass
 
 _MAX_RACES = 3
 _BELOW = Decision(False, "below")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One call of a host."""
-
-    messages: list[Any]
-    """A copy of the host's list. The host may go on writing to its own."""
-    given: Any
-    """The host's own list."""
-    tools: Any = None
-    system: Any = None
-    dialect: str | None = None
-    manual: bool = False
-    note: str | None = None
-    fit: int | None = None
-    """The most tokens that the result may take. None: as the rules say."""
-    reversible: bool = False
-    """Whether only the reversible stages may run, however large the rest is."""
-    without_model: bool = False
-    """Whether summaries must be made without a model."""
-    races: int = 0
-    """How often another worker was faster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What the host gets, and what the session remembers."""
-
-    messages: Any
-    state: SessionState
-    estimate: Estimate
-    outcome: Outcome | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnderWay:
-    """What a pass works on. If it does not end in time, the host gets `before`, unless that is too large."""
-
-    before: Result
-    rows: list[Row]
-    decision: Decision
-    note: str | None
-    started: float
-    fits: bool
-    """Whether the messages fit the budget as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A call after its intake: the context that it stands for, in its dialect, and what it costs."""
-
-    call: Call
-    state: SessionState
-    given: Sequence[Any]
-    """The context before repairs and offloads: the host's own messages."""
-    working: Working
-    dialect: Dialect
-    estimate: Estimate
-    at_hand: bool
-    """Whether the state was in memory, so that the archive may know of newer steps."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,14 +76,26 @@ class Line:
     """Seconds, for durations."""
     written: Written
     """What compact wrote into the session's results and arguments."""
+    correct: Callable[[int, int], Correction] | None = None
+    """The correction for a request of so many tokens by our count, behind a step. None: nothing was observed."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     native: NativeRules = NO_NATIVE
     """Whether the provider writes summaries, and whose blocks the model reads."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
+    economy: Economy | None = None
+    """Weighs what passes cost. None: money decides nothing."""
+    called_at: datetime | None = None
+    """When the host called, by the wall clock; None: not known, so money decides nothing."""
+    moves_arriving: bool = True
+    """Whether a huge result goes to the archive when it is first seen."""
     under_way: UnderWay | None = None
     """The pass that was begun; None before there is one."""
+    background: Background | None = None
+    """What the call may do with passes in the background; None: nothing."""
+    correction: Correction = UNCORRECTED
+    """What holds for the request at hand."""
 
     def run(self, call: Call, state: SessionState) -> Asking[Result]:
         """Run the whole line.
@@ -159,6 +121,7 @@ class Line:
             beside=(call.system, call.tools),
             sent=sent,
             keeps_sent=self.thinking.strip,
+            moves_arriving=self.moves_arriving,
         )
         given = working.items
         working, dialect = yield from self.intake.take(working, call.dialect, tools)
@@ -171,6 +134,9 @@ class Line:
         estimate = self.meter.estimate(
             working.items, call.tools, system=call.system, dialect=dialect, max_tokens=window, running=counts
         )
+        if (ours := estimate.total) and self.correct is not None:
+            self.correction = self.correct(ours, state.step)
+            estimate = self.correction.correct(estimate)
         yield Emit(
             TokenEstimate(
                 model=estimate.model,
@@ -185,17 +151,38 @@ class Line:
                 ),
             )
         )
-        seen = _Seen(call, state, given, working, dialect, estimate, at_hand=state is known and state.asked)
+        at_hand = state is known and state.asked
+        seen = Seen(call, state, given, working, dialect, estimate, ours, at_hand)
         if estimate.total > self.rules.budget - self.rules.least_room:
             yield from self._require_room(seen)
-        decision = self._decide(seen)
+        aside = self.background
+        if aside is not None and aside.is_wanted(call, estimate.total, self.rules):
+            swapped = yield from swap(self, seen, aside)
+            if swapped is not None:
+                return swapped
+        decision = self._decide(seen) if aside is None else self._decide_aside(seen)
+        weighed, economy = NOTHING, self.economy
+        is_free = not (call.manual or call.reversible or call.fit or (aside is not None and aside.is_running))
+        if economy is not None and is_free and estimate.total >= economy.least:
+            life = partial(longest_life, call.system, call.tools, working.items)
+            weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
+        if weighed.early_target is not None:
+            decision = EARLY
         if not decision.triggered:
-            in_force = self.rules.in_force
             yield Emit(
-                TriggerDecision(triggered=False, reason=decision.reason, note=call.note, policy=in_force)
+                TriggerDecision(
+                    triggered=False,
+                    reason=decision.reason,
+                    note=call.note,
+                    policy=self.rules.in_force,
+                    economy=weighed.economics,
+                )
             )
             return _unchanged(seen)
-        return (yield from self._compact(seen, decision))
+        if decision.reason == STARTED:
+            begun = yield from begin(self, seen, decision, weighed.economics)
+            return replace(_unchanged(seen), background=begun)
+        return (yield from self._compact(seen, decision, weighed))
 
     # --- before the trigger
 
@@ -229,7 +216,7 @@ class Line:
             yield Emit(Warned(code="state_reset", severity="low", message=message))
         return as_given, reset
 
-    def _require_room(self, seen: _Seen) -> Asking[None]:
+    def _require_room(self, seen: Seen) -> Asking[None]:
         """Refuse a request whose fixed part fits but leaves nothing to work in. One that does not fit fails its pass."""
         rules = self.rules
         if not rules.least_room:
@@ -240,8 +227,24 @@ class Line:
             yield Emit(Failure.of(problem, "none"), is_last=True)
             raise problem
 
-    def _decide(self, seen: _Seen) -> Decision:
-        rules, state, tokens, items = self.rules, seen.state, seen.estimate.total, seen.working.items
+    def _decide_aside(self, seen: Seen) -> Decision:
+        """Decide for a call that need not wait for a pass that asks a model."""
+        rules, tokens, aside = self.rules, seen.estimate.total, self.background
+        if aside is None or not aside.covers(seen.call, tokens, rules):
+            return self._decide(seen)
+        if aside.is_running:
+            return replace(self._decide(seen), triggered=False)
+        decision = self._decide(seen, replace(rules, trigger=rules.background or rules.trigger))
+        if not decision.triggered or (tokens >= rules.trigger and not self.sent):
+            return decision  # a session that is first seen so large has no later call to rely on
+        if not aside.is_worth(tokens, rules):
+            return Decision(False, "ineffective")
+        return Decision(True, STARTED, due=decision.reason)
+
+    def _decide(self, seen: Seen, by: Rules | None = None) -> Decision:
+        """Decide by the rules of the call, or `by` others."""
+        rules = by or self.rules
+        state, tokens, items = seen.state, seen.estimate.total, seen.working.items
         if seen.call.manual:
             return Decision(True, "manual")
         if tokens < rules.trigger and not rules.has_thresholds:
@@ -271,60 +274,22 @@ class Line:
 
     # --- the pass
 
-    def _compact(self, seen: _Seen, decision: Decision) -> Asking[Result]:
-        # Most calls make no pass. With the ladder come all who read and write summaries, half of what the package loads.
-        from compact.engine.ladder import Pass, choose_stages
-
-        call, dialect, estimate = seen.call, seen.dialect, seen.estimate
+    def _compact(self, seen: Seen, decision: Decision, weighed: Weighed) -> Asking[Result]:
+        call, estimate = seen.call, seen.estimate
         started = self.now()
         yield Emit(Started(reason=decision.reason, note=call.note))
-        rows = [
-            Row(dialect.read(item), self.meter.count_item(item, dialect), source)
-            for item, source in zip(seen.working.items, seen.working.sources, strict=True)
-        ]
-        desk = self.desk(dialect)
-        yield from recognise_pointers(rows, desk)
-        before = _unchanged(seen)
-        fits = estimate.total <= self.rules.budget
-        self.under_way = UnderWay(before, rows, decision, call.note, started, fits)
-        yield from _warn_of_copied_pointers(rows[len(seen.state.standing or ()) :])
-        fixed = self._fixed_tokens(call, estimate)
-        work = Pass(
-            rows=rows,
-            desk=desk,
-            rules=(self.rules.hurry() if self._is_soon(seen, decision) else self.rules).for_messages(
-                fixed, self.meter.factor, fold_all=call.manual or decision.is_by_count
-            ),
-            stages=choose_stages(self.stages, call.reversible),
-            summaries=seen.state.summaries,
-            after_step=seen.state.step,
-            reason=decision.reason,
-            note=call.note,
-            remember=lambda after: self._describe(seen, rows, after, fixed),
-            given=None if seen.given is seen.working.items else seen.given,
-            ledger=seen.state.ledger,
-            pins=seen.state.pins,
-            new=_first_new(seen),
-            thinking=self.thinking,
-            native=NO_NATIVE if call.reversible or call.without_model else self.native,
-            extract=seen.state.extract,
-        )
+        rows, desk = yield from self.read(seen, known=len(seen.state.standing or ()))
+        self.begin_pass(seen, rows, decision, started)
+        assert self.under_way is not None
+        before, fits = self.under_way.before, self.under_way.fits
+        work = self.make_pass(seen, decision, rows, desk, weighed=weighed)
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
-            duration_ms = round((self.now() - started) * 1000, 3)
-            return Emit(
-                Finished(
-                    reason=decision.reason,
-                    note=call.note,
-                    outcome=outcome,
-                    duration_ms=duration_ms,
-                    tokens_before=estimate.total,
-                    tokens_after=after,
-                )
-            )
+            spent = self.elapsed_ms(started)
+            return self.finished(decision.reason, call.note, spent, outcome, estimate.total, after)
 
         try:
-            if seen.at_hand and (yield from self._is_overtaken(seen.state)):
+            if seen.at_hand and (yield from self.is_overtaken(seen.state)):
                 outcome = Outcome(rows, estimate.total, estimate.total, overtaken=True)
             else:
                 outcome = yield from work.run()
@@ -339,17 +304,101 @@ class Line:
             yield finish("failed", estimate.total)
             raise
         if outcome.lost_race or outcome.overtaken:
-            result = yield from self._adopt(seen, outcome)
+            result = yield from self.adopt(seen, outcome)
             yield finish("adopted", estimate.total)
         elif outcome.step is None:
-            result = yield from self._give_up(seen, outcome)
+            result = yield from self.give_up(seen, outcome, decision)
             yield finish("unchanged", estimate.total)
         else:
-            result = yield from self._conclude(seen, outcome, fixed)
+            result = yield from self.conclude(seen, outcome, decision)
             yield finish("compacted", result.state.tokens_after)
         return result
 
-    def _is_soon(self, seen: _Seen, decision: Decision) -> bool:
+    def read(self, seen: Seen, known: int) -> Asking[tuple[list[Row], Desk]]:
+        """The context as rows, and the desk for it. Copied pointers behind the first `known` messages are reported."""
+        rows = [
+            Row(seen.dialect.read(item), self.meter.count_item(item, seen.dialect), source)
+            for item, source in zip(seen.working.items, seen.working.sources, strict=True)
+        ]
+        desk = self._desk(seen.dialect)
+        yield from recognise_pointers(rows, desk)
+        yield from warn_of_copied_pointers(rows[known:])
+        return rows, desk
+
+    def begin_pass(self, seen: Seen, rows: list[Row], decision: Decision, started: float) -> None:
+        """Note what the host gets if the pass does not end in time."""
+        fits = seen.estimate.total <= self.rules.budget
+        self.under_way = UnderWay(_unchanged(seen), rows, decision, seen.call.note, started, fits)
+
+    def make_pass(
+        self,
+        seen: Seen,
+        decision: Decision,
+        rows: list[Row],
+        desk: Desk,
+        *,
+        weighed: Weighed = NOTHING,
+        made_from: int | None = None,
+    ) -> Pass:
+        """The pass over these rows. `made_from`: it was made from that many messages, in the background."""
+        # Most calls make no pass. With the ladder come all who read and write summaries, half of what the package loads.
+        from compact.engine import ladder
+
+        call, fixed, early = seen.call, self._fixed_tokens(seen.call), weighed.early_target
+        rules = self.rules if early is None else replace(self.rules, target=early)
+        stages = ladder.choose_stages(self.stages, call.reversible)
+        # The request fits, so it waits for no model.
+        asks_nobody = decision is EARLY and (self.background is not None or self.native.is_chosen)
+        return ladder.Pass(
+            rows=rows,
+            desk=desk,
+            rules=(rules.hurry() if self._is_soon(seen, decision) else rules).for_messages(
+                fixed,
+                self.meter.factor * self.correction.rate,
+                fold_all=call.manual or decision.is_by_count,
+            ),
+            stages=ladder.without_model(stages) if asks_nobody else stages,
+            summaries=seen.state.summaries,
+            after_step=seen.state.step,
+            reason=decision.reason,
+            note=call.note,
+            remember=lambda after: self._describe(seen, decision, rows, after, made_from),
+            given=None if seen.given is seen.working.items else seen.given,
+            ledger=seen.state.ledger,
+            pins=seen.state.pins,
+            new=first_new(len(seen.state.standing or ()), seen.given, seen.working.items),
+            thinking=self.thinking,
+            economics=weighed.economics,
+            native=NO_NATIVE if call.reversible or call.without_model or asks_nobody else self.native,
+            extract=seen.state.extract,
+        )
+
+    def elapsed_ms(self, since: float) -> float:
+        """Milliseconds since a moment."""
+        return round((self.now() - since) * 1000, 3)
+
+    def finished(
+        self,
+        reason: Reason,
+        note: str | None,
+        duration_ms: float,
+        outcome: PassOutcome,
+        before: int,
+        after: int,
+        why: str = "",
+    ) -> Emit:
+        """The event that ends a pass. `why` it was dropped."""
+        event = Finished(
+            reason=reason,
+            note=note,
+            outcome=outcome,
+            duration_ms=duration_ms,
+            tokens_before=before,
+            tokens_after=after,
+        )
+        return Emit(event, payload={"why": why} if why else {})
+
+    def _is_soon(self, seen: Seen, decision: Decision) -> bool:
         """Whether only a few replies came since the last step. A session must not be compacted in every call.
 
         Below the budget there is a choice: a session that nothing could be done about waits until it has grown.
@@ -360,12 +409,12 @@ class Line:
         replies = sum(seen.dialect.read(item).role == "assistant" for item in new)
         return replies < self.rules.calls_between
 
-    def _is_overtaken(self, state: SessionState) -> Asking[bool]:
+    def is_overtaken(self, state: SessionState) -> Asking[bool]:
         """Whether another worker has made newer steps. The pass, and its summary, would be in vain."""
         newest = yield Load()
         return newest is not None and newest.step > state.step
 
-    def _adopt(self, seen: _Seen, outcome: Outcome) -> Asking[Result]:
+    def adopt(self, seen: Seen, outcome: Outcome) -> Asking[Result]:
         """Run again on the winner's state. Seen through it, the list is mostly compacted already."""
         call = seen.call
         if call.races >= _MAX_RACES:
@@ -376,24 +425,31 @@ class Line:
         again = replace(call, manual=call.manual and outcome.overtaken, races=call.races + 1)
         return (yield from self.run(again, SessionState()))
 
-    def _give_up(self, seen: _Seen, outcome: Outcome) -> Asking[Result]:
-        """Note that the pass changed nothing, so that it is not tried again until the session has grown."""
+    def give_up(self, seen: Seen, outcome: Outcome, decision: Decision) -> Asking[Result]:
+        """Note that the pass changed nothing, so that it is not tried again until the session has grown.
+
+        An early pass is only tried again on the next cold cache, and hinders none that is due.
+        """
+        if decision is EARLY:
+            return replace(_unchanged(seen), outcome=outcome)
         size = seen.estimate.total
         stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
         yield from self._warn_ineffective(seen.state, size, size)
         return replace(_unchanged(seen), state=stuck, outcome=outcome)
 
-    def _conclude(self, seen: _Seen, outcome: Outcome, fixed: int) -> Asking[Result]:
-        items = [seen.dialect.write(row.message) for row in outcome.rows]
-        size = self._count(items, seen.dialect) + fixed
-        ineffective = _count_ineffective(seen, size)
+    def conclude(self, seen: Seen, outcome: Outcome, decision: Decision) -> Asking[Result]:
+        """The session's new state, and what the host gets."""
+        items = write_rows(outcome.rows, seen.dialect, seen.call.tools, seen.call.system)
+        ours = self._count(items, seen.dialect)
+        size = self.correction.scale(ours) + self._fixed_tokens(seen.call)
+        ineffective = _count_ineffective(seen, decision, size)
         after = SessionState(
             step=outcome.step or 0,
             asked=True,
             replaced=list(seen.call.messages),
             standing=items,
             sources=[row.source for row in outcome.rows],
-            bare=_list_bare(seen, outcome.rows),
+            bare=list_bare(seen.working.bare, outcome.rows),
             dialect=seen.dialect.NAME,
             is_ambiguous=continues(seen.call.messages, items),
             summaries=outcome.summaries,
@@ -406,17 +462,17 @@ class Line:
         readable = readable_items(outcome.rows, items, outcome.extract, self.desk(seen.dialect))
         if readable is not None:
             after = replace(after, readable=places_in(items, readable))
-        if ineffective:
+        if ineffective and decision is not EARLY:
             yield from self._warn_ineffective(after, seen.estimate.total, size)
-        return Result(list(items), after, seen.estimate, outcome)
+        return Result(list(items), after, seen.estimate, outcome, ours + self._count_beside(seen.call))
 
     def _describe(
-        self, seen: _Seen, before: Sequence[Row], after: Context, fixed: int
+        self, seen: Seen, decision: Decision, before: Sequence[Row], after: Context, made_from: int | None
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        items = [seen.dialect.write(row.message) for row in after.rows]
-        size = self._count(items, seen.dialect) + fixed
+        items = write_rows(after.rows, seen.dialect, seen.call.tools, seen.call.system)
+        size = self.correction.scale(self._count(items, seen.dialect)) + self._fixed_tokens(seen.call)
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
-        ineffective = _count_ineffective(seen, size)
+        ineffective = _count_ineffective(seen, decision, size)
         return describe_state(
             seen.call.messages,
             after.rows,
@@ -428,21 +484,28 @@ class Line:
             self.written.describe(row.message for row in after.rows),
             after.ledger,
             after.pins,
-            _list_bare(seen, after.rows),
+            list_bare(seen.working.bare, after.rows),
             seen.dialect.NAME,
             after.extract,
             readable_items(after.rows, items, after.extract, after.desk),
+            made_from,
         )
 
     def _count(self, items: Sequence[Any], dialect: Dialect) -> int:
         return self.meter.estimate(items, dialect=dialect, max_tokens=self.rules.window).total
 
-    def _fixed_tokens(self, call: Call, estimate: Estimate) -> int:
-        """Tokens of what is sent beside the messages: the tools, and a system prompt outside the list."""
-        if not call.system:
-            return estimate.tools_schema
-        prompt = self.meter.estimate([], system=call.system, max_tokens=self.rules.window)
-        return estimate.tools_schema + prompt.total
+    def _count_beside(self, call: Call) -> int:
+        """What is sent beside the messages by our own count: the tools, and a system prompt outside the list."""
+        return self.meter.estimate([], call.tools, system=call.system, max_tokens=self.rules.window).total
+
+    def _fixed_tokens(self, call: Call) -> int:
+        """The same as the provider counts it."""
+        return self.correction.scale_fixed(self._count_beside(call))
+
+    def _desk(self, dialect: Dialect) -> Desk:
+        """The desk, where what people are told is what the provider counts."""
+        desk = self.desk(dialect)
+        return replace(desk, scale=lambda raw: self.correction.scale(desk.scale(raw)))
 
     def _warn_ineffective(self, state: SessionState, before: int, floor: int) -> Asking[None]:
         rules = self.rules
@@ -454,46 +517,13 @@ class Line:
             yield Emit(Warned(code="ineffective", severity="medium", message=message))
 
 
-def _unchanged(seen: _Seen) -> Result:
+def _unchanged(seen: Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
-    return Result(messages if items is messages else list(items), seen.state, seen.estimate)
+    return Result(messages if items is messages else list(items), seen.state, seen.estimate, ours=seen.ours)
 
 
-def _first_new(seen: _Seen) -> int:
-    """The index of the first message that is new since the last step."""
-    known, given, items = len(seen.state.standing or ()), seen.given, seen.working.items
-    if given is items or len(given) == len(items):
-        return known
-    first = len(items)
-    for n, place in reversed(list(enumerate(find_places(given, items)))):
-        if place is not None and place < known:
-            break
-        first = n  # a message that was repaired follows the one before it
-    return first
-
-
-def _list_bare(seen: _Seen, rows: Sequence[Row]) -> frozenset[int]:
-    """Which messages of the host's list stand without their signed thinking."""
-    return frozenset(
-        row.source
-        for row in rows
-        if row.source is not None and (row.bare_of is not None or row.source in seen.working.bare)
-    )
-
-
-def _count_ineffective(seen: _Seen, after: int) -> int:
-    """Passes in a row that saved too little."""
+def _count_ineffective(seen: Seen, decision: Decision, after: int) -> int:
+    """Passes in a row that saved too little. An early pass may save little on purpose."""
     before = seen.estimate.total
-    return 0 if before - after >= before // 10 else seen.state.ineffective + 1
-
-
-def _warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
-    """Models imitate what they see. A pointer in the arguments of a new call would be written to a file."""
-    for row in rows:
-        for call in row.message.calls:
-            if POINTER_OPENS in call.arguments_text:
-                message = (
-                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
-                )
-                yield Emit(Warned(code="pointer_copied", severity="high", message=message))
+    return 0 if before - after >= before // 10 else seen.state.ineffective + (decision is not EARLY)

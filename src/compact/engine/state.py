@@ -20,9 +20,10 @@ from compact.engine.intake import Working, find_places
 from compact.engine.thinking import bare_item
 from compact.errors import CompactError
 from compact.messages import dialects
-from compact.messages.cache_marks import has_mark, is_point, keep_marks
+from compact.messages.cache_marks import as_unmarked, has_mark, keep_marks, mark_frame
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with, plain
+from compact.messages.legality import MARKED
 from compact.messages.message import GAP, is_cache_point, text_hash
 from compact.summaries.ledger import Entry, from_json, to_json
 
@@ -142,11 +143,7 @@ def _essence(item: Any) -> Any:
         return item
     if data.get("role") in ("system", "developer"):
         return data["role"]
-    found = _without_marks(data)
-    content = found.get("content")
-    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
-        found["content"] = content[0]["text"]
-    return found
+    return as_unmarked(data)
 
 
 def digest(value: Any) -> bytes | None:
@@ -173,20 +170,6 @@ def _with_whole_numbers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_with_whole_numbers(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _is_only_text(block: Any) -> bool:
-    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
-
-
-def _without_marks(value: Any, depth: int = 0) -> Any:
-    if depth > 6:
-        return value  # cache marks stand on messages, on blocks and on blocks of results
-    if isinstance(value, Mapping):
-        return {k: _without_marks(v, depth + 1) for k, v in value.items() if k != "cache_control"}
-    if isinstance(value, list | tuple):
-        return [_without_marks(entry, depth + 1) for entry in value if not is_point(entry)]
-    return value
 
 
 def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | None:
@@ -239,6 +222,14 @@ def restore_state(loaded: Loaded, messages: Sequence[Any]) -> SessionState | Non
             bare=bare,
         )
     return None
+
+
+def write_rows(rows: Sequence[Row], dialect: Dialect, *beside: Any) -> list[Any]:
+    """The messages of a pass's result, in the host's dialect. `beside` is what is sent beside them: system prompt and tools."""
+    items = [dialect.write(row.message) for row in rows]
+    if dialect.NAME not in MARKED:
+        return items
+    return mark_frame(items, [row.source for row in rows], *beside)
 
 
 def read_ledger(record: Mapping[str, Any]) -> tuple[Entry, ...] | None:
@@ -304,12 +295,14 @@ def describe_state(
     dialect: str = "",
     extract: str = "",
     readable: Sequence[Any] | None = None,
+    made_from: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """A step's state as it is archived: how to make the context from the host's messages, and both hashes.
 
     `sides` is what `describe_sides` returned, `written` what `Written.describe` did. Records of earlier versions have neither,
     and no ledger. `bare` are the messages of the recipe that stand without their signed thinking, `readable` the context for a
-    model that does not read the provider's block in it.
+    model that does not read the provider's block in it. A pass that was made in the background from the first `made_from` messages
+    was swapped in when there were as many as `replaced` says.
     """
     recipe = [
         {"item": plain(item)} if row.source is None else row.source
@@ -332,6 +325,8 @@ def describe_state(
         state["pins"] = pins
     if bare:
         state["bare"], state["dialect"] = sorted(bare), dialect
+    if made_from is not None:
+        state["made_from"] = made_from
     known: dict[int, bytes] = {}
     prints = {"replaced": fingerprint(messages, known), "standing": fingerprint(items, known)}
     if readable is not None:

@@ -45,10 +45,11 @@ def take_thinking_out(rows: Sequence[Row], desk: Desk, rules: ThinkingRules) -> 
     if not rules.strip or desk.dialect.ITEMS_ARE_PARTS or not any(row.message.signed for row in rows):
         return rows
     stop = open_loop([row.message for row in rows]) if rules.keep_open_loop else len(rows)
-    return [_bare(row, desk) if n < stop else row for n, row in enumerate(rows)]
+    return [bare_row(row, desk) if n < stop else row for n, row in enumerate(rows)]
 
 
-def _bare(row: Row, desk: Desk) -> Row:
+def bare_row(row: Row, desk: Desk) -> Row:
+    """The row without its signed thinking; the same one if it has none, or nothing else."""
     item = desk.dialect.write(row.message)
     found = bare_item(item, desk.dialect)
     if found is item:
@@ -181,3 +182,12 @@ def _first_change(items: Sequence[Any], sent: Sequence[Any], dialect: Dialect) -
         if one is not other and one != other and bound_form(one, dialect) != bound_form(other, dialect):
             return n
     return None if len(items) >= len(sent) else len(items)
+
+
+def list_bare(bare: frozenset[int], rows: Sequence[Row]) -> frozenset[int]:
+    """Which messages of the host's list stand without their signed thinking. `bare` are those that did before."""
+    return frozenset(
+        row.source
+        for row in rows
+        if row.source is not None and (row.bare_of is not None or row.source in bare)
+    )

@@ -7,13 +7,15 @@ gives the event its name. `Event.to_json` writes a line, `parse` reads one back.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
+from compact.events.ids import Ids as Ids
+from compact.events.ids import Span as Span
+from compact.events.ids import Trace as Trace
+from compact.events.ids import session_trace as session_trace
 from compact.events.times import moment as moment
 from compact.events.times import timestamp as timestamp
 
@@ -28,9 +30,9 @@ Reason: TypeAlias = Literal[
     "messages",  # policy.message_threshold
     "turns",  # policy.turn_threshold
     "budget",  # the request does not fit
-    "cold_cache",  # reserved
-    "background_started",  # reserved
-    "background_swapped",  # reserved
+    "cold_cache",  # the provider's cache is cold anyway, so a smaller context saves money at once
+    "background_started",  # a pass begins that the host does not wait for
+    "background_swapped",  # what such a pass prepared replaces what it was made from
     "manual",  # the caller asked for it
     "overflow",  # the provider refused the request as too long
     "ineffective",  # due, but the last passes did not help and the session has not grown since
@@ -42,6 +44,7 @@ PassOutcome: TypeAlias = Literal[
     "adopted",  # another worker was faster; its step is used
     "failed",
     "timeout",  # the pass outlived its timeout; its result is discarded
+    "dropped",  # the session outgrew a pass in the background; its result is discarded
 ]
 Fallback: TypeAlias = Literal["extractive", "pruning-only", "snapshot", "none"]
 RecoveryAction: TypeAlias = Literal["compact", "truncate", "give_up"]
@@ -54,6 +57,7 @@ LedgerAction: TypeAlias = Literal[
     "left",  # it stands, and the ledger had no room for it
 ]
 Severity: TypeAlias = Literal["low", "medium", "high"]
+CacheVerdict: TypeAlias = Literal["warm", "cold", "unknown"]
 WarningCode: TypeAlias = Literal[
     "redaction_disabled",  # the archive and the exporters get what the agent sees, secrets included
     "unknown_model",  # no window is known for the model; a default is used
@@ -72,7 +76,8 @@ WarningCode: TypeAlias = Literal[
     "torn_events",  # a half-written line was cut from the end of events.jsonl
     "ledger_full",  # the user's standing rules no longer fit their share of the context
     "learned_limit",  # a provider's refusal taught a smaller window
-    "clock_unknown",  # reserved
+    "clock_unknown",  # the clock stands before the session's last call, so the age of its cache is not known
+    "factor_damaged",  # the file with what was learned of a model cannot be read; it is ignored
 ]
 WARNING_CODES: tuple[str, ...] = get_args(WarningCode)
 
@@ -138,6 +143,20 @@ class Planned(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Economics(_Record):
+    """What a pass costs and saves, by the prices of the model and the state of its prompt cache. See docs/ECONOMY.md."""
+
+    cache: CacheVerdict
+    """What the provider's cache holds of the session."""
+    worth: bool
+    """Whether the pass repays at once."""
+    calls_to_repay: float | None
+    """After how many later calls it repays. None: never."""
+    cost: float
+    """Dollars that the pass adds to this call. Negative: it saves that much at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layers(_Record):
     """Number of messages in each layer of the result."""
 
@@ -163,10 +182,13 @@ class TokenEstimate(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDecision(Properties):
-    """The trigger decided whether to act. If not, this event ends the preflight and is its span."""
+    """The trigger decided whether to act. If not, this event ends the preflight and is its span.
+
+    So it does for a call that begins a pass in the background, and for one that swaps it in.
+    """
 
     NAME: ClassVar[str] = "compact.trigger_decision"
-    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"planned"})
+    OPTIONAL: ClassVar[frozenset[str]] = frozenset({"planned", "economy"})
     triggered: bool
     reason: Reason
     """What decided."""
@@ -175,6 +197,9 @@ class TriggerDecision(Properties):
     policy: PolicyInForce
     planned: Planned | None = None
     """If triggered: the plan. compact.pruned_messages says what was done."""
+    economy: Economics | None = None
+    """What the pass costs, whether it is made or not. Left out if `policy.economy` is off, the model has no price, or the
+    session is smaller than `economy.min_tokens`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,16 +280,20 @@ class Started(Properties):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(Properties):
-    """A pass ended. Its span is the whole preflight, including counting, and is the parent of the pass's other events."""
+    """A pass ended. Its span is the whole preflight, including counting, and is the parent of the pass's other events.
+
+    A pass in the background has a span of its own, from its start to its swap.
+    """
 
     NAME: ClassVar[str] = "compact.finished"
     reason: Reason
     note: str | None
     outcome: PassOutcome
     """How the pass ended: adopted means that another worker was faster, unchanged that nothing was gained, timeout that
-    the pass outlived its timeout and its result is discarded."""
+    the pass outlived its timeout and its result is discarded, dropped that the session outgrew a pass in the background.
+    The payload then says why."""
     duration_ms: float
-    """Duration of the pass alone."""
+    """Duration of the pass alone, without the time that a result waited for the next call."""
     tokens_before: int
     """Tokens of the whole request."""
     tokens_after: int
@@ -391,53 +420,6 @@ def parse(data: Any) -> Event:
     from compact.events.reading import read
 
     return read(data)
-
-
-class Ids:
-    """A sequence of ids that depends only on its seed. Safe to share between threads."""
-
-    def __init__(self, seed: str) -> None:
-        self._seed = hashlib.sha256(f"{seed}:".encode("utf-8", "surrogatepass"))
-        self.next_number: Callable[[], int] = itertools.count(1).__next__  # atomic
-        """Draws the number of an id. The id itself can be made later."""
-
-    def trace_id(self) -> str:
-        """Return a new trace id: 32 hex digits."""
-        return self._name(self.next_number(), 32)
-
-    def span_id(self, number: int | None = None) -> str:
-        """Return the span id with this number, or a new one: 16 hex digits."""
-        return self._name(self.next_number() if number is None else number, 16)
-
-    def _name(self, number: int, digits: int) -> str:
-        found = self._seed.copy()
-        found.update(b"%d" % number)
-        return found.hexdigest()[:digits]
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """The trace that an event belongs to, and its parent span."""
-
-    trace_id: str
-    parent_id: str | None = None
-
-
-class Span(NamedTuple):
-    """The place of an event that is made later. Ids are numbers until then, because making them costs a hash."""
-
-    trace_id: str
-    parent: int | None
-    """The number of the span above it."""
-    number: int
-    started_at: datetime
-    ended_at: datetime
-
-
-def session_trace(session_id: str, tenant: str | None = None) -> Trace:
-    """Return the trace of a session. It depends only on the id and the tenant, so all processes share it."""
-    owner = "session" if tenant is None else f"tenant {len(tenant)}:{tenant}"
-    return Trace(Ids(f"{owner}:{session_id}").trace_id())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.calls import HostCall
 from compact.integrations.nested_requests import FlatRequest
-from compact.integrations.requests import CONVERSE, begin
+from compact.integrations.requests import CONVERSE
 from compact.runtime.manager import CompactManager
+from compact.runtime.overflow.streams import Proxy
 
 __all__ = ["PASSED", "REFUSED", "SENT", "wrap"]
 
@@ -89,7 +90,7 @@ class _Client(Proxy):
         opened = _Opened()
 
         def open_stream(kept: Any) -> Any:
-            return begin(opened.take(original(**{**request, "messages": kept})))
+            return opened.take(original(**{**request, "messages": kept}))
 
         stream = call.run(open_stream)
         return {**(opened.reply or {}), "stream": stream}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,9 @@ from compact.integrations.offering import name_tools
 from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
 from compact.runtime.native_asking import SendNative, able_to_compact
-from compact.runtime.overflow.evidence import input_tokens
+from compact.runtime.overflow.evidence import cached_tokens, input_tokens, is_cached_for_an_hour
+from compact.runtime.overflow.streams import HostStream
+from compact.runtime.session_cache import Prepared
 
 
 def check_manager(value: Any, user: str) -> CompactManager:
@@ -60,11 +62,18 @@ def _is_summary(item: Any) -> bool:
     return str(item.get("content", "")).startswith(FRAME_OPENS)
 
 
-def observe(manager: CompactManager, session_id: str, usage: Any) -> None:
+def observe(manager: CompactManager, session_id: str, usage: Any, request: Prepared | None = None) -> None:
     """Pass on what the provider counted, if `usage` says so."""
-    counted = input_tokens({"usage": usage})
+    reply = {"usage": usage}
+    counted = input_tokens(reply)
     if counted:
-        manager.observe(session_id, input_tokens=counted)
+        manager.observe(
+            session_id,
+            input_tokens=counted,
+            cached_tokens=cached_tokens(reply),
+            cached_for_an_hour=is_cached_for_an_hour(reply),
+            request=request,
+        )
 
 
 def warn_server_managed(manager: CompactManager, session_id: str, fields: Sequence[str]) -> None:
@@ -104,10 +113,7 @@ class HostCall:
             return send(self._fit(kept))
 
         request = self.session_id, self.items, able_to_compact(send_kept, self.compact), self.tools
-        try:
-            reply = self.manager.call(*request, system=self.system, dialect=self.dialect, model=self.model)
-        except StreamRefused as refused:
-            reply = refused.stream
+        reply = self.manager.call(*request, system=self.system, dialect=self.dialect, model=self.model)
         return self._watch(reply)
 
     async def arun(self, send: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -118,12 +124,7 @@ class HostCall:
 
         self.manager.resolver.enter(self.session_id)
         request = self.session_id, self.items, able_to_compact(send_kept, self.compact), self.tools
-        try:
-            reply = await self.manager.acall(
-                *request, system=self.system, dialect=self.dialect, model=self.model
-            )
-        except StreamRefused as refused:
-            reply = refused.stream
+        reply = await self.manager.acall(*request, system=self.system, dialect=self.dialect, model=self.model)
         return self._watch(reply)
 
     def _fit(self, kept: Sequence[Any]) -> Any:
@@ -134,12 +135,17 @@ class HostCall:
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
-            return HostStream(reply, on_event=self.observe)
+            # Another call of the session may be prepared before the stream ends.
+            request = self.manager.prepared(self.session_id)
+            return HostStream(reply, on_event=partial(self.observe, request=request))
         self.observe(reply)
         return reply
 
-    def observe(self, event: Any) -> None:
-        """Pass on what a reply or an event of a stream says: the usage, and the tools that the model asks for."""
+    def observe(self, event: Any, request: Prepared | None = None) -> None:
+        """Pass on what a reply or an event of a stream says: the usage, and the tools that the model asks for.
+
+        `request` is what it answers; None: what the session prepared last.
+        """
         if hasattr(event, "http_response") and not _is_read(event):
             self.manager.resolver.note_unseen(self.session_id)
             return
@@ -149,7 +155,7 @@ class HostCall:
             for name in path.split("."):
                 usage = _field(usage, name)
             if usage is not None:
-                observe(self.manager, self.session_id, usage)
+                observe(self.manager, self.session_id, usage, request)
                 return
 
 
@@ -201,184 +207,6 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
     return (value for value in values if isinstance(value, str) and value)
 
 
-class Proxy:
-    """Stands for a host's object: attributes and context managers pass through, and entering returns the proxy."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target, name)
-
-    def __enter__(self) -> Any:
-        self._target.__enter__()
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self._target.__exit__(*problem)
-
-    async def __aenter__(self) -> Any:
-        await self._target.__aenter__()
-        return self
-
-    async def __aexit__(self, *problem: Any) -> None:
-        await self._target.__aexit__(*problem)
-
-
-class HostStream(Proxy):
-    """A host's stream that repeats events which were read ahead, reports every event, and fails where it failed."""
-
-    def __init__(
-        self,
-        stream: Any,
-        head: Iterable[Any] = (),
-        on_event: Callable[[Any], None] | None = None,
-        problem: Exception | None = None,
-    ) -> None:
-        super().__init__(stream)
-        self._head = deque(head)
-        self._on_event = on_event
-        self._problem = problem
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return self._report(self._read_again() if self._is_behind else next(self._target))
-
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        return self._report(self._read_again() if self._is_behind else await anext(self._target))
-
-    @property
-    def text_stream(self) -> Any:
-        """The texts of Anthropic's stream helper, with those that were read ahead."""
-        target = self._target
-        while isinstance(target, HostStream):
-            target = target._target
-        if not hasattr(target, "text_stream"):
-            raise AttributeError("text_stream")
-        return self._texts() if hasattr(target, "__next__") else self._atexts()
-
-    def _texts(self) -> Iterator[str]:
-        for event in self:
-            yield from _text_of(event)
-
-    async def _atexts(self) -> AsyncIterator[str]:
-        async for event in self:
-            for text in _text_of(event):
-                yield text
-
-    @property
-    def _is_behind(self) -> bool:
-        return bool(self._head) or self._problem is not None
-
-    def _read_again(self) -> Any:
-        if self._head:
-            return self._head.popleft()
-        problem, self._problem = self._problem, None
-        assert problem is not None
-        raise problem
-
-    def _report(self, event: Any) -> Any:
-        if self._on_event is not None:
-            self._on_event(event)
-        return event
-
-
-_PREAMBLE = frozenset(
-    {"response.created", "response.in_progress", "response.queued", "message_start", "ping"}
-)
-"""Events before the model says anything. A request that gets no further may be sent again."""
-_DELTAS = frozenset({"content.delta", "refusal.delta"})
-"""What the stream helper for chat completions makes of a chunk, even of one without text."""
-_SILENT_EVENTS = frozenset({"messageStart", "ping"})
-"""Events of Bedrock's stream before the model says anything."""
-_SILENT_BLOCKS = frozenset({"text", "thinking"})
-"""Anthropic's blocks that say nothing by their beginning."""
-_SAID = ("content", "tool_calls", "function_call", "refusal", "reasoning_content", "reasoning", "audio")
-REFUSALS = frozenset({"error", "response.error", "response.failed"})
-"""Events by which a provider refuses a request inside a stream."""
-
-
-class StreamRefused(Exception):
-    """A stream that started well and then refused the request. `stream` repeats everything from the beginning."""
-
-    def __init__(self, events: Sequence[Any], stream: Any) -> None:
-        newest = events[-1] if events else None
-        problem = _field(_field(newest, "response"), "error") or _field(newest, "error") or newest
-        self.code = _field(problem, "code")
-        self.message = _field(problem, "message") or ""
-        self.stream = stream
-        super().__init__(f"{self.code}: {self.message}" if self.code else self.message)
-
-
 def _field(value: Any, name: str) -> Any:
     """A field of an event or of its parts. Some packages leave those parts as they came, as dicts."""
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
-def read_ahead(stream: Any) -> HostStream:
-    """Read a stream up to the model's first output, so that a refusal shows while the request can be sent again.
-
-    For chat completions, Responses and Anthropic's messages, with and without their stream helpers.
-
-    Raises:
-        StreamRefused: the provider refused the request, or reading failed. Its cause is the client's error, if any.
-    """
-    head: list[Any] = []
-    try:
-        for event in stream:
-            head.append(event)
-            if not is_preamble(event):
-                break
-    except Exception as problem:
-        raise StreamRefused((), HostStream(stream, head, problem=problem)) from problem
-    return _replay(head, stream)
-
-
-async def aread_ahead(stream: Any) -> HostStream:
-    """`read_ahead` for async streams."""
-    head: list[Any] = []
-    try:
-        async for event in stream:
-            head.append(event)
-            if not is_preamble(event):
-                break
-    except Exception as problem:
-        raise StreamRefused((), HostStream(stream, head, problem=problem)) from problem
-    return _replay(head, stream)
-
-
-def is_preamble(event: Any) -> bool:
-    """Return whether a stream's event comes before the model says anything."""
-    if isinstance(event, Mapping):
-        return event.keys() <= _SILENT_EVENTS
-    kind = getattr(event, "type", None)
-    if kind == "content_block_start":
-        return getattr(getattr(event, "content_block", None), "type", None) in _SILENT_BLOCKS
-    if kind in _PREAMBLE or (kind in _DELTAS and not event.delta):
-        return True
-    chunk = getattr(event, "chunk", event) if kind in ("chunk", None) else None
-    choices = getattr(chunk, "choices", None)
-    return isinstance(choices, list) and all(_is_silent(choice) for choice in choices)
-
-
-def _is_silent(choice: Any) -> bool:
-    delta = getattr(choice, "delta", None)
-    said = any(getattr(delta, name, None) for name in _SAID)
-    return not said and getattr(choice, "finish_reason", None) is None
-
-
-def _text_of(event: Any) -> Iterator[str]:
-    if getattr(event, "type", None) == "content_block_delta" and event.delta.type == "text_delta":
-        yield event.delta.text
-
-
-def _replay(head: list[Any], stream: Any) -> HostStream:
-    replayed = HostStream(stream, head)
-    if head and getattr(head[-1], "type", None) in REFUSALS:
-        raise StreamRefused(head, replayed)
-    return replayed

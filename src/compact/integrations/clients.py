@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.calls import HostCall
 from compact.integrations.native_requests import compacting, with_beta
 from compact.integrations.raw_replies import abegin_raw, begin_raw
-from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape, abegin, begin
+from compact.integrations.requests import ANTHROPIC, CHAT, RESPONSES, RequestShape
 from compact.runtime.manager import CompactManager
+from compact.runtime.overflow.streams import Proxy
 
 __all__ = ["PASSED", "REFUSED", "SENT", "canonical", "wrap"]
 
@@ -211,14 +212,6 @@ def _guard_post(post: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def _begin(reply: Any) -> Any:
-    return begin(begin_raw(reply))
-
-
-async def _abegin(reply: Any) -> Any:
-    return await abegin(await abegin_raw(reply))
-
-
 @dataclass(frozen=True, slots=True)
 class _Sender:
     """Sends the conversations of one wrapped client."""
@@ -248,7 +241,9 @@ class _Sender:
 
         def send(**request: Any) -> Any:
             call = self._prepare(shape, request)
-            return original(**request) if call is None else call.run(lambda sent: _begin(post(request, sent)))
+            return (
+                original(**request) if call is None else call.run(lambda sent: begin_raw(post(request, sent)))
+            )
 
         async def asend(**request: Any) -> Any:
             call = self._prepare(shape, request)
@@ -256,7 +251,7 @@ class _Sender:
                 return await original(**request)
 
             async def post_and_begin(messages: Any) -> Any:
-                return await _abegin(await post(request, messages))
+                return await abegin_raw(await post(request, messages))
 
             return await call.arun(post_and_begin)
 
@@ -294,7 +289,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = inner.__enter__()
             self._inner = inner
-            return _begin(reply)
+            return begin_raw(reply)
 
         self._reply = self._call.run(send)
         return self._reply
@@ -310,7 +305,7 @@ class _OpenedLater:
             inner = self._open(messages)
             reply = await inner.__aenter__()
             self._inner = inner
-            return await _abegin(reply)
+            return await abegin_raw(reply)
 
         self._reply = await self._call.arun(send)
         return self._reply

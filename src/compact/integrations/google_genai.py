@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from compact.errors import ConfigError
-from compact.integrations.calls import HostCall, Proxy
+from compact.integrations.calls import HostCall
 from compact.integrations.nested_requests import FlatRequest
-from compact.integrations.requests import GEMINI, abegin, begin
+from compact.integrations.requests import GEMINI
 from compact.runtime.manager import CompactManager
+from compact.runtime.overflow.streams import Proxy
 
 __all__ = ["PASSED", "REFUSED", "SENT", "wrap"]
 
@@ -65,7 +66,7 @@ class _Sender:
             call, request = self._prepare(request)
             if call is None:
                 return original(**request)
-            return call.run(lambda kept: begin(original(**{**request, "contents": kept})))
+            return call.run(lambda kept: original(**{**request, "contents": kept}))
 
         return send
 
@@ -78,7 +79,7 @@ class _Sender:
                 return await original(**request)
 
             async def post(kept: Any) -> Any:
-                return await abegin(await original(**{**request, "contents": kept}))
+                return await original(**{**request, "contents": kept})
 
             return await call.arun(post)
 

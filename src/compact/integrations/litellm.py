@@ -9,7 +9,7 @@ from typing import Any
 
 from compact.errors import ConfigError, MissingExtra
 from compact.integrations.calls import HostCall, check_manager, separate_roles
-from compact.integrations.requests import CHAT, RequestShape, abegin, begin, shape_of
+from compact.integrations.requests import CHAT, RequestShape, shape_of
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId, check_session_choice
 
@@ -79,7 +79,7 @@ class CompactHook:
             call, request = prepare(args, named)
             if call is None:
                 return completion(**request)
-            return call.run(lambda sent: begin(completion(**{**request, shape.messages: sent})))
+            return call.run(lambda sent: completion(**{**request, shape.messages: sent}))
 
         @functools.wraps(completion)
         async def asend(*args: Any, **named: Any) -> Any:
@@ -88,7 +88,7 @@ class CompactHook:
                 return await completion(**request)
 
             async def complete(sent: Any) -> Any:
-                return await abegin(await completion(**{**request, shape.messages: sent}))
+                return await completion(**{**request, shape.messages: sent})
 
             return await call.arun(complete)
 

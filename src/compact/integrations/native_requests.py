@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compact.integrations.requests import ANTHROPIC, RESPONSES, RequestShape, sendable
+from compact.errors import CompactError
+from compact.integrations.requests import ANTHROPIC, RESPONSES, RequestShape
 from compact.messages.compaction_blocks import begins_with_block
 from compact.runtime.native_asking import SendNative
 from compact.summaries.native import BETA
@@ -21,22 +22,22 @@ def compacting(client: Any, shape: RequestShape, request: Mapping[str, Any]) -> 
     if shape is RESPONSES:
 
         def ask_openai(body: Mapping[str, Any]) -> Any:
-            return client.responses.compact(**carried, **{**body, "input": list(sendable(body["input"]))})
+            return client.responses.compact(**carried, **body)
 
         return ask_openai
-    if shape is not ANTHROPIC or _compacts_by_itself(request):
+    if shape is not ANTHROPIC:
         return None
+    if _compacts_by_itself(request):
+        return _leave_to_provider
     carried.pop("prompt_cache_key", None)
     thinking = request.get("thinking")
     if isinstance(thinking, Mapping) and thinking.get("type") == "adaptive":
         carried["thinking"] = thinking
-
     if "betas" in request:
         carried["betas"] = request["betas"]
 
     def ask_anthropic(body: Mapping[str, Any]) -> Any:
-        asked = {**carried, **body, "messages": list(sendable(body["messages"]))}
-        return client.beta.messages.create(**_with_beta(asked, takes_betas=True))
+        return client.beta.messages.create(**_with_beta({**carried, **body}, takes_betas=True))
 
     return ask_anthropic
 
@@ -45,7 +46,11 @@ def _compacts_by_itself(request: Mapping[str, Any]) -> bool:
     """Whether the provider compacts at a threshold, beside which it takes no signed block."""
     settings = request.get("context_management")
     edits = settings.get("edits") if isinstance(settings, Mapping) else None
-    return any(str(edit.get("type")).startswith("compact_") for edit in edits or ())
+    return any(str(dict(edit).get("type")).startswith("compact_") for edit in edits or ())
+
+
+def _leave_to_provider(_: Mapping[str, Any]) -> Any:
+    raise CompactError("the request compacts at a threshold by itself (context_management)")
 
 
 def with_beta(request: dict[str, Any], messages: Any, *, takes_betas: bool) -> dict[str, Any]:

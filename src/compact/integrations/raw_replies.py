@@ -12,9 +12,9 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
-from compact.integrations.calls import REFUSALS, Proxy, StreamRefused, is_preamble
+from compact.runtime.overflow.streams import Proxy, StreamRefused, is_preamble, is_refusal
 
-__all__ = ["abegin_raw", "begin_raw"]
+__all__ = ["EventReader", "abegin_raw", "begin_raw"]
 
 
 def begin_raw(reply: Any) -> Any:
@@ -27,12 +27,12 @@ def begin_raw(reply: Any) -> Any:
     if response is None:
         return reply
     response.stream = replayed = _ReplayedBytes(response.stream)
-    events = _Events()
+    events = EventReader()
     with suppress(Exception):  # the host meets it where it reads
         for line in _shadow(response, _Tap(replayed)).iter_lines():
             if events.take(line):
                 break
-    if events.are_refusal:
+    if is_refusal(events.newest):
         replayed.is_over = True
         replayed.close()
         raise StreamRefused([events.newest], reply)
@@ -45,14 +45,14 @@ async def abegin_raw(reply: Any) -> Any:
     if response is None:
         return reply
     response.stream = replayed = _ReplayedBytes(response.stream)
-    events = _Events()
+    events = EventReader()
     lines = _shadow(response, _Tap(replayed)).aiter_lines()
     with suppress(Exception):
         async for line in lines:
             if events.take(line):
                 break
     await lines.aclose()
-    if events.are_refusal:
+    if is_refusal(events.newest):
         replayed.is_over = True
         await replayed.aclose()
         raise StreamRefused([events.newest], reply)
@@ -75,7 +75,7 @@ def _shadow(response: Any, stream: Any) -> Any:
     )
 
 
-class _Events:
+class EventReader:
     """The events of a stream, line by line."""
 
     def __init__(self) -> None:
@@ -96,12 +96,6 @@ class _Events:
         except ValueError:  # the end mark of chat completions
             return True
         return not is_preamble(self.newest)
-
-    @property
-    def are_refusal(self) -> bool:
-        """Whether the newest event refuses the request."""
-        kind = getattr(self.newest, "type", None)
-        return kind in REFUSALS or (kind is None and getattr(self.newest, "error", None) is not None)
 
 
 class _ReplayedBytes(Proxy):

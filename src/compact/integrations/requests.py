@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compact.errors import ConfigError, MaskingError
-from compact.integrations.calls import HostCall, aread_ahead, read_ahead, warn_server_managed
+from compact.integrations.calls import HostCall, warn_server_managed
 from compact.messages.protecting import unmarked
 from compact.runtime.manager import CompactManager
 from compact.runtime.resolver import SessionId
 
-__all__ = ["ANTHROPIC", "CHAT", "CONVERSE", "GEMINI", "KEPT", "RESPONSES", "RequestShape", "abegin", "begin"]
+__all__ = ["ANTHROPIC", "CHAT", "CONVERSE", "GEMINI", "KEPT", "RESPONSES", "RequestShape"]
 
 _TOOLS = ("tools", "functions")
 _SCHEMAS = frozenset({*_TOOLS, "response_format", "text", "text_format", "output_config", "output_format"})
@@ -137,8 +137,8 @@ class RequestShape:
             manager=manager,
             session_id=name,
             items=items,
-            original=messages if is_text else sendable(items),
-            restore=lambda kept: restore(sendable(kept)),
+            original=messages if is_text else _sendable(items),
+            restore=lambda kept: restore(_sendable(kept)),
             dialect=self.dialect,
             tools=values.get("tools"),
             system=None if self.system is None else values.get(self.system),
@@ -201,16 +201,6 @@ def shape_of(parameters: Mapping[str, Any]) -> RequestShape | None:
     return RESPONSES if {"input", "instructions"} <= parameters.keys() else None
 
 
-def begin(reply: Any) -> Any:
-    """Return a reply that was not refused. Raises StreamRefused."""
-    return read_ahead(reply) if hasattr(reply, "__next__") else reply
-
-
-async def abegin(reply: Any) -> Any:
-    """`begin` for async functions."""
-    return await aread_ahead(reply) if hasattr(reply, "__anext__") else reply
-
-
 def _checked_body(extra_body: Any) -> Mapping[str, Any]:
     """Return the fields that a request adds to its body.
 
@@ -255,7 +245,7 @@ def _listed(value: Any) -> Any:
     return list(value) if hasattr(value, "__next__") else value
 
 
-def sendable(items: Sequence[Any]) -> Sequence[Any]:
+def _sendable(items: Sequence[Any]) -> Sequence[Any]:
     """Return the messages without the marks that only compact reads, such as `protected`. Some providers refuse them."""
     return unmarked(items) if any(type(item) is dict and "meta" in item for item in items) else items
 

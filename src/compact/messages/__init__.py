@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from compact.messages.message import (
+    CallId,
     Image,
     Message,
     Opaque,
     Part,
+    Pdf,
     Piece,
     Reasoning,
     Refusal,
@@ -19,10 +21,12 @@ from compact.messages.message import (
 )
 
 __all__ = [
+    "CallId",
     "Image",
     "Message",
     "Opaque",
     "Part",
+    "Pdf",
     "Piece",
     "Reasoning",
     "Refusal",

@@ -3,6 +3,10 @@ cache points, which are blocks of their own (Bedrock Converse).
 
 A request may have four, and hosts move them to their newest messages. So a mark belongs to the request and not to the
 message: what compact writes in place of a message carries the mark that the host's own message carries now.
+
+The frame with the ledger and the summary stands as it is until the next step. In a request of a host that uses marks it gets one of
+its own if there is room, so that head, ledger and summary are read from the cache however far the host's marks have moved on. A
+host that uses no marks gets none: it may not pay for caching, or its provider may cache by itself.
 """
 
 from __future__ import annotations
@@ -11,12 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from compact.messages.message import CACHE_POINT, POINTER_OPENS, SUMMARY_OPENS
+from compact.messages.message import CACHE_POINT, FRAME_OPENS, POINTER_OPENS
 
 MAX_MARKS = 4
 """The most marks of a request: in its tools, its system prompt and its messages together."""
 _KEY = "cache_control"
-_OURS = (POINTER_OPENS, SUMMARY_OPENS)
+_LIVES_S: Mapping[Any, float] = {None: 300.0, "5m": 300.0, "1h": 3600.0}
+"""Seconds by what a mark says as `ttl`."""
+_DEEPEST = 6
+"""Marks stand on messages, on blocks and on blocks of results."""
+_OURS = (POINTER_OPENS, *FRAME_OPENS)
 
 
 def is_point(block: Any) -> bool:
@@ -51,9 +59,44 @@ def without_marks(item: Any) -> Any:
     return _strip(item, repeat(True)) if has_mark(item) else item
 
 
+def without_any_mark(value: Any, depth: int = 0) -> Any:
+    """A copy of messages, blocks, a system prompt or tools without the marks and points inside them."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        return {key: without_any_mark(each, depth + 1) for key, each in value.items() if key != _KEY}
+    if isinstance(value, list | tuple):
+        return [without_any_mark(each, depth + 1) for each in value if not is_point(each)]
+    return value
+
+
+def as_unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a message without marks, and with a text for a single text block: a host makes a block of it to mark it."""
+    found: dict[str, Any] = without_any_mark(message)
+    content = found.get("content")
+    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
+        found["content"] = content[0]["text"]
+    return found
+
+
+def _is_only_text(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
+
+
 def mark_of(item: Any) -> Any:
     """The last mark of a message, or None."""
     return next((block.get(_KEY, block.get(CACHE_POINT)) for block in reversed(list(_marked(item)))), None)
+
+
+def longest_life(system: Any, tools: Any, items: Sequence[Any]) -> float:
+    """The longest life in seconds that the marks of a request ask for; 0.0 if there are none."""
+    marks = (
+        block.get(_KEY) or block.get(CACHE_POINT)
+        for value in (system, tools, *items)
+        for block in _marked(value)
+    )
+    lives = (_LIVES_S.get(mark.get("ttl"), _LIVES_S[None]) for mark in marks if isinstance(mark, Mapping))
+    return max(lives, default=0.0)
 
 
 def with_mark(item: Any, mark: Any) -> Any:
@@ -76,7 +119,7 @@ def keep_marks(given: Sequence[Any], standing: Sequence[Any], sources: Sequence[
     """Take the marks off what replaced messages that the host no longer marks.
 
     What was written in place of a marked message carries its mark. As many of these marks stay as replaced messages are
-    marked now, the oldest first.
+    marked now, the oldest first. That of a frame stays in any case, see `mark_frame`.
 
     Args:
         given: The host's messages as they are now.
@@ -87,11 +130,48 @@ def keep_marks(given: Sequence[Any], standing: Sequence[Any], sources: Sequence[
     room = sum(has_mark(item) for place, item in enumerate(given) if place not in own)
     found = list(standing)
     for place, source in enumerate(sources):
-        if source is None and has_mark(found[place]):
+        if source is None and has_mark(found[place]) and not _is_frame(found[place]):
             if room <= 0:
                 found[place] = without_marks(found[place])
             room -= 1
     return found
+
+
+def mark_frame(items: Sequence[Any], sources: Sequence[int | None], *beside: Any) -> list[Any]:
+    """Mark the frame in front, if the host uses marks and the request has room for one more.
+
+    It gets the mark of the next marked message, else the last one before it: along a request, lives must not grow.
+
+    Args:
+        items: The messages of a request.
+        sources: For each of them its index in the host's list, or None if compact wrote it.
+        beside: The system prompt and the tools.
+    """
+    found = list(items)
+    frame = next((n for n, item in enumerate(found) if sources[n] is None and _is_frame(item)), None)
+    if frame is None or has_mark(found[frame]) or not 0 < count_marks(*beside, *found) < MAX_MARKS:
+        return found
+    behind, before = found[frame + 1 :], [*map(_as_message, beside), *found[:frame]]
+    mark = next((mark for item in behind if (mark := _first_mark(item)) is not None), None)
+    if mark is None:
+        mark = next((mark for item in reversed(before) if (mark := mark_of(item)) is not None), None)
+    found[frame] = with_mark(found[frame], mark)
+    return found
+
+
+def _first_mark(item: Any) -> Any:
+    return next((block.get(_KEY, block.get(CACHE_POINT)) for block in _marked(item)), None)
+
+
+def _as_message(blocks: Any) -> Mapping[str, Any]:
+    return {"content": blocks}
+
+
+def _is_frame(item: Any) -> bool:
+    content = item.get("content") if isinstance(item, Mapping) else None
+    if isinstance(content, list) and content and isinstance(content[0], Mapping):
+        content = content[0].get("text")
+    return isinstance(content, str) and content.startswith(FRAME_OPENS)
 
 
 def limit_marks(items: Sequence[Any], limit: int) -> Sequence[Any]:

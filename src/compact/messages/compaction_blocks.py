@@ -27,6 +27,11 @@ def opens_with_block(message: Message) -> bool:
     return bool(message.parts) and _is_signed(message.parts[0])
 
 
+def may_open(message: Message) -> bool:
+    """Whether a message may open a conversation: a user's, and one that begins with a signed block."""
+    return message.role == "user" or opens_with_block(message)
+
+
 def is_block_alone(message: Message) -> bool:
     """Whether a message is nothing but a signed block, so that anybody may speak behind it."""
     return opens_with_block(message) and len(message.parts) == 1

@@ -7,14 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compact.messages import dialects
+from compact.messages import compaction_blocks, dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
-from compact.messages.compaction_blocks import (
-    is_block_alone,
-    may_repeat_role,
-    misplaced_blocks,
-    opens_with_block,
-)
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
@@ -41,6 +35,7 @@ from compact.messages.pairs import (
     in_flight,
     result_at,
     results_in,
+    unsigned_calls,
 )
 from compact.messages.thinking import Request, find_unbound
 
@@ -60,11 +55,11 @@ __all__ = [
     "is_refused_text",
     "item_id",
     "lacks_content",
+    "lacks_name",
     "loose_end",
     "name_problem",
     "role_gaps",
     "structure_violations",
-    "unsigned_calls",
     "violations",
     "violations_in",
 ]
@@ -211,9 +206,9 @@ def role_gaps(messages: Sequence[Message], dialect: Dialect) -> list[int]:
     before = "assistant" if dialect.RESULTS_IN_USER else ""
     for index, message in enumerate(messages if before else ()):
         if message.role != "system":
-            if message.role == before and not may_repeat_role(message):
+            if message.role == before and not compaction_blocks.may_repeat_role(message):
                 found.append(index)
-            before = "" if is_block_alone(message) else message.role
+            before = "" if compaction_blocks.is_block_alone(message) else message.role
     return found
 
 
@@ -265,6 +260,13 @@ def lacks_content(message: Message, dialect: Dialect) -> bool:
     if message.role in ("user", "assistant") or dialect.RESULTS_IN_USER:
         return not has_content(message, dialect)
     return not message.parts
+
+
+def lacks_name(result: ToolResult, dialect: Dialect) -> bool:
+    """Whether a result has a blank name, or none where a result of the AI-SDK has the name of its tool."""
+    if result.name is None:
+        return dialect.NAME == "ai_sdk" and isinstance(result.origin, Mapping)
+    return not result.name.strip()
 
 
 def item_id(message: Message, dialect: Dialect) -> str | None:
@@ -343,8 +345,8 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
     for call in message.calls:
         yield from _call_rules(index, call, dialect)
     for result in message.results:
-        if result.name is not None and not result.name.strip():
-            yield Violation(index, "bad_name", "the tool result has a blank name")
+        if lacks_name(result, dialect):
+            yield Violation(index, "bad_name", "the tool result has no name, or a blank one")
 
 
 def _form_rules(index: int, data: Mapping[str, Any], dialect: Dialect) -> Iterator[Violation]:
@@ -375,8 +377,9 @@ def _pair_rules(
     answered: set[str] = set()
     covered = 0
     reference = first_reference(messages)
+    asked = {"", *(call.id for message in messages for call in message.calls)}
     for batch in batches(messages, dialect):
-        yield from _orphans(messages, covered, min(batch.start, reference), answered)
+        yield from _orphans(messages, covered, batch.start, answered, reference, asked)
         covered = batch.stop
         for place in batch.calls:
             call = call_at(messages, place)
@@ -387,12 +390,14 @@ def _pair_rules(
             used.add(call.id)
         answered |= {result_at(messages, place).call_id for place in batch.answers if place is not None}
         waiting = (in_flight_is_fine and in_flight(messages, batch)) or has_reference(messages, batch)
-        yield from _answer_rules(messages, batch, dialect, waiting, reference)
-    yield from _orphans(messages, covered, reference, answered)
+        yield from _answer_rules(messages, batch, dialect, waiting)
+        for place in batch.strangers:
+            yield from _orphan(place.message, result_at(messages, place), answered, reference, asked)
+    yield from _orphans(messages, covered, len(messages), answered, reference, asked)
 
 
 def _answer_rules(
-    messages: Sequence[Message], batch: Batch, dialect: Dialect, waiting: bool, reference: int
+    messages: Sequence[Message], batch: Batch, dialect: Dialect, waiting: bool
 ) -> Iterator[Violation]:
     for place, answer in zip(batch.calls, batch.answers, strict=True):
         if answer is None and not waiting:
@@ -407,9 +412,6 @@ def _answer_rules(
     for place in batch.repeats:
         call_id = result_at(messages, place).call_id
         yield Violation(place.message, "duplicate_result", f"the call {call_id!r} is answered twice")
-    for place in batch.strangers:
-        if place.message < reference:
-            yield _orphan(place.message, result_at(messages, place))
     answers = [answer for answer in batch.answers if answer is not None]
     behind = _results_directly_behind(messages, batch, dialect)[: len(answers)]
     if behind == answers:
@@ -441,36 +443,22 @@ def _results_directly_behind(messages: Sequence[Message], batch: Batch, dialect:
     return found
 
 
-def _orphans(messages: Sequence[Message], start: int, stop: int, answered: set[str]) -> Iterator[Violation]:
+def _orphans(
+    messages: Sequence[Message], start: int, stop: int, answered: set[str], reference: int, asked: set[str]
+) -> Iterator[Violation]:
     for place, result in results_in(messages, start, stop):
-        if result.call_id in answered:
-            why = f"the call {result.call_id!r} was answered before"
-            yield Violation(place.message, "duplicate_result", why)
-        else:
-            yield _orphan(place.message, result)
+        yield from _orphan(place.message, result, answered, reference, asked)
 
 
-def _orphan(index: int, result: ToolResult) -> Violation:
-    return Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
-
-
-def unsigned_calls(messages: Sequence[Message], dialect: Dialect) -> list[Found]:
-    """The calls that Gemini refuses: the first of a reply without a signature, in a turn in which calls are signed."""
-    if dialect.NAME != "gemini":
-        return []
-    start = max((index for index, message in enumerate(messages) if message.starts_turn), default=0)
-    firsts = [
-        next(
-            Found(index, place)
-            for place, part in enumerate(messages[index].parts)
-            if isinstance(part, ToolCall)
-        )
-        for index in range(start, len(messages))
-        if messages[index].calls
-    ]
-    unsigned = [place for place in firsts if not call_at(messages, place).signed]
-    are_signed = any(call.signed for message in messages[start:] for call in message.calls)
-    return unsigned if len(unsigned) < len(firsts) or are_signed else []
+def _orphan(
+    index: int, result: ToolResult, answered: set[str], reference: int, asked: set[str]
+) -> Iterator[Violation]:
+    if result.call_id in answered:
+        yield Violation(index, "duplicate_result", f"the call {result.call_id!r} was answered before")
+    elif index < reference or result.call_id in asked:
+        yield Violation(index, "orphan_result", f"the result for {result.call_id!r} does not follow its call")
+    else:
+        answered.add(result.call_id)  # of a call that only the provider has
 
 
 def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Violation]:
@@ -491,9 +479,8 @@ def _order_rules(messages: Sequence[Message], dialect: Dialect) -> Iterator[Viol
         for index, message in enumerate(messages):
             if message.role == "system" and spoken and index > spoken[0]:
                 yield Violation(index, "system_not_first", "the system prompt stands inside the conversation")
-        for index, rule, why in misplaced_blocks(messages):
-            yield Violation(index, rule, why)
-        if spoken and messages[spoken[0]].role != "user" and not opens_with_block(messages[spoken[0]]):
+        yield from (Violation(*found) for found in compaction_blocks.misplaced_blocks(messages))
+        if spoken and not compaction_blocks.may_open(messages[spoken[0]]):
             yield Violation(spoken[0], "first_not_user", "the first message is not the user's")
         for index in role_gaps(messages, dialect):
             if index != spoken[0]:

@@ -147,8 +147,21 @@ class Sealed:
     chars: int
 
 
-Piece: TypeAlias = str | Image | Sealed
-"""What costs tokens: strings are tokenized, images have a formula, sealed blocks have a rate."""
+@dataclass(frozen=True, slots=True)
+class Pdf:
+    """A PDF inside a message, as base64 with or without the `data:` prefix. It is counted by its pages."""
+
+    source: str
+
+
+class CallId(str):
+    """The id of a tool call, in the call or in its result. Not every provider bills it by its length."""
+
+    __slots__ = ()
+
+
+Piece: TypeAlias = str | Image | Sealed | Pdf
+"""What costs tokens: strings are tokenized, images have a formula, sealed blocks have a rate, a PDF costs by the page."""
 
 
 @dataclass(frozen=True, slots=True)

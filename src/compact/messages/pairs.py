@@ -101,6 +101,28 @@ def results_in(messages: Sequence[Message], start: int, stop: int) -> Iterator[t
                 yield Found(index, place), part
 
 
+def unsigned_calls(messages: Sequence[Message], dialect: Dialect) -> list[Found]:
+    """The calls that Gemini refuses: the first of a reply without a signature, in a turn in which calls are signed."""
+    if dialect.NAME != "gemini":
+        return []
+    start = max((index for index, message in enumerate(messages) if message.starts_turn), default=0)
+    firsts = [
+        next(
+            Found(index, place)
+            for place, part in enumerate(messages[index].parts)
+            if isinstance(part, ToolCall)
+        )
+        for index in range(start, len(messages))
+        if messages[index].calls
+    ]
+    unsigned = [place for place in firsts if not call_at(messages, place).signed]
+    return unsigned if len(unsigned) < len(firsts) or _signs_calls(messages[start:]) else []
+
+
+def _signs_calls(messages: Sequence[Message]) -> bool:
+    return any(call.signed for message in messages for call in message.calls)
+
+
 def first_reference(messages: Sequence[Message]) -> int:
     """The index of the first reference to an item that only the provider has. A call behind it may not be visible."""
     for index, message in enumerate(messages):

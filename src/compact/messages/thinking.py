@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compact.messages.cache_marks import as_unmarked, without_any_mark
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import plain
 from compact.messages.message import Message, Reasoning, to_json
-
-_MARK = "cache_control"
-_DEEPEST = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +131,9 @@ def bound_beside(value: Any) -> Any:
     if isinstance(value, str):
         value = [{"type": "text", "text": value}]
     if not isinstance(value, list | tuple):
-        return _without_marks(value) or []
+        return without_any_mark(value) or []
     return [
-        _without_marks(each)
+        without_any_mark(each)
         for each in value
         if not (isinstance(each, Mapping) and each.get("defer_loading"))
     ]
@@ -145,22 +143,4 @@ def bound_form(item: Any, dialect: Dialect) -> Any:
     """A message as thinking behind it is bound to it: without thinking and cache marks, a single text as itself."""
     message = dialect.read(item)
     bare = without_thinking(message)
-    found = _without_marks(plain(item if bare is message else {} if bare is None else dialect.write(bare)))
-    content = found.get("content")
-    if isinstance(content, list) and len(content) == 1 and _is_only_text(content[0]):
-        found["content"] = content[0]["text"]
-    return found
-
-
-def _is_only_text(block: Any) -> bool:
-    return isinstance(block, Mapping) and block.keys() == {"type", "text"} and block["type"] == "text"
-
-
-def _without_marks(value: Any, depth: int = 0) -> Any:
-    if depth > _DEEPEST:
-        return value
-    if isinstance(value, Mapping):
-        return {key: _without_marks(entry, depth + 1) for key, entry in value.items() if key != _MARK}
-    if isinstance(value, list | tuple):
-        return [_without_marks(entry, depth + 1) for entry in value]
-    return value
+    return as_unmarked(plain(item if bare is message else {} if bare is None else dialect.write(bare)))

@@ -18,7 +18,7 @@ from compact.runtime.live_masking import LiveMasking
 from compact.runtime.parts import check_count
 from compact.runtime.run import is_light
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session, check_session_id
+from compact.runtime.session_cache import Prepared, Session, check_session_id
 from compact.runtime.tenants import Tenant, Tenants
 
 if TYPE_CHECKING:
@@ -94,19 +94,44 @@ class BetweenCalls(ABC):
 
     # --- what a provider said, and what it may see
 
-    def observe(self, session_id: str, *, input_tokens: int, tenant: str | None = None) -> None:
-        """Take the provider's own count of the last preflight's request, to correct the next estimates.
+    def observe(
+        self,
+        session_id: str,
+        *,
+        input_tokens: int,
+        cached_tokens: int | None = None,
+        cached_for_an_hour: bool = False,
+        request: Prepared | None = None,
+        tenant: str | None = None,
+    ) -> None:
+        """Take the provider's own count of a request. The next estimates are this count and ours of what came since.
 
-        A larger count than ours makes the session act earlier. A smaller one only takes back the margin of a model
-        without a public tokenizer: an exact count is never relaxed. It holds for the session and the model of that
-        request. Do not pass the counts of aborted calls.
+        `request` is what `prepared` returned when it was sent; without it, the count is that of the last preflight's request.
+        A smaller count than ours only takes back the margin of a model without a public tokenizer: an exact count is never
+        relaxed. It holds for the session and the model of that request; how much requests grew teaches other sessions of that
+        model, too. The count of a request from before the newest compaction is ignored, and 0 is. Do not pass the counts of
+        aborted calls.
+
+        `cached_tokens` of them were served by the provider's prompt cache. `cached_for_an_hour` says that the others were
+        put there for an hour. From these, `policy.economy` learns what the cache holds.
 
         Raises:
             ConfigError: it is not a number of tokens.
         """
         session = self._session(session_id, tenant)
         counted = check_count("input_tokens", input_tokens)
-        session.correct(session.last_model, counted, session.last_total, session.last_factor)
+        cached = None if cached_tokens is None else check_count("cached_tokens", cached_tokens)
+        session.cache.observe(cached, for_an_hour=cached_for_an_hour)
+        request = request or session.prepared
+        if request is not None:
+            self.services.observe(session, request, counted)
+
+    def prepared(self, session_id: str, *, tenant: str | None = None) -> Prepared | None:
+        """The request that the session's last call prepared; None before the first.
+
+        Keep it where replies may come late or out of order, and pass it to `observe` with the usage of its reply.
+        """
+        return self._session(session_id, tenant).prepared
 
     def mask(self, session_id: str, value: R, *, schemas: bool = False, tenant: str | None = None) -> R:
         """Mask what is sent beside the list: a system prompt, or the schemas of tools. Without live masking: nothing.

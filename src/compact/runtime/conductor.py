@@ -19,20 +19,23 @@ from functools import partial
 from typing import Any, TypeVar
 
 from compact.config import CompactConfig
+from compact.engine.call import Call, Result
 from compact.engine.context import Desk, Stage
-from compact.engine.effects import Asking, Begin, Emit, Load, Paused, drive
-from compact.engine.line import Call, Line, Result
+from compact.engine.effects import Asking, Begin, Collect, Emit, LastCalled, Load, Paused, drive
+from compact.engine.line import Line
 from compact.engine.native import NativeRules, no_native
 from compact.engine.outcome import Outcome
 from compact.errors import ArchiveError, OutOfTime
 from compact.events import Failure, Finished, Offload, Started
 from compact.messages.dialects import Dialect, require_list
 from compact.messages.hygiene.sanitizing import valid_text
+from compact.runtime.background import Backgrounds
+from compact.runtime.economy.opening import open_economy
 from compact.runtime.lanes import NEVER, Fenced, Wait
 from compact.runtime.run import Run
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session, SessionCache
-from compact.runtime.threads import ProcessorTurn, in_thread
+from compact.runtime.session_cache import Prepared, Session, SessionCache
+from compact.runtime.threads import in_thread
 from compact.tokens import Meter
 from compact.tracing.spans import Spans
 
@@ -65,9 +68,12 @@ class Conductor:
         timeout_s: float,
         rescue_timeout_s: float,
         archive_rest_s: float,
+        may_ask: bool = False,
     ) -> None:
         self._services = services
         self._sessions = sessions
+        self.backgrounds = Backgrounds(services, self._serve, timeout_s=timeout_s, may_ask=may_ask)
+        """The passes that nobody waits for."""
         self._timeout_s = timeout_s
         self._rescue_timeout_s = rescue_timeout_s
         self._archive_rest_s = archive_rest_s
@@ -110,7 +116,7 @@ class Conductor:
             run.is_fenced = True
 
         done = in_thread(
-            lambda: _drive_in_turn(run, asking, serve, resume, takes_turns=not here),
+            lambda: run.drive(asking, serve, resume, takes_turns=not here),
             "compact-store",
             stop=fence,
         )
@@ -149,6 +155,8 @@ class Conductor:
                 raise late
             found = done.result()
             session.lane.leave(run, lambda: settle(found))
+            if session.background is not None:
+                session.background.drop("the session was reset")
             return found
         finally:
             session.lane.leave(run)
@@ -173,7 +181,10 @@ class Conductor:
         try:
             assert run.line_for is not None
             line = run.line = run.line_for(session)
+            if self.backgrounds.has_model or run.summarizer is not None:
+                self.backgrounds.equip(line, run)
             spans = run.spans = Spans(self._services.recorder, session.trace)
+            line.called_at = spans.began_at
             asking = line.run(run.call, session.state)
             resume = None
             if run.loop is None or run.is_light:
@@ -206,7 +217,7 @@ class Conductor:
         assert run.spans is not None
         serve = run.spans.around(partial(self._serve, run))
         try:
-            run.result = _drive_in_turn(run, asking, serve, resume, takes_turns=run.loop is not None)
+            run.result = run.drive(asking, serve, resume, takes_turns=run.loop is not None)
         except Fenced:
             pass
         except BaseException as problem:
@@ -226,7 +237,9 @@ class Conductor:
 
     def _serve(self, run: Run, effect: Any) -> Any:
         run.check()
-        if not isinstance(effect, Load | Begin):
+        if isinstance(effect, Collect):
+            return self.backgrounds.collect(run)
+        if not isinstance(effect, Load | Begin | LastCalled):
             return self._services.serve(run, effect)
         # An archive that has just failed slowly is not asked again for a while, so that an outage costs one wait, not one per call.
         under_way = run.under_way
@@ -253,21 +266,30 @@ class Conductor:
             # A host that is killed with its new messages in hand leaves a log that explains them.
             self._services.journal.flush()
 
+        behind: list[Callable[[], None]] = []
+
         def settle() -> None:
             assert run.line is not None
+            if result.state.step != session.state.step:
+                session.came_to_nothing = 0
+            if result.background is not None or session.background is not None:
+                behind.extend(self.backgrounds.settle(run, result))
             committed = outcome is not None and outcome.step is not None
             tokens = result.state.tokens_after if committed else result.estimate.total
             session.state = result.state
             session.given = run.call.messages
-            meter = run.line.meter
-            session.last_total, session.last_model, session.last_factor = tokens, meter.model, meter.factor
-            self._sessions.note_sent(session, result.messages, tokens)
+            session.prepared = Prepared(run.line.meter, result.state.step, result.ours, run.line.rules.window)
+            repeated = self._sessions.note_sent(session, result.messages, tokens)
+            if run.line.called_at is not None:
+                session.cache.note_call(run.line.called_at, repeated)
             if outcome is not None:
                 session.outcome = outcome
                 if committed:
                     session.tenant.statistics.credit_pass(outcome.saved)
 
         session.lane.leave(run, settle)
+        for each in behind:
+            each()
 
     # --- waiting, and what follows if it takes too long
 
@@ -398,12 +420,16 @@ class Lines:
             known = models.look_up(model)
         for warning in known.warnings:
             self.services.warn_once(session, warning)
+        if session.economy is None or session.economy[0] is not known:
+            session.economy = known, open_economy(session, known, self.config.economy, self.services)
         asks = self.services.asks_provider
         if asks and known.provider is None:
             self.services.warn_once(session, no_native(known.name))
         rules, meter = known.rules, known.meter
-        if known.version or session.corrections:
+        if known.version:
             rules = models.rules_for_session(known, session)
+        # An exact count needs no correction until the provider was seen to count otherwise.
+        corrects = meter.factor != 1.0 or bool(session.observed)
         return Line(
             meter=meter,
             rules=rules,
@@ -412,9 +438,12 @@ class Lines:
             intake=session.intake,
             now=self.services.now,
             written=session.written,
+            correct=partial(self.services.correct, session, meter) if corrects else None,
             thinking=known.thinking,
             native=NativeRules(known.provider, asks),
             sent=session.sent,
+            economy=session.economy[1],
+            moves_arriving=session.reads_archive,
         )
 
     def desk(self, session: Session, dialect: Dialect, meter: Meter) -> Desk:
@@ -443,20 +472,6 @@ class Lines:
 def _is_slow(effect: Any) -> bool:
     """Whether serving an effect may take time, or announces a pass that does."""
     return not isinstance(effect, Emit) or isinstance(effect.properties, Started)
-
-
-def _drive_in_turn(
-    run: Run, asking: Asking[T], serve: Callable[[Any], Any], resume: Any, *, takes_turns: bool
-) -> T:
-    """Drive a generator in a background thread, in turn with others if its caller is on an event loop."""
-    if not takes_turns:
-        return drive(asking, serve, resume=resume)
-    turn = run.turn = ProcessorTurn()
-    turn.take()
-    try:
-        return drive(asking, turn.around(serve), resume=resume)
-    finally:
-        turn.rest()
 
 
 def _timeout(message: str) -> Failure:

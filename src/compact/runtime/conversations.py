@@ -100,10 +100,19 @@ class Seen:
 
     __slots__ = ("objects", "prompt", "trail")
 
-    def __init__(self, items: Sequence[Any], objects: Sequence[Any], system: Any) -> None:
-        """`objects` are the host's own, whose identity tells more than their contents."""
-        self.trail = Trail(items)
-        self.objects = Objects(objects)
+    def __init__(
+        self,
+        items: Sequence[Any],
+        objects: Sequence[Any] | None,
+        system: Any,
+        known: Sequence[Conversation] = (),
+    ) -> None:
+        """`objects` are the host's own, whose identity tells more than their contents; None: they are the items.
+
+        What `known` conversations have hashed is not hashed again.
+        """
+        self.trail = Trail(list(items), _hashed_before(known, items))
+        self.objects = self.trail.objects if objects is None else Objects(list(objects))
         self.prompt = _hash_prompt(system, items)
         """What tells agents with the same task apart, and people with prompts of their own."""
 
@@ -301,6 +310,12 @@ def _longest(known: Sequence[Conversation], seen: Seen) -> Conversation | None:
     return best
 
 
+def _hashed_before(known: Sequence[Conversation], items: Sequence[Any]) -> Trail | None:
+    """The newest list that begins with the very same object, whose messages need not be hashed again."""
+    trails = (each.forms[-1].trail for each in reversed(known))
+    return next((trail for trail in trails if items and trail.items and trail.items[0] is items[0]), None)
+
+
 def count_opening(items: Sequence[Any]) -> int:
     """Count the messages up to the first that a person wrote, and with it."""
     return next((n for n, item in enumerate(items, 1) if _role(item) == "user"), len(items))
@@ -321,7 +336,8 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def _identify(item: Any) -> int:
-    return _PROMPTS[_role(item)] if _is_prompt(item) else id(item)
+    role = item.get("role") if type(item) is dict else _role(item)
+    return _PROMPTS[role] if role in ("system", "developer") else id(item)
 
 
 def _hash(value: Any) -> bytes:

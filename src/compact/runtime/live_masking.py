@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from compact.archive import ArchiveRedactor
 from compact.config import CompactConfig
-from compact.engine.line import Call
+from compact.engine.call import Call
 from compact.errors import ArchiveError, CompactError, MaskingError
 from compact.events import Failure
 from compact.redaction import Redactor, rules_from_config

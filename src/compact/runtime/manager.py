@@ -14,9 +14,9 @@ from typing import Any, TypeVar, Unpack, overload
 from compact.archive import Archive, ArchiveRedactor, Backend
 from compact.archive.keys import check_tenant
 from compact.config import ArchiveConfig, CompactConfig, SettingArguments
+from compact.engine.call import Call
 from compact.engine.context import Stage
 from compact.engine.effects import adrive, drive
-from compact.engine.line import Call
 from compact.messages.dialects.objects import in_form_of
 from compact.runtime.between_calls import BetweenCalls
 from compact.runtime.conductor import Conductor, Lines, make_call
@@ -89,14 +89,16 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         self._is_view = False
         self.sessions = SessionCache(policy.sessions_in_memory, self.services.forget, self._tenants.get)
         """The sessions in memory."""
+        hosts = None if stages is None else _check(stages)
         self.conductor = Conductor(
             self.services,
             self.sessions,
             timeout_s=policy.timeout_s,
             rescue_timeout_s=policy.rescue_timeout_s,
             archive_rest_s=self.config.archive.spool_retry_s,
+            may_ask=hosts is None or _may_ask(hosts),
         )
-        self._lines = Lines(self.config, self.services, None if stages is None else _check(stages))
+        self._lines = Lines(self.config, self.services, hosts)
         self._model_calls = ModelCalls(self.services, self.config.recovery)
         self._tenant = self._tenants.get(self.config.tenant)
         # Reading the tokenizer blocks every thread, event loops included, for a tenth of a second. Not later.
@@ -377,6 +379,7 @@ class CompactManager(BetweenCalls, AbstractContextManager["CompactManager"]):
         if self._is_view:
             self.flush()
         else:
+            self.conductor.backgrounds.close()
             self.services.close()
 
     async def aclose(self) -> None:
@@ -466,9 +469,16 @@ def _summarizer_of(agent: Any) -> Summarizer | None:
     return agent_summarizer(agent)
 
 
+# The ladder is loaded by the first pass, unless a host brings its own stages.
+
+
 def _check(stages: Iterable[Stage]) -> tuple[Stage, ...]:
-    from compact.engine.ladder import (
-        check_stages,
-    )  # loaded by the first pass, unless a host brings its own stages
+    from compact.engine.ladder import check_stages
 
     return check_stages(stages)
+
+
+def _may_ask(stages: Sequence[Stage]) -> bool:
+    from compact.engine.ladder import may_ask
+
+    return may_ask(stages)

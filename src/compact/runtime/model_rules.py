@@ -20,6 +20,7 @@ from compact.summaries import strategies
 from compact.summaries.native import Provider
 from compact.tokens import Meter
 from compact.tokens.models import is_same_model, model_table
+from compact.tokens.prices import Card, built_in
 from compact.tokens.windows import Window, check_window, window_of
 
 _LARGER = "Use a model, or a server, with a larger context window"
@@ -49,6 +50,8 @@ class KnownModel:
     rules: Rules
     warnings: tuple[Warned, ...]
     thinking: ThinkingRules
+    card: Card | None
+    """What its sessions are billed by; None: money decides nothing, or its prices are not known."""
     provider: Provider | None
     """Whose own compaction the model reads."""
 
@@ -64,6 +67,7 @@ class Models:
         self.config = config
         self.table = model_table().with_rows(config.models)
         """What is known about models, with the user's own rows."""
+        self._prices = built_in(self.table)
         self._count_tokens = count_tokens
         self._meters: dict[str, Meter] = {}
         self._lock = threading.Lock()
@@ -128,8 +132,17 @@ class Models:
         warnings = tuple(_check_window(self.config, window, name))
         rules = rules_for(self.config, window.tokens)
         thinking = self.thinking_rules(name)
+        card = self._prices.card(name) if self.config.policy.economy == "auto" else None
         found = self.known[name] = KnownModel(
-            name, version, self.meter(name), window, rules, warnings, thinking, self.table.native(name)
+            name,
+            version,
+            self.meter(name),
+            window,
+            rules,
+            warnings,
+            thinking,
+            card,
+            self.table.native(name),
         )
         return found
 
@@ -143,14 +156,13 @@ class Models:
         return ThinkingRules(strip, keep_open_loop=not preserved, model=model, reads=reads)
 
     def rules_for_session(self, known: KnownModel, session: Session) -> Rules:
-        """The rules of a session. They are tighter if one of its requests was refused, or if its provider counts more.
+        """The rules of a session. They are tighter if one of its requests was refused.
 
         They are wider if the session is not held to what others were told.
         """
         window = known.window if known.window.source != "learned" else self.known_window(known.name)
         tokens = self.learned.usable(known.name, session.id, window)
-        rules = rules_for(self.config, tokens) if tokens != known.window.tokens else known.rules
-        return rules.correct(session.correction_for(known.name))
+        return rules_for(self.config, tokens) if tokens != known.window.tokens else known.rules
 
 
 def rules_for(config: CompactConfig, window: int) -> Rules:
@@ -159,10 +171,12 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
     budget = config.budget(window)
     down_to = min(policy.target_pct / policy.trigger_pct if policy.trigger_pct else 1.0, _LOWEST_TARGET)
     target = round(config.trigger_tokens(window) * down_to)
+    trigger = min(share_of(window, policy.trigger_pct), budget)
     return Rules(
         window=window,
         budget=budget,
-        trigger=min(share_of(window, policy.trigger_pct), budget),
+        trigger=trigger,
+        background=_background_start(config, window, trigger, target),
         target=target,
         summarize_above=config.summarize_tokens(window),
         recent_tokens=None if policy.recent_share is None else share_of(window, policy.recent_share),
@@ -190,6 +204,15 @@ def rules_for(config: CompactConfig, window: int) -> Rules:
             strategy=policy.strategy,
         ),
     )
+
+
+def _background_start(config: CompactConfig, window: int, trigger: int, target: int) -> int | None:
+    """The size from which passes are made in the background. One that is not larger than its target has nothing to do."""
+    share = config.policy.background_pct
+    if share is None:
+        return None
+    start = share_of(window, share)
+    return start if target < start < trigger else trigger
 
 
 def _check_name(model: Any) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from compact.config import CompactConfig
-from compact.engine.line import Call
+from compact.engine.call import Call
 from compact.errors import CompactError
+from compact.messages.protecting import unmarked
 from compact.summaries import native_endpoint
 from compact.summaries.native import (
     Provider,
@@ -64,9 +65,10 @@ def native_summarizer(
     read = read_anthropic if provider == "anthropic" else read_openai
 
     def body_of(request: SummaryRequest) -> dict[str, Any]:
+        items = unmarked(request.items)  # marks that only compact reads
         if provider == "anthropic":
-            return anthropic_body(model, request.items, call.system, call.tools, config.summary.max_tokens)
-        return openai_body(model, request.items, call.system)
+            return anthropic_body(model, items, call.system, call.tools, config.summary.max_tokens)
+        return openai_body(model, items, call.system)
 
     def summarize(request: SummaryRequest) -> Reply | Awaitable[Reply]:
         reply = ask(body_of(request))
@@ -82,20 +84,20 @@ def native_summarizer(
 
 
 def _endpoint_of(config: CompactConfig, provider: Provider) -> SendNative:
-    """Ask `summary.base_url`, or the provider itself, with a key of the environment.
+    """Ask `summary.base_url` with a key of the environment.
 
     Raises:
-        CompactError: there is no key for it.
+        CompactError: there is no address, or no key for it.
     """
-    summary, environment = config.summary, dict(os.environ)
-    problem = native_endpoint.why_no_endpoint(provider, summary.base_url, environment)
+    summary = config.summary
+    problem = native_endpoint.why_no_endpoint(provider, summary.base_url, os.environ)
     if problem:
         raise CompactError(f"{_NO_CLIENT} ({problem})")
-    timeout_s, most_bytes = summary.timeout_s, summary.max_reply_bytes
+    address, timeout_s, most_bytes = summary.base_url or "", summary.timeout_s, summary.max_reply_bytes
 
     async def ask(body: Mapping[str, Any]) -> Any:
         return await native_endpoint.compact_natively(
-            provider, summary.base_url, body, timeout_s=timeout_s, most_bytes=most_bytes
+            provider, address, body, timeout_s=timeout_s, most_bytes=most_bytes
         )
 
     return ask

@@ -110,25 +110,27 @@ class SessionResolver:
         system: Any = None,
         kind: str = "conversation",
         fresh: Callable[[], str | None] = lambda: None,
+        frozen: bool = False,
     ) -> str:
         """Return the session of a call, and remember its list.
 
         `session_id` is explicit: a name, or a function of `call`. `given` is the host's own id. `items` is the
         conversation as it is passed to the manager, `objects` the host's messages where those are others, and `system` a
-        prompt outside the list. `kind` begins a fresh name; `fresh()` returns a name that was given out already.
+        prompt outside the list. `kind` begins a fresh name; `fresh()` returns a name that was given out already. Objects
+        that are `frozen` are never changed in place, so they are hashed once.
 
         Raises:
             ConfigError: an id is not a non-empty string.
         """
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
-        seen = Seen(list(items), list(items if objects is None else objects), system)
+        scope = None if session_id is not None else _scope(given)
+        seen = Seen(items, objects, system, tuple(self._scopes.get(scope, ())) if frozen else ())
         if session_id is not None:
             name = _ask(session_id, call)
             with self._lock:
                 self._keep_named(name, seen)
             return name
-        scope = _scope(given)
         if not seen.items:
             return scope or self.nobody
         here = self._valid(self._running.certain)
@@ -167,7 +169,7 @@ class SessionResolver:
         if session_id is not None and not callable(session_id):
             return check_session_id(session_id)
         scope = _BY_FUNCTION if session_id is not None else _scope(given)
-        seen = Seen(list(items), list(items if objects is None else objects), system)
+        seen = Seen(items, objects, system)
         with self._lock:
             found = self._choose(scope, seen) if seen.items else None
             if found is not None:

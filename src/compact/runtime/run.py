@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from compact.archive import Attempt
-from compact.engine.line import Call, Line, Result, UnderWay
+from compact.engine.call import Call, Result, UnderWay
+from compact.engine.effects import Asking, Serve, drive
+from compact.engine.line import Line
 from compact.errors import CompactError
 from compact.runtime.lanes import NEVER, Fenced
 from compact.runtime.native_asking import SendNative
@@ -60,9 +62,12 @@ class Run:
     ended: Future[None] | None = None
     """Done when the lane is free again. It exists from the moment that somebody waits."""
     is_fenced: bool = False
+    is_background: bool = False
+    """Nobody waits for it."""
     is_out_of_time: bool = False
     """Why it was fenced: it ran out of time, or nobody waited for it any more."""
-    _answer: Future[Any] | None = None
+    _cancel: Callable[[], Any] | None = None
+    """Cancels the answer that it waits for."""
 
     def again(self, call: Call, *, until: float | None = None) -> Run:
         """Another run for the same caller."""
@@ -111,15 +116,34 @@ class Run:
         if self.is_fenced:
             raise Fenced
 
-    def wait_for(self, answer: Future[T], timeout_s: float | None) -> T:
-        """Wait for the answer of a summarizer.
+    def drive(self, asking: Asking[T], serve: Serve, resume: Any = None, *, takes_turns: bool) -> T:
+        """Drive a generator in a background thread, in turn with others if its caller is on an event loop."""
+        if not takes_turns:
+            return drive(asking, serve, resume=resume)
+        turn = self.turn = ProcessorTurn()
+        turn.take()
+        try:
+            return drive(asking, turn.around(serve), resume=resume)
+        finally:
+            turn.rest()
+
+    def wait_for(
+        self, answer: Future[T], timeout_s: float | None, loop: asyncio.AbstractEventLoop | None = None
+    ) -> T:
+        """Wait for an answer. `loop` is the host's event loop, if it is made there.
 
         Raises:
-            Fenced: the run was fenced meanwhile; the answer is cancelled.
+            Fenced: the run was fenced meanwhile, or nobody waits for it and the event loop of the answer ended; the answer is
+                cancelled.
             TimeoutError: it took longer than `timeout_s`; the answer is cancelled.
             CompactError: somebody else cancelled it.
         """
-        self._answer = answer
+
+        def cancel() -> None:
+            if loop is None or not loop.is_closed():  # nothing is left to cancel there
+                answer.cancel()
+
+        self._cancel = cancel
         if self.turn is not None:
             self.turn.rest()
         try:
@@ -127,14 +151,18 @@ class Run:
             return answer.result(timeout_s)
         except (CancelledError, asyncio.CancelledError):  # the future's, or the summarizer's own
             self.check()
+            if self.is_background:
+                raise Fenced from None
             raise CompactError("it was cancelled before it gave an answer") from None
         except TimeoutError:
             if answer.done():
                 raise  # its own
+            if self.is_background and loop is not None and not loop.is_running():
+                raise Fenced from None  # a call that waits would have kept the loop running
             raise TimeoutError(f"no answer within {timeout_s:g} s (summary.timeout_s)") from None
         finally:
-            self._answer = None
-            answer.cancel()
+            self._cancel = None
+            cancel()
 
     def lose(self) -> None:
         """It may still use the session's intake, so the next run gets its own."""
@@ -146,9 +174,9 @@ class Run:
             self.turn.rest()
         if self.attempt is not None:
             self.attempt.revoke()
-        answer = self._answer
-        if answer is not None:
-            answer.cancel()
+        cancel = self._cancel
+        if cancel is not None:
+            cancel()
 
     def end(self) -> None:
         """Abandon an attempt that was not committed, whatever ended the run."""

@@ -20,9 +20,12 @@ from compact.archive import (
     Backend,
     Step,
     backend_archive,
+    last_called,
     open_archive,
 )
+from compact.archive.stores.port import SharedPages
 from compact.config import CompactConfig
+from compact.engine.corrections import Correction
 from compact.engine.effects import (
     EFFECTS,
     Begin,
@@ -33,6 +36,7 @@ from compact.engine.effects import (
     Find,
     IsStored,
     KeepRemoved,
+    LastCalled,
     Load,
     Loaded,
     LoadPins,
@@ -46,10 +50,12 @@ from compact.messages import Message
 from compact.messages.dialects import Dialect, get
 from compact.redaction import Redactor, as_redactor, rules_from_config
 from compact.runtime.lanes import Fenced
+from compact.runtime.learned_factors import LearnedFactors
 from compact.runtime.run import Run
-from compact.runtime.session_cache import Session, Statistics
+from compact.runtime.session_cache import Prepared, Session, Statistics
 from compact.runtime.summarizing import Writers
 from compact.summaries.request import LEAST_ASKED, Reply, Summarizer, SummaryRequest
+from compact.tokens import Meter
 from compact.tracing.export_worker import ExportWorker
 from compact.tracing.exporters import Exporter, ExporterLike, as_exporter, open_exporter
 from compact.tracing.journal import LIMIT, Journal
@@ -104,6 +110,8 @@ class Services:
             redact=self._redact,
             label=self._redactor.redact_id,
         )
+        self.factors = LearnedFactors(self._redactor.redact_id)
+        """What observed usage taught of models."""
         self._archive = None if archive is None else self._take_archive(archive)
         self._opening = threading.Lock()
 
@@ -121,6 +129,11 @@ class Services:
                     **settings,
                 )
             return self._archive
+
+    @property
+    def shares_pages(self) -> bool:
+        """Whether the archive's pages lie in a filesystem of the host."""
+        return self._archive is not None and isinstance(self._archive.store, SharedPages)
 
     def archive_of(self, tenant: str | None) -> Archive:
         """The archive of a tenant's sessions; None: of those that belong to no tenant."""
@@ -222,13 +235,38 @@ class Services:
                     trace=effect.trace,
                 )
                 run.committed = isinstance(step, Step)
+                self._settle_factor(run, archive())
                 return run.committed
             case Load():
-                return self._load(session, run.call.messages)
+                loaded = self._load(session, run.call.messages)
+                self._settle_factor(run, archive())
+                return loaded
+            case LastCalled():
+                return last_called(archive().lines(session.id))
             case LoadPins():
                 return archive().pins(session.id)
             case KeepRemoved():
                 return archive().put_removed(session.id, effect.items, trace=effect.trace).path
+
+    # --- counts
+
+    def observe(self, session: Session, request: Prepared, counted: int, *, refused: bool = False) -> None:
+        """Take the provider's count of a request of a session."""
+        grown = session.observe(request, counted, refused=refused)
+        if grown is not None:
+            self.factors.note(session.tenant.name, request.meter, *grown)
+
+    def correct(self, session: Session, meter: Meter, ours: int, step: int) -> Correction:
+        """What turns our count of a request of a session into its provider's."""
+        return session.correction(meter, ours, step, self.factors.rate(session.tenant.name, meter))
+
+    def _settle_factor(self, run: Run, archive: Archive) -> None:
+        meter = None if run.line is None else run.line.meter
+        damage = None if meter is None or meter.factor == 1.0 else self.factors.settle(archive, meter)
+        if damage is not None:
+            self.warn_once(run.session, Warned(code="factor_damaged", severity="low", message=damage.message))
+
+    # --- the session's state
 
     def _load(self, session: Session, messages: Sequence[Any]) -> Loaded | None:
         """The state of the newest step; of an older one if the host's list continues that, because several agents share
@@ -267,6 +305,10 @@ class Services:
         return replace(dialect.read(masked), protected=message.protected)
 
     # --- summaries
+
+    def asks_model(self, given: Summarizer | None) -> bool:
+        """Whether a pass asks a model, or a summarizer of the host such as the one `given` for a call."""
+        return self._writers.have_model(given)
 
     @property
     def asks_provider(self) -> bool:
@@ -383,6 +425,7 @@ class Services:
         """Write what waits and end what runs in the background."""
         self.journal.close(self._config.tracing.flush_timeout_s)
         if self._archive is not None:
+            self.factors.settle_all(self.archive_of)
             self._archive.close()
 
     def _append(self, session: SessionKey, events: Sequence[Event]) -> None:

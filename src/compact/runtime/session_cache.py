@@ -5,6 +5,7 @@ A server sees many sessions, and most of them never come back.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compact.archive.keys import check_tenant
 from compact.engine.context import Written
+from compact.engine.corrections import Correction, Observed, correction_of
 from compact.engine.intake import Intake
 from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
@@ -20,15 +22,20 @@ from compact.events import Trace, session_trace
 from compact.events.session_key import SessionKey, problem_of
 from compact.messages.dialects.wire import begins_with
 from compact.redaction import Redactor
+from compact.runtime.economy.cache_state import CacheState
 from compact.runtime.lanes import Lane
 from compact.runtime.masked_session import MaskedSession
+from compact.tokens import Meter
 
 if TYPE_CHECKING:
+    from compact.runtime.background import BackgroundPass
     from compact.runtime.tenants import Tenant
 
-_OBSERVABLE_TOKENS = 500
-"""In a smaller request, a provider's fixed overhead hides its tokenizer."""
-_MAX_CORRECTION = 3.0
+_PREPARED = 4
+"""As many times the sessions that are kept in memory are kept while a pass is made for them in the background."""
+_MOST_TIMES = 3
+"""A larger count than this many times ours is one of another request, unless there is a system prompt that we do not see: one
+of up to half of the window."""
 
 
 class Statistics:
@@ -71,6 +78,19 @@ class Statistics:
                     each.saved[stage] = each.saved.get(stage, 0) + tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as it was prepared, for comparing our count of it with the provider's."""
+
+    meter: Meter
+    step: int
+    """The session's newest step."""
+    ours: int
+    """Its tokens by our own count."""
+    window: int
+    """Of the model."""
+
+
 @dataclass(slots=True)
 class Session:
     """What this process keeps of one session. Only the run that holds its lane changes it."""
@@ -83,25 +103,34 @@ class Session:
     intake: Intake = field(default_factory=Intake)
     written: Written = field(default_factory=Written)
     """What compact wrote into its results and arguments. Recall tools add their answers from any thread."""
+    background: BackgroundPass | None = None
+    """The pass that is made, or was prepared, while the session goes on."""
+    came_to_nothing: int = 0
+    """The size at which the last one came to nothing since the newest step; 0: none did."""
     outcome: Outcome | None = None
     warned: set[str] = field(default_factory=set)
     """Codes of the warnings that were recorded already."""
-    last_total: int = 0
-    """What the last call's request costs by our count."""
-    last_model: str = ""
-    last_factor: float = 1.0
-    """By how much the last call's model rounds its counts up."""
+    prepared: Prepared | None = None
+    """The request that the last call made."""
     given: Sequence[Any] = ()
     """What the host passed with the last call."""
     sent: Sequence[Any] = ()
     """What the last call returned. The next one should begin with it."""
     sent_tokens: int = 0
-    corrections: dict[str, float] = field(default_factory=dict)
-    """By model: how many tokens its provider counts for each of ours."""
+    observed: dict[str, Observed] = field(default_factory=dict)
+    """By model: what its provider counted last."""
+    rates: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """By model: the rate that holds for the session, and the step behind which it does."""
     request: Any = None
     """The messages that the newest reply of a model call answers."""
+    reads_archive: bool = True
+    """Whether the agent can read what is moved to the archive. If not, a huge result is not moved when it arrives."""
     masked: MaskedSession | None = None
     """What live masking remembers; None while it is off."""
+    cache: CacheState = field(default_factory=CacheState)
+    """What the provider's prompt cache probably holds of it."""
+    economy: tuple[Any, Any] | None = None
+    """The model for which passes were weighed last, and what weighs them."""
     redactor: Redactor | None = None
     """Masks what leaves the process. What it has learned is freed with the session, and sealed in the archive."""
 
@@ -110,14 +139,42 @@ class Session:
         """The session's id."""
         return self.key.session_id
 
-    def correct(self, model: str, counted: int, ours: int, factor: float) -> None:
-        """Compare our count of a request to a model, which was rounded up by `factor`, with the provider's."""
-        if counted > 0 and ours >= _OBSERVABLE_TOKENS:
-            self.corrections[model] = min(max(counted / ours, 1 / factor), _MAX_CORRECTION)
+    def observe(self, request: Prepared, counted: int, *, refused: bool = False) -> tuple[int, int] | None:
+        """Take the provider's count of a request. Returns by how much it grew since the one before: by our count, and by its.
 
-    def correction_for(self, model: str) -> float:
-        """How many tokens a model's provider counts for each of ours, as far as it is known."""
-        return self.corrections.get(model, 1.0)
+        An exact count of ours is never relaxed, others by no more than the margin of their model. Ignored are the count of a
+        request from before the newest step, which says nothing of the context that stands, and one that is so far beyond ours
+        that it cannot be of this request.
+        """
+        ours, meter = request.ours, request.meter
+        if counted <= 0 or ours <= 0 or request.step < self.state.step:
+            return None
+        if counted > ours * _MOST_TIMES and (refused or counted - ours > request.window // 2):
+            return None
+        before = self.observed.get(meter.model)
+        believed = max(counted, math.ceil(ours / meter.factor))
+        self.observed[meter.model] = Observed(request.step, believed, ours, refused)
+        if (
+            refused
+            or before is None
+            or before.step != request.step
+            or ours <= before.ours
+            or counted <= before.counted
+        ):
+            return None
+        return ours - before.ours, counted - before.counted
+
+    def correction(self, meter: Meter, ours: int, step: int, learned: float = 1.0) -> Correction:
+        """What turns our count of a request behind `step` into its provider's, as far as that is known.
+
+        `learned` is the model's rate as other sessions taught it. The session keeps the first one until its next step.
+        """
+        since, rate = self.rates.get(meter.model, (-1, 1.0))
+        if since != step:
+            rate = learned
+            self.rates[meter.model] = step, rate
+        observed, is_exact = self.observed.get(meter.model), meter.factor == 1.0
+        return correction_of(ours, step, observed, rate=rate, is_exact=is_exact)
 
     def ask_again(self) -> None:
         """The archive may know of newer steps than this process, so the next call asks it."""
@@ -129,6 +186,7 @@ class Session:
         self.given = self.sent = ()
         self.sent_tokens = 0
         self.outcome = self.request = None
+        self.came_to_nothing = 0
         self.renew_intake()
 
     def renew_intake(self) -> None:
@@ -140,7 +198,7 @@ class SessionCache:
     """Sessions by id and tenant; thread-safe. Beyond `most` sessions, the least recently used ones are forgotten.
 
     A forgotten session loses nothing, because its next call loads its state from the archive. A session with a run is
-    not forgotten.
+    not forgotten, and one with a pass in the background only if there are very many of these.
     """
 
     def __init__(
@@ -175,13 +233,15 @@ class SessionCache:
             self._forget(name)
         return found
 
-    def note_sent(self, session: Session, messages: Sequence[Any], tokens: int) -> None:
-        """Record what a call returned, and how much of it a provider's prompt cache can use again."""
+    def note_sent(self, session: Session, messages: Sequence[Any], tokens: int) -> int:
+        """Record what a call returned. Returns how many tokens of it a provider's prompt cache can use again."""
         repeats = bool(session.sent) and begins_with(messages, session.sent)
-        session.tenant.statistics.note_sent(tokens, session.sent_tokens if repeats else 0)
+        repeated = session.sent_tokens if repeats else 0
+        session.tenant.statistics.note_sent(tokens, repeated)
         # The copy of the host's list is ours. Any other list now belongs to the host.
         session.sent = session.given if messages is session.given else list(messages)
         session.sent_tokens = tokens
+        return repeated
 
     @property
     def sole(self) -> str | None:
@@ -200,10 +260,15 @@ class SessionCache:
     def _make_room(self) -> list[SessionKey]:
         """Forget the oldest idle sessions, never the newest, and return what they are known by."""
         excess = len(self._sessions) - self._most
-        idle = [name for name, session in list(self._sessions.items())[:-1] if session.lane.run is None]
-        for name in idle[:excess]:
+        idle = [each for each in list(self._sessions.items())[:-1] if each[1].lane.run is None]
+        gone = [name for name, session in idle if session.background is None][:excess]
+        for name, session in idle[: max(0, len(self._sessions) - _PREPARED * self._most)]:
+            if session.background is not None:
+                session.background.drop("the session was forgotten")
+                gone.append(name)
+        for name in gone:
             del self._sessions[name]
-        return idle[:excess]
+        return gone
 
 
 def check_session_id(session_id: Any) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.events import Warned
+from compact.runtime.lanes import Fenced
 from compact.runtime.native_asking import native_summarizer
 from compact.runtime.run import Run
 from compact.runtime.threads import in_thread
@@ -71,8 +72,10 @@ class Writers:
 
     def needs_model(self, request: SummaryRequest, given: Summarizer | None = None) -> bool:
         """Whether a model or the host has to be asked; otherwise code writes the summary."""
-        if request.source != "configured":
-            return False
+        return request.source == "configured" and self.have_model(given)
+
+    def have_model(self, given: Summarizer | None = None) -> bool:
+        """Whether a model or the host writes summaries."""
         named = self._config.summary.model
         return bool(given or self._given) or (named not in (None, NATIVE) and not self._problem)
 
@@ -119,19 +122,24 @@ class Writers:
         return reply
 
     def _ask(self, chosen: _Chosen, request: SummaryRequest, run: Run) -> str | Reply:
-        loop = run.loop
 
         async def ask() -> str | Reply:
             answer = chosen.ask(request)
             return answer if isinstance(answer, str | Reply) else await answer
 
+        def wait_on_loop(work: Callable[[], Awaitable[str | Reply]]) -> str | Reply:
+            loop = None if chosen.is_heavy else run.loop
+            if run.is_background and loop is not None and loop.is_closed():
+                raise Fenced
+            return run.wait_for(_start(work, loop), chosen.timeout_s, loop)
+
         if _is_coroutine(chosen.ask):
-            return run.wait_for(_start(ask, None if chosen.is_heavy else loop), chosen.timeout_s)
+            return wait_on_loop(ask)
         answer = run.wait_for(in_thread(lambda: chosen.ask(request), _THREAD), chosen.timeout_s)
         if isinstance(answer, str | Reply) or not inspect.isawaitable(answer):
             return answer
         promised = answer
-        return run.wait_for(_start(lambda: promised, loop), chosen.timeout_s)
+        return wait_on_loop(lambda: promised)
 
     def _choose(self, meter: Meter, given: Summarizer | None) -> _Chosen:
         own = given or self._given

@@ -1,4 +1,4 @@
-"""The provider's own endpoint as the one that compacts, when no client of the host is known.
+"""The provider's API at `summary.base_url` as the one that compacts, when no client of the host is known.
 
 Keys belong to hosts, as `endpoint_client` says. `ANTHROPIC_API_KEY` goes to Anthropic, or to the host that `ANTHROPIC_BASE_URL` names.
 """
@@ -22,7 +22,12 @@ _ANTHROPIC_HOST = "api.anthropic.com"
 
 
 def why_no_endpoint(provider: Provider, base_url: str | None, environment: Mapping[str, str]) -> str:
-    """Why the provider cannot be asked with the keys that there are. Empty if it can."""
+    """Why the provider cannot be asked with the keys that there are. Empty if it can.
+
+    A key alone is not enough: a host that does not know that it is used sends later requests without the beta header.
+    """
+    if base_url is None:
+        return "there is no summary.base_url"
     if find_spec(provider) is None:
         return str(MissingExtra.named("llm", "a summary by the provider"))
     if provider == "openai":
@@ -30,12 +35,12 @@ def why_no_endpoint(provider: Provider, base_url: str | None, environment: Mappi
     name, _ = _anthropic_key(base_url, environment)
     if not name:
         return f"there is no key in {OWN_KEY} or {_ANTHROPIC_KEY} for it"
-    target = Origin.of(_address(base_url, environment))
+    target = Origin.of(base_url)
     return "" if target and target.is_private else f"{name} would be sent unencrypted; use https"
 
 
 async def compact_natively(
-    provider: Provider, base_url: str | None, body: Mapping[str, Any], *, timeout_s: float, most_bytes: int
+    provider: Provider, base_url: str, body: Mapping[str, Any], *, timeout_s: float, most_bytes: int
 ) -> Any:
     """Send a compaction request. All errors of the client are raised."""
     if provider == "openai":
@@ -43,11 +48,10 @@ async def compact_natively(
             return await client.responses.compact(**body)
     import anthropic
 
-    address = _address(base_url, os.environ)
-    target = Origin.of(address)
+    target = Origin.of(base_url)
     client = anthropic.AsyncAnthropic(
         api_key=_anthropic_key(base_url, os.environ)[1],
-        base_url=address,
+        base_url=base_url,
         timeout=timeout_s,
         max_retries=0,
         default_headers={"Accept-Encoding": "identity"},
@@ -61,13 +65,9 @@ async def compact_natively(
         return await client.beta.messages.create(**body, betas=[BETA])
 
 
-def _address(base_url: str | None, environment: Mapping[str, str]) -> str:
-    return base_url or environment.get(_ANTHROPIC_URL) or f"https://{_ANTHROPIC_HOST}"
-
-
-def _anthropic_key(base_url: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
+def _anthropic_key(base_url: str, environment: Mapping[str, str]) -> tuple[str, str]:
     """The name and the value of the key that belongs to the endpoint; both empty if there is none."""
-    target = Origin.of(_address(base_url, environment))
+    target = Origin.of(base_url)
     home = Origin.of(environment.get(_ANTHROPIC_URL) or f"https://{_ANTHROPIC_HOST}")
     for name in (OWN_KEY, _ANTHROPIC_KEY):
         key = environment.get(name)

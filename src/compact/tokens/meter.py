@@ -16,10 +16,11 @@ from sys import getsizeof
 from typing import Any
 
 from compact.errors import ConfigError, MessageError
-from compact.messages import Image, Sealed, to_json
+from compact.messages import CallId, Image, Pdf, Sealed, to_json
 from compact.messages.dialects import Dialect, detect, get, not_a_list, read_prompt, unreadable
 from compact.messages.dialects.wire import is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
+from compact.tokens.documents import count_pages
 from compact.tokens.images import image_tokens, sealed_tokens
 from compact.tokens.memo import Counted, Known, Memo, Running
 from compact.tokens.models import Profile, profile_of
@@ -260,11 +261,15 @@ class Meter:
 
     def _count_piece(self, piece: Any) -> int:
         if isinstance(piece, str):
+            if type(piece) is CallId and self._profile.call is not None:
+                return -(-self._profile.call * 100 // self._profile.percent)
             return self.count_text(piece)
         if isinstance(piece, Image):
             own = image_tokens(piece, self._profile.images)
         elif isinstance(piece, Sealed):
             own = sealed_tokens(piece)
+        elif isinstance(piece, Pdf):
+            own = count_pages(piece) * self._profile.page
         else:
             return self.count_text(to_json(piece))
         # Formulas give the model's own tokens, so `scale` must not add its margin to them.

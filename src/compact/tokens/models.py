@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from compact.tokens.encodings import ENCODINGS
 from compact.tokens.images import Area, Crops, Flat, ImageFormula, Patches, Tiles
 
-_MILLION = 1_000_000
+_HOUR_S = 3600
 _SHORT_NAME = 4
 _FORMULAS: Mapping[str, Callable[..., ImageFormula]] = MappingProxyType(
     {"tiles": Tiles, "patches": Patches, "area": Area, "crops": Crops, "flat": Flat}
@@ -38,6 +38,10 @@ class Profile:
     exact: bool = True
     """The encoding is the model's own."""
     images: ImageFormula = _NO_FORMULA
+    page: int = 2500
+    """Tokens of a page of a PDF."""
+    call: int | None = None
+    """What a call, or a result, costs in place of its id, in the model's own tokens. None: the id counts as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +91,10 @@ class Price:
         """The prices of a request of this size. A tier holds for the whole request."""
         return next((price for above, price in reversed(self.tiers) if input_tokens > above), self)
 
-    def plain(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost when nothing is cached."""
-        price = self.at(input_tokens)
-        return (input_tokens * price.input + output_tokens * price.output) / _MILLION
-
-    def cached(self, input_tokens: int, reused_tokens: int, output_tokens: int) -> float:
-        """The cost when the cache serves the unchanged beginning and the rest is written to it."""
-        price = self.at(input_tokens)
-        fresh = (input_tokens - reused_tokens) * price.cache_write
-        return (fresh + reused_tokens * price.cache_read + output_tokens * price.output) / _MILLION
+    def write(self, life_s: float | None) -> float:
+        """The price of input that is put into the cache for this many seconds; None: for the default life."""
+        for_an_hour = self.cache_write_1h
+        return for_an_hour if for_an_hour is not None and (life_s or 0) >= _HOUR_S else self.cache_write
 
 
 def _prices_of(tier: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +114,19 @@ class Known:
 
 UNKNOWN = Profile("cl100k_base", 135, exact=False)
 """The profile of a model that no row names."""
-FIELDS = ("window", "output", "encoding", "percent", "images", "thinking", "native", "cache", "price")
+FIELDS = (
+    "window",
+    "output",
+    "encoding",
+    "percent",
+    "images",
+    "page",
+    "call",
+    "thinking",
+    "native",
+    "cache",
+    "price",
+)
 """The fields of a row, in the order in which they are shown."""
 
 
@@ -127,6 +137,8 @@ class ModelTable:
     rows: Mapping[str, Mapping[str, Any]]
     sources: Mapping[str, str]
     """Sources in words, by the short names that rows use."""
+    cards: Mapping[str, Mapping[str, Any]]
+    """Price cards by name: the row that has the prices, and the life of what the cache keeps."""
 
     @cached_property
     def windows(self) -> Mapping[str, int]:
@@ -152,7 +164,7 @@ class ModelTable:
             own = rows.get(name, {})
             origins = {**own.get("from", {}), **dict.fromkeys(fields, CONFIGURED)}
             rows[name] = {**own, **fields, "from": origins}
-        return ModelTable(rows, self.sources)
+        return ModelTable(rows, self.sources, self.cards)
 
     def row_of(self, model: str) -> str | None:
         """The name of the row that describes a model; None if no row does."""
@@ -171,7 +183,9 @@ class ModelTable:
     def profile(self, model: str) -> Profile:
         """How a model's tokens are counted; an unknown name gets `UNKNOWN`."""
         name = match_model(model, self.profiles)
-        return UNKNOWN if name is None else self.profiles[name]
+        profile = UNKNOWN if name is None else self.profiles[name]
+        known = {field: found.value for field in ("page", "call") if (found := self.find(model, field))}
+        return replace(profile, **known) if known else profile
 
     def output(self, model: str) -> int | None:
         """The most tokens of one reply; None: not known."""
@@ -213,7 +227,7 @@ def model_table() -> ModelTable:
     import tomllib  # only needed here, and not cheap to import
 
     found = tomllib.loads((files("compact.tokens") / "models.toml").read_text(encoding="utf-8"))
-    return ModelTable(found["models"], found["sources"])
+    return ModelTable(found["models"], found["sources"], found["cards"])
 
 
 def check_rows(rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
@@ -302,6 +316,8 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
         "encoding": (lambda value: value in ENCODINGS, f"one of {', '.join(ENCODINGS)}"),
         "percent": (_is_count, "a whole number >= 1, such as 135"),
         "images": (_is_formula, f"one formula with its numbers: {', '.join(_FORMULAS)}"),
+        "page": (_is_count, "a whole number of tokens >= 1"),
+        "call": (_is_count, "a whole number of tokens >= 1"),
         "thinking": (_is_thinking, "a mapping with preserved (true or false) and unread (a list of names)"),
         "native": (lambda value: value in ("anthropic", "openai"), "anthropic or openai"),
         "cache": (_is_cache, "a mapping with min (tokens) and lives (a list of seconds)"),

@@ -1,4 +1,4 @@
-"""Prices by model: those of the model table, or of a file of the user's."""
+"""Prices by model: those of the model table, or of a file of the user's; and cards, which add the rules of a prompt cache."""
 
 from __future__ import annotations
 
@@ -11,9 +11,41 @@ from compact.errors import ConfigError
 from compact.messages.settings_text import load_yaml, read_settings
 from compact.tokens.models import ModelTable, Price, is_price, match_model, model_table
 
-__all__ = ["Price", "Prices", "built_in", "read_prices"]
+__all__ = ["Card", "Price", "Prices", "Rates", "built_in", "card_named", "card_names", "read_prices"]
 
 _OPTIONAL = ("cache_read", "cache_write", "cache_write_1h")
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Dollars for one token of a request of a certain size."""
+
+    fresh: float
+    """Of input that the cache neither serves nor takes."""
+    read: float
+    """Of input that the cache serves."""
+    write: float
+    """Of input that is put into the cache."""
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a session is billed by: the prices of a model, and the rules of its prompt cache."""
+
+    name: str
+    price: Price
+    life_s: float | None = None
+    """Seconds that the cache keeps a prefix behind its last use; None: not known."""
+    min_tokens: int = 0
+    """The shortest prefix that the cache takes."""
+
+    def rates(self, input_tokens: int) -> Rates:
+        """The dollars for each token of a request with so much input. A tier holds for the whole request."""
+        price = self.price.at(input_tokens)
+        each = (price.input, price.cache_read, price.write(self.life_s), price.output)
+        return Rates(*(dollars / _MILLION for dollars in each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +53,47 @@ class Prices:
     """Prices by model."""
 
     by_model: Mapping[str, Price]
+    table: ModelTable
+    """Where the rules of prompt caches stand."""
 
     def of(self, model: str) -> Price | None:
         """The price of a model, or None if it is not known."""
         name = match_model(model, self.by_model)
         return None if name is None else self.by_model[name]
 
+    def card(self, model: str) -> Card | None:
+        """The price of a model with the rules of its cache, or None if its price is not known."""
+        price, cache = self.of(model), self.table.prompt_cache(model)
+        if price is None:
+            return None
+        if cache is None:
+            return Card(model, price)
+        return Card(model, price, next(iter(cache.lives), None), cache.min or 0)
+
 
 def built_in(table: ModelTable | None = None) -> Prices:
     """The prices of the model table, or of a table with rows of the user's."""
-    return Prices((table or model_table()).prices)
+    found = table or model_table()
+    return Prices(found.prices, found)
+
+
+def card_names() -> tuple[str, ...]:
+    """The names of the price cards."""
+    return tuple(model_table().cards)
+
+
+def card_named(name: str) -> Card:
+    """Return a price card of the model table.
+
+    Raises:
+        ConfigError: there is no such card; lists them.
+    """
+    table = model_table()
+    if name not in table.cards:
+        raise ConfigError(f"there is no price card {name!r}; there are {', '.join(table.cards)}", path="card")
+    row, life_s = table.cards[name]["row"], table.cards[name]["life"]
+    cache = table.prompt_cache(row)
+    return Card(name, table.prices[row], life_s, (cache.min if cache else None) or 0)
 
 
 def read_prices(path: Path) -> Prices:
@@ -51,7 +114,8 @@ def read_prices(path: Path) -> Prices:
             f"cannot read {path}: expected model names with prices",
             hint="For example: gpt-4o: {input: 2.50, output: 10.00, cache_read: 1.25}",
         )
-    return Prices({str(model): _price(str(model), entry, path) for model, entry in data.items()})
+    prices = {str(model): _price(str(model), entry, path) for model, entry in data.items()}
+    return Prices(prices, model_table())
 
 
 def _price(model: str, entry: Any, path: Path) -> Price:

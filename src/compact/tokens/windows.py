@@ -15,6 +15,8 @@ __all__ = ["DEFAULT_TOKENS", "Window", "WindowVerdict", "check_window", "window_
 
 DEFAULT_TOKENS = 128_000
 """The window assumed for an unknown model."""
+EVERY_MODEL = "*"
+"""The name in `windows` of every model that has no window of its own there."""
 
 WindowSource: TypeAlias = Literal["configured", "windows", "models", "built-in", "default", "cap", "learned"]
 
@@ -68,6 +70,8 @@ def _base_window(model: str, configured: Any, windows: Mapping[str, Any], table:
         return Window(tokens, "configured", known=True)
     usable = [name for name, value in windows.items() if _positive(value)]
     name = model if model in usable else match_model(model, usable)
+    if name is None and EVERY_MODEL in usable:
+        name = EVERY_MODEL
     if name is not None:
         return Window(_positive(windows[name]), "windows", known=True)
     return _of_table(model, table) if table is not model_table() else _built_in(model)

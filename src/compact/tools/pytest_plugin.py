@@ -104,7 +104,7 @@ class StableSession:
             settings = {"archive": {"adapter": "memory"}, **self._settings}
             ticks = count(1)
             self._manager = CompactManager(
-                CompactConfig(**settings),
+                CompactConfig(**settings).updated(policy={"background_pct": None}),  # the same in every run
                 clock=lambda: _START + timedelta(milliseconds=next(ticks)),
             )
         return self._manager

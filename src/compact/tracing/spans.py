@@ -51,7 +51,8 @@ class Spans:
         self._recorder = recorder
         self._trace_id = trace.trace_id
         self._root = root
-        self._mark = recorder.clock()
+        self.began_at = self._mark = recorder.clock()
+        """When the run began."""
         self._top = _Open(None, recorder.ids.next_number(), self._mark)
         self._outer: list[_Open] = []
         self._held: list[Emit] = []
@@ -82,11 +83,21 @@ class Spans:
 
         return serve_placed
 
+    def take_over(self, other: Spans) -> None:
+        """Place what follows below the pass of another run, until that pass is finished."""
+        self._outer.append(self._top)
+        self._top, self._held, self._mark = other._top, other._held, self._recorder.clock()
+
     def place(self, properties: Properties, is_last: bool = False) -> Span:
         """The place of the next event, also of one from outside the run: that it was out of time."""
         now, top = self._recorder.clock(), self._top
         if isinstance(properties, TriggerDecision):
-            ends_span = not properties.triggered and not top.is_pass
+            if properties.reason == "background_started":  # which ends the call; the pass goes on
+                call, self._mark = self._outer.pop(), now
+                return Span(self._trace_id, call.parent, call.number, call.started_at, now)
+            ends_span = not top.is_pass and (
+                not properties.triggered or properties.reason == "background_swapped"
+            )
         else:
             ends_span = is_last or isinstance(properties, Finished) or type(properties) is self._root
         if ends_span:
@@ -95,12 +106,17 @@ class Spans:
                 self._held.clear()
             if self._outer:
                 self._top = self._outer.pop()
+            elif isinstance(properties, TriggerDecision) and properties.triggered:
+                self._top = _Open(
+                    None, self._recorder.ids.next_number(), now
+                )  # the pass in the background follows
             return Span(self._trace_id, top.parent, top.number, top.started_at, now)
         number = self._recorder.ids.next_number
         if isinstance(properties, Started):
-            if top.is_pass:  # a pass that lost a race runs again on what the winner left
+            is_aside = properties.reason == "background_started"
+            if is_aside or top.is_pass:  # a pass that lost a race runs again on what the winner left
                 self._outer.append(top)
-                top = self._top = _Open(top.number, number(), now)
+                top = self._top = _Open(None if is_aside else top.number, number(), now)
             top.is_pass = True
         began = now
         if not isinstance(properties, _INSTANTS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.standins import provider_problems
 
 from compact.checks import violations
 from compact.hygiene import clean
@@ -59,3 +60,119 @@ def test_there_are_never_more_than_four_cache_marks() -> None:
     assert violations(four) == []
     beside = {"system": [dict(text)], "tools": [{**TOOLS[0], **MARK}], "messages": four}
     assert [violation.rule for violation in violations(beside)] == ["cache_marks"]
+
+
+@pytest.mark.parametrize("content", [{"content": None}, {}, {"content": []}])
+def test_a_result_without_content_is_mended_in_the_newer_dialects_too(content: Item) -> None:
+    output = {"response": None} if content else {}
+    contents = [
+        {"role": "user", "parts": [{"text": "Do it."}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", **output}}]},
+    ]
+    assert provider_problems(clean(contents), "gemini") == []
+    use = {"toolUse": {"toolUseId": "c1", "name": "f", "input": {}}}
+    messages = [
+        {"role": "user", "content": [{"text": "Do it."}]},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", **content}}]},
+    ]
+    assert provider_problems(clean(messages), "converse") == []
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
+    for result in ({"type": "tool-result", "toolCallId": "c1", "toolName": "f", "output": None}, None):
+        parts = [
+            {"role": "user", "content": "Do it."},
+            {"role": "assistant", "content": [call]},
+            {"role": "tool", **({"content": [result]} if result else {"toolCallId": "c1", **content})},
+        ]
+        cleaned = clean(parts, dialect="ai_sdk")
+        assert provider_problems(cleaned, "ai_sdk") == []
+        assert [item["role"] for item in cleaned] == ["user", "assistant", "tool"]
+
+
+# --- results that come late in a list of items
+
+SAYS: Item = {"role": "user", "content": "Go on."}
+THINKS: Item = {"type": "reasoning", "id": "rs_1", "summary": []}
+REFERENCE: Item = {"type": "item_reference", "id": "fc_9"}
+
+
+def asks(call_id: str = "c1") -> Item:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+
+
+def told(call_id: str = "c1", output: str = "the real one") -> Item:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [SAYS, asks(), SAYS, THINKS, told()],
+        [SAYS, REFERENCE, asks(), SAYS, THINKS, told()],
+        [SAYS, asks(), REFERENCE, SAYS, THINKS, told()],
+        [SAYS, asks(), SAYS, asks("c2"), told(), told("c2")],
+        [SAYS, asks(), SAYS, {"role": "assistant", "content": "Wait."}, told(), SAYS],
+        [SAYS, told(output="too early"), asks(), SAYS, THINKS, told()],
+        [SAYS, asks(), SAYS, THINKS, told(), told(output="a second one")],
+    ],
+)
+def test_a_late_result_in_a_list_of_items_stays_the_real_one(items: list[Item]) -> None:
+    cleaned = clean(items, dialect="responses")
+    assert provider_problems(cleaned, "responses") == []
+    assert violations(cleaned, "responses") == []
+    place = next(n for n, item in enumerate(cleaned) if item.get("type") == "function_call")
+    following = cleaned[place + 1 :]
+    if following[0] == REFERENCE:
+        following = following[1:]
+    assert following[0]["output"] == "the real one"
+    outputs = [item["output"] for item in cleaned if item.get("call_id") == "c1" and "output" in item]
+    assert outputs == ["the real one"]
+    assert clean(cleaned, dialect="responses") is cleaned
+
+
+def test_a_second_result_behind_a_reference_is_dropped_and_one_for_a_hidden_call_stays() -> None:
+    items = [SAYS, asks(), told(), REFERENCE, SAYS, told(output="again"), told("hidden")]
+    assert [each.rule for each in violations(items, "responses")] == ["duplicate_result"]
+    cleaned = clean(items, dialect="responses")
+    assert cleaned == [SAYS, asks(), told(), REFERENCE, SAYS, told("hidden")]
+    assert provider_problems(cleaned, "responses") == []
+
+
+# --- the AI-SDK's tool messages
+
+PART: Item = {
+    "type": "tool-result",
+    "toolCallId": "c1",
+    "toolName": "f",
+    "output": {"type": "text", "value": "x"},
+}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [PART]},
+        {"role": "tool", "content": [PART, {"type": "text", "text": "and words"}]},
+        {"role": "tool", "toolCallId": "c1", "content": [{"type": "text", "text": "x"}]},
+        {"role": "tool", "content": [{key: value for key, value in PART.items() if key != "toolName"}]},
+        {"role": "tool", "content": [{**PART, "toolName": " "}]},
+    ],
+)
+def test_a_result_of_the_ai_sdk_becomes_one_that_it_sends(message: Item) -> None:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
+    items = [SAYS, {"role": "assistant", "content": [call]}, message, SAYS]
+    assert violations(items, "ai_sdk", in_flight=False)
+    cleaned = clean(items, dialect="ai_sdk")
+    assert provider_problems(cleaned, "ai_sdk") == []
+    assert violations(cleaned, "ai_sdk", in_flight=False) == []
+    assert "x" in str(cleaned[2]), "the real result stays"
+    assert len(cleaned) == 4
+
+
+def test_results_beside_words_of_a_user_leave_the_words() -> None:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "f", "input": {}}
+    mixed = {"role": "user", "content": [PART, {"type": "text", "text": "My words."}]}
+    cleaned = clean([SAYS, {"role": "assistant", "content": [call]}, mixed], dialect="ai_sdk")
+    assert cleaned[-1] == {"role": "user", "content": [{"type": "text", "text": "My words."}]}
+    assert provider_problems(cleaned, "ai_sdk") == []

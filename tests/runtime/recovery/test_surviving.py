@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.engine import events, manager, pair, says, user
+from support.engine import events, manager, pair, ratio, says, user
 from support.strategies import examples
 from support.windows import Item, Model, Refused, tool_session
 
@@ -32,7 +32,7 @@ NAMED = "prompt is too long: {n} tokens > {limit} maximum"
 
 
 def correction(made: CompactManager) -> float:
-    return made.sessions.get("s").correction_for(made.config.model)
+    return ratio(made.sessions.get("s"), made.config.model)
 
 
 def actions(made: CompactManager, session: str = "s") -> list[str]:

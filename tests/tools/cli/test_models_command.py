@@ -8,7 +8,9 @@ import pytest
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.tokens.models import CONFIGURED, FIELDS, check_rows, model_table
+from compact.tokens.prices import Card
 from compact.tools.cli.app import run
+from compact.tools.pricing.billing import Sent, bill
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, dict[str, object]]]:
@@ -96,8 +98,9 @@ def test_a_request_above_a_tier_is_billed_at_its_prices_as_a_whole() -> None:
     price = model_table().prices["claude-haiku-5-5"]
     assert price.at(100_000) is price
     assert price.at(100_001).input == 0.5
-    assert price.plain(200_000, 0) == pytest.approx(0.1)
-    assert price.cached(200_000, 100_000, 0) == pytest.approx(0.0675)
+    card = Card("haiku", price)
+    assert bill([Sent(tokens=200_000, unchanged=0, fresh=200_000)], card).cost == pytest.approx(0.1)
+    assert bill([Sent(tokens=200_000, unchanged=100_000)], card).cost == pytest.approx(0.0675)
 
 
 def test_a_model_reads_what_is_not_documented_as_unread() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import permutations
 from pathlib import Path
@@ -16,6 +17,7 @@ from compact.messages import dialects
 from compact.tokens import Meter
 from compact.tokens.prices import built_in
 from compact.tools.cli.app import run as run_command
+from compact.tools.pricing.billing import Sent, bill
 from compact.tools.replay import Job, Played, Policy, as_data, play, summarize, summary_cells
 from compact.tools.replay.page import as_html, as_markdown
 from compact.tools.replay.regress import Allowance, changes, read_report
@@ -59,15 +61,23 @@ def test_every_figure_counts_the_calls_that_all_finished(alone: dict[str, Played
     found = played(*(POLICIES[name] for name in names))
     finished = min(len(alone[name].runs[0].sent) for name in names)
     assert found.compared == finished < len(found.calls)
-    price = built_in().of("gpt-4o")
-    assert price is not None
+    card = built_in().card("gpt-4o")
+    assert card is not None
+
+    def cost(sizes: Sequence[int], same: Sequence[int]) -> float:
+        """Without times every cache stays warm. The replies are paid once."""
+        sent = [Sent(tokens=size, unchanged=one) for size, one in zip(sizes, same, strict=True)]
+        return bill([*sent, Sent(tokens=0, unchanged=0, output=output)], card).cost
+
     meter, talk = Meter("gpt-4o"), growing_prompt()
     written = [m for m in talk[found.calls[0] : found.calls[finished]] if m["role"] == "assistant"]
     output = meter.scale(sum(meter.count_item(m, dialects.get("chat")) for m in written))
     without = sum(found.without[:finished])
+    plain = [Sent(tokens=size, unchanged=0, fresh=size) for size in found.without[:finished]]
     assert found.output_tokens == output
     assert found.cost_without is not None
-    assert found.cost_without.plain == pytest.approx(price.plain(without, output), abs=1e-6)
+    replies = Sent(tokens=0, unchanged=0, output=output)
+    assert found.cost_without.plain == pytest.approx(bill([*plain, replies], card).cost, abs=1e-6)
     for summary, run in zip(summarize([found]), found.runs, strict=True):
         sent = sum(run.sent[:finished])
         assert (summary.calls, summary.input_tokens_without, summary.input_tokens) == (
@@ -77,9 +87,9 @@ def test_every_figure_counts_the_calls_that_all_finished(alone: dict[str, Played
         )
         assert summary.saved == pytest.approx(1 - sent / without, abs=1e-6)
         assert summary.cost_without == found.cost_without.plain
-        assert summary.cost == pytest.approx(price.plain(sent, output), abs=1e-6)
+        assert summary.cost == pytest.approx(cost(run.sent[:finished], [0] * finished), abs=1e-6)
         assert summary.cost_cached == pytest.approx(
-            price.cached(sent, sum(run.reused[:finished]), output), abs=1e-6
+            cost(run.sent[:finished], run.reused[:finished]), abs=1e-6
         )
         assert summary.over_window_without == sum(size > run.window for size in found.without[:finished])
         assert summary.steps == sum(step.call < finished for step in run.steps)

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import background
 from support.browser import expect
+from support.engine import manager
+from support.running import Gate
 from support.viewer import (
     BREAKOUT,
     HOSTILE,
@@ -462,3 +465,27 @@ def test_a_call_without_an_end_is_running_until_a_later_one_begins(visit: Visit)
         expect(details).to_have_text([re.compile("^ended without a word · "), re.compile("^running · ")])
         visit.page.click("#trace .row >> nth=0")
         expect(visit.page.locator("#inspector .status")).to_have_text("ended without a word")
+
+
+def test_a_pass_in_the_background_goes_on_beside_later_calls(visit: Visit, tmp_path: Path) -> None:
+    gate = Gate()
+    made = manager(background.WINDOW, summarizer=gate, archive={"adapter": "fs", "root": str(tmp_path)})
+    items = background.grown(made)
+    for _ in range(2):
+        made.preflight("s", items)
+        items = background.reply_to(items)
+    made.flush()
+    titles = visit.page.locator('#trace .row[aria-level="1"] .label')
+    details = visit.page.locator('#trace .row[aria-level="1"] .detail')
+    with serving(tmp_path) as server:
+        visit.page.goto(f"{server.url}/#s=s")
+        expect(titles).to_have_text(["call 1", "pass in the background 2", "call 3"])
+        expect(details.nth(1)).to_have_text(re.compile("^running"))
+        gate.let_go.set()
+        background.await_ready(made)
+        made.preflight("s", items)
+        made.flush()
+        visit.page.reload()
+        expect(titles).to_have_text(["call 1", "pass in the background 2", "call 3", "call 4"])
+        expect(details.nth(1)).to_have_text(re.compile("^step 1: "))
+        expect(visit.page.locator("#tab-steps")).to_contain_text("1")

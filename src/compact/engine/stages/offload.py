@@ -10,7 +10,7 @@ from compact.engine.context import Context, Desk, Row, tool_names, with_result_t
 from compact.engine.effects import Asking, Emit, Find, Store
 from compact.engine.plan import rows_of
 from compact.errors import ArchiveError
-from compact.events import Offload
+from compact.events import Offload, Warned
 from compact.messages import ToolResult
 from compact.messages.excerpts import MAX_TOKEN_CHARS, preview
 from compact.messages.message import POINTER_OPENS
@@ -127,3 +127,14 @@ def recognise_pointers(rows: Sequence[Row], desk: Desk) -> Asking[None]:
         tool = result.name or names.get(result.call_id, "tool")
         if stored is not None and write_pointer(head["path"], tool, stored, head["tokens"], desk) == text:
             desk.written.note_pointer(text)
+
+
+def warn_of_copied_pointers(rows: Sequence[Row]) -> Asking[None]:
+    """Models imitate what they see. A pointer in the arguments of a new call would be written to a file."""
+    for row in rows:
+        for call in row.message.calls:
+            if POINTER_OPENS in call.arguments_text:
+                message = (
+                    f"the arguments of {call.name} ({call.id}) contain a pointer of ours instead of real text"
+                )
+                yield Emit(Warned(code="pointer_copied", severity="high", message=message))

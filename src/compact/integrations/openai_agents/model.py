@@ -12,7 +12,7 @@ from agents.items import TResponseStreamEvent
 from compact.archive.recall import offered_prefix
 from compact.config import CompactConfig
 from compact.errors import ConfigError
-from compact.integrations.calls import HostCall, HostStream, StreamRefused, aread_ahead
+from compact.integrations.calls import HostCall
 from compact.integrations.managers import take_manager
 from compact.integrations.offering import describe_recall
 from compact.integrations.openai_agents.agent_tools import schemas
@@ -96,13 +96,8 @@ class CompactModel(Model):
         if call is not None:
             request["system_instructions"] = call.system
 
-        async def send(items: Any) -> HostStream:
-            events = self.wrapped.stream_response(**{**request, "input": items})
-            try:
-                return await aread_ahead(events)
-            except StreamRefused:
-                await _close(events)
-                raise
+        async def send(items: Any) -> AsyncIterator[TResponseStreamEvent]:
+            return self.wrapped.stream_response(**{**request, "input": items})
 
         stream = self.wrapped.stream_response(**request) if call is None else await call.arun(send)
         try:

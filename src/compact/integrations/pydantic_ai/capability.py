@@ -17,11 +17,12 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool, 
 
 from compact.archive.recall import RecallTool, offered_prefix
 from compact.config import CompactConfig
-from compact.integrations.calls import HostCall, Proxy, separate_roles
+from compact.integrations.calls import HostCall, separate_roles
 from compact.integrations.managers import take_manager
 from compact.integrations.offering import Offering, RecallChoice, RecallDue, describe_recall
 from compact.integrations.pydantic_ai.pydantic_view import PydanticView
 from compact.runtime.manager import CompactManager
+from compact.runtime.overflow.streams import Proxy
 from compact.runtime.resolver import SessionId, check_session_choice
 
 _KIND = "pydantic-ai"

@@ -7,13 +7,14 @@ that name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compact.messages.dialects import wire
 from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
+    CallId,
     Image,
     Message,
     Opaque,
@@ -81,9 +82,30 @@ def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
     """See `Dialect.mend`."""
     form = Form(data)
     form.put_blocks("content", text_block, ("text",))
-    if data.get("role") == "tool" and is_missing(form.data.get("content")):
+    role, content = data.get("role"), form.data.get("content")
+    if role == "tool" and is_missing(content):
         form.put("content", "", "the tool message has no content", "empty_content")
+    elif role != "assistant" and isinstance(content, list | tuple):
+        _mend_results(form, str(role), content)
     return form.data, form.flaws
+
+
+def _mend_results(form: Form, role: str, content: Sequence[Any]) -> None:
+    """Mend a message with results: it is a tool message, which takes either results or one text."""
+    results = [
+        block for block in content if isinstance(block, Mapping) and block.get("type") == "tool-result"
+    ]
+    if role != "tool":
+        if content and len(results) == len(content):
+            form.put("role", "tool", "tool results stand in another message", "misplaced_part")
+        elif results:
+            kept = [block for block in content if all(block is not each for each in results)]
+            form.put("content", kept, "tool results stand beside words", "misplaced_part")
+    elif results and len(results) < len(content):
+        form.put("content", results, "a tool message has more than results", "misplaced_part")
+    elif not results and all(isinstance(block, Mapping) and block.get("type") == "text" for block in content):
+        text = "\n".join(block["text"] for block in content)
+        form.put("content", text, "the text of a tool message stands in blocks")
 
 
 def pieces(item: Any) -> Iterable[Piece]:
@@ -95,15 +117,15 @@ def pieces(item: Any) -> Iterable[Piece]:
         wire.require_own_text(data)
     if data.get("role") == "tool" and not isinstance(content, list | tuple):
         result = _read_text_result(data)
-        return [*found, result.call_id, result.name or "", result.text]
+        return [*found, CallId(result.call_id), result.name or "", result.text]
     if type(content) is str:
         found.append(content)
         return found
     for part in wire.read_content(content, _read_block):
         if isinstance(part, ToolCall):
-            found += [part.id, part.name, part.arguments_text]
+            found += [CallId(part.id), part.name, part.arguments_text]
         elif isinstance(part, ToolResult):
-            found += [part.call_id, part.name or "", part.text]
+            found += [CallId(part.call_id), part.name or "", part.text]
             found += [inner for inner in part.content if isinstance(inner, Image)]
         else:
             found += wire.part_pieces(part)
@@ -210,6 +232,8 @@ def _write_result(result: ToolResult) -> Any:
         return {"type": "tool-result", "toolCallId": result.call_id, **named, "result": text, **failed}
     before = result.origin
     changed = {**before} if result.by_position else {**before, "toolCallId": result.call_id}
+    if result.name and changed.get("toolName") != result.name:
+        changed["toolName"] = result.name
     if _read_output(before) != result.content:
         text = wire.join_text(result.content)
         if "output" in before and "result" not in before:

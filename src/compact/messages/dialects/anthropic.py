@@ -14,6 +14,7 @@ from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, text_block
 from compact.messages.message import (
     GAP,
+    CallId,
     Image,
     Message,
     Opaque,
@@ -121,9 +122,9 @@ def _add_block(block: Mapping[str, Any] | str, found: list[Piece]) -> None:
     if kind == "text":
         found.append(block.get("text") or "")
     elif kind == "tool_use":
-        found += [block.get("id") or "", block.get("name") or "", to_json(block.get("input"))]
+        found += [CallId(block.get("id") or ""), block.get("name") or "", to_json(block.get("input"))]
     elif kind == "tool_result":
-        found.append(block.get("tool_use_id") or "")
+        found.append(CallId(block.get("tool_use_id") or ""))
         content = block.get("content")
         if type(content) is str:
             found.append(content)

@@ -9,6 +9,7 @@ from compact.messages.dialects import wire
 from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form, is_missing, text_block
 from compact.messages.message import (
+    CallId,
     Image,
     Message,
     Opaque,
@@ -94,6 +95,8 @@ def mend(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Flaw]]:
     if role == "function" and not data.get("name") and data.get("tool_call_id"):
         role = "tool"
         form.put("role", role, "a function message has no name, but the id of a tool's call")
+    elif role == "function" and not data.get("name"):
+        form.put("name", "unknown", "a function message has no name", "bad_name")
     form.put_blocks("content", text_block, ("text",))
     if role in _RESULT_ROLES:
         if not isinstance(data.get("name", ""), str | None):
@@ -147,7 +150,7 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
     for key in ("name", "tool_call_id", "refusal", "reasoning_content", "reasoning"):
         value = data.get(key)
         if type(value) is str:
-            found.append(value)
+            found.append(CallId(value) if key == "tool_call_id" else value)
     _require_call_id(data)
     if data.get("tool_calls"):
         for place, entry in enumerate(data["tool_calls"]):
@@ -157,11 +160,9 @@ def _add_extras(data: Mapping[str, Any], found: list[Piece]) -> None:
             if not isinstance(function, Mapping):
                 found.append(to_json(function))
                 continue
-            for value in (
-                call.get("id"),
-                function.get("name"),
-                function.get("arguments", function.get("input")),
-            ):
+            if call.get("id") is not None:
+                found.append(CallId(call["id"]))
+            for value in (function.get("name"), function.get("arguments", function.get("input"))):
                 if value is not None:
                     found.append(value if type(value) is str else to_json(value))
     if data.get("function_call"):
@@ -182,6 +183,8 @@ def _read_block(block: Mapping[str, Any] | str) -> Part:
         return wire.image_from_url(block.get("image_url"), block)
     if kind == "refusal" and isinstance(block.get("refusal"), str):
         return Refusal(block["refusal"], origin=block)
+    if kind == "image":
+        return wire.image_block(block) or Opaque(kind, origin=block)
     return Opaque(str(kind), origin=block)
 
 

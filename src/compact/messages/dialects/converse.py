@@ -14,6 +14,7 @@ from compact.messages.dialects.forms import Flaw, Form
 from compact.messages.message import (
     CACHE_POINT,
     GAP,
+    CallId,
     Image,
     Message,
     Opaque,
@@ -184,9 +185,9 @@ def pieces(item: Any) -> Iterable[Piece]:
 
 def _add_part(part: Part, found: list[Piece]) -> None:
     if isinstance(part, ToolCall):
-        found += [part.id, part.name, part.arguments_text]
+        found += [CallId(part.id), part.name, part.arguments_text]
     elif isinstance(part, ToolResult):
-        found.append(part.call_id)
+        found.append(CallId(part.call_id))
         for inner in part.content:
             _add_part(inner, found)
     elif isinstance(part, Reasoning) and not part.text and isinstance(part.origin, Mapping):

@@ -9,6 +9,7 @@ from compact.messages.dialects import wire
 from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.forms import Flaw, Form
 from compact.messages.message import (
+    CallId,
     Image,
     Message,
     Opaque,
@@ -182,11 +183,11 @@ def pieces(item: Any) -> Iterable[Piece]:
         raise ValueError(f"its 'type' is {kind!r}")
     if kind in _CALLS:
         call = _read_call(kind, data)
-        return [call.id, call.name, "" if call.arguments is None else call.arguments_text]
+        return [CallId(call.id), call.name, "" if call.arguments is None else call.arguments_text]
     if kind in _OUTPUTS:
         output = data.get("output")
         return [
-            wire.text_at(data, "call_id"),
+            CallId(wire.text_at(data, "call_id")),
             *(p for part in _read_output(output) for p in wire.part_pieces(part)),
         ]
     if kind in ("reasoning", "compaction"):

@@ -8,11 +8,24 @@ from typing import Any
 
 from compact.messages.dialects.foreign import find_hidden_text
 from compact.messages.dialects.objects import fields_of, with_fields
-from compact.messages.message import Image, Message, Part, Piece, Reasoning, Refusal, Sealed, Text, to_json
+from compact.messages.message import (
+    Image,
+    Message,
+    Part,
+    Pdf,
+    Piece,
+    Reasoning,
+    Refusal,
+    Sealed,
+    Text,
+    to_json,
+)
 
 _PLAIN_ROLES = ("user", "assistant", "system", "developer")  # a tuple: a role may be of any type
 _ABORTED = frozenset({"aborted", "error", "cancelled"})
 _BLOB_CHARS = 1024
+_PDF_OPENS = ("JVBERi0", "data:application/pdf;base64,")
+"""The beginning of every PDF in base64, with and without a prefix."""
 """A string from this length on may be inline binary data."""
 _BLOB_SHARE = 8
 MAX_LEVELS = 200
@@ -313,12 +326,18 @@ def opaque_pieces(value: Any) -> list[Piece]:
 
 def _without_blobs(value: Any, blobs: list[Piece], depth: int) -> Any:
     if isinstance(value, str):
+        if value.startswith(_PDF_OPENS):
+            blobs.append(Pdf(value))
+            return ""
         if len(value) > _BLOB_CHARS and _looks_binary(value):
-            # Audio and documents cost far less than their base64 length; providers publish no formula for them.
+            # Audio and other documents cost far less than their base64 length; providers publish no formula for them.
             blobs.append(Sealed(len(value) // _BLOB_SHARE))
             return ""
         return value
     if isinstance(value, bytes | bytearray):
+        if value.startswith(b"%PDF-"):
+            blobs.append(Pdf(encoded(value)))
+            return ""
         blobs.append(Sealed(len(value) * 4 // 3 // _BLOB_SHARE))
         return ""
     if depth > 20:
@@ -335,6 +354,12 @@ def _looks_binary(text: str) -> bool:
         return True
     sample = text[:_BLOB_CHARS]
     return sample.isascii() and sample.translate(_BASE64_SIGNS).isalnum()
+
+
+def image_block(block: Mapping[str, Any]) -> Image | None:
+    """A picture as a block of LangChain: `url`, `base64`, or `data` as `source_type` says. None: nothing of it is known."""
+    source = next((block[key] for key in ("base64", "data", "url") if isinstance(block.get(key), str)), None)
+    return None if source is None else Image(source, origin=block)
 
 
 def image_from_url(value: Any, origin: Any) -> Image:

@@ -21,7 +21,7 @@ from compact.messages.dialects.wire import plain
 from compact.messages.hygiene.sanitizing import safe_id
 from compact.messages.hygiene.signatures import sign_calls
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
-from compact.messages.legality import fill_role_gaps, fits_call, structure_violations
+from compact.messages.legality import fill_role_gaps, fits_call, lacks_name, structure_violations
 from compact.messages.message import Message, Part, Reasoning, Text, ToolCall, ToolResult, is_cache_point
 from compact.messages.pairs import (
     Batch,
@@ -74,9 +74,14 @@ def repair_neutral(messages: list[Message], dialect: Dialect, waits: bool = True
     """
     if dialect.NAME == "harness":
         return Repair(messages)
-    if not any(map(_needs_mending, messages)) and not structure_violations(messages, dialect, waits):
+    if not any(_needs_mending(message, dialect) for message in messages) and not structure_violations(
+        messages, dialect, waits
+    ):
         return Repair(messages)
     done, counts = messages, Counter[str]()
+    if dialect.ITEMS_ARE_PARTS:
+        done = _with_late_results(messages, dialect)
+        counts["moved"] = sum(new is not old for new, old in zip(done, messages, strict=True) if new.results)
     for _ in range(_ROUNDS):
         bench = _Bench(dialect, done, waits)
         done = bench.repair()
@@ -95,13 +100,11 @@ def repair_neutral(messages: list[Message], dialect: Dialect, waits: bool = True
     )
 
 
-def _needs_mending(message: Message) -> bool:
-    """Whether a message must change although the order is right: its calls were never run, or a result has a blank name."""
-    return (message.aborted and bool(message.calls)) or any(map(_is_blank, message.results))
-
-
-def _is_blank(result: ToolResult) -> bool:
-    return result.name is not None and not result.name.strip()
+def _needs_mending(message: Message, dialect: Dialect) -> bool:
+    """Whether a message must change although the order is right: its calls were never run, or a result lacks its name."""
+    if message.aborted and message.calls:
+        return True
+    return any(lacks_name(result, dialect) for result in message.results)
 
 
 class _Bench:
@@ -138,10 +141,17 @@ class _Bench:
         """Copy pieces that belong to no batch. A result among them has no call and is dropped."""
         for index in indexes:
             piece = self.pieces[index]
-            if piece.results and index < self.reference:
+            if piece.results and not self._is_of_hidden_call(index, piece.results[0]):
                 self._drop(piece.results[0])
             else:
                 self.done.append((piece, self.sources[index]))
+
+    def _is_of_hidden_call(self, index: int, result: ToolResult) -> bool:
+        """Whether a result answers a call that only the provider has. It is then the answer to it."""
+        known = {"", *self.taken, *self.answered}
+        is_hidden = index >= self.reference and result.call_id not in known
+        self.answered |= {result.call_id} if is_hidden else set()
+        return is_hidden
 
     def _repair_batch(self, batch: Batch) -> None:
         """Copy one reply, then its results in order, then whatever else was between them."""
@@ -211,13 +221,40 @@ class _Bench:
             mended = replace(mended, call_id=call_id)
         if not fits_call(replace(call, id=call_id), mended, self.dialect):
             mended = replace(mended, call_id=call_id, name=call.name, by_position=not call_id)
-        if _is_blank(result):
+        if lacks_name(result, self.dialect):
             mended = replace(mended, name=call.name or "unknown")
         parts = tuple(mended if part is result else part for part in piece.parts)
         return (piece if mended is result else piece.with_parts(parts)), self.sources[place.message]
 
     def _drop(self, result: ToolResult) -> None:
         self.counts["duplicates" if result.call_id in self.answered else "orphans"] += 1
+
+
+def _with_late_results(messages: list[Message], dialect: Dialect) -> list[Message]:
+    """The list with each result behind its call, where the model went on before the call was answered.
+
+    In a list of items a reply ends with the next word of anybody, and the provider takes a result anywhere behind its call.
+    """
+    ends = {
+        call_at(messages, place).id: batch.end
+        for batch in batches(messages, dialect)
+        for place, answer in zip(batch.calls, batch.answers, strict=True)
+        if answer is None and not call_at(messages, place).by_position
+    }
+    late: dict[int, int] = {}
+    for index, message in enumerate(messages):
+        for result in message.results:
+            end = ends.get(result.call_id)
+            if end is not None and index >= end:
+                late[index] = ends.pop(result.call_id)
+    if not late:
+        return messages
+    moved = {end: [messages[n] for n, each in late.items() if each == end] for end in late.values()}
+    found: list[Message] = []
+    for index, message in enumerate(messages):
+        found += moved.get(index, ())
+        found += [] if index in late else [message]
+    return found
 
 
 def _mergeable(left: Message, right: Message) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from compact.messages.dialects import Dialect
-from compact.messages.legality import unsigned_calls
 from compact.messages.message import Message, ToolCall
+from compact.messages.pairs import unsigned_calls
 
 NO_SIGNATURE = "skip_thought_signature_validator"
 """What Google's documentation tells hosts to send in place of a signature that they do not have."""

@@ -10,13 +10,15 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from compact.config.sections import RecoveryConfig
+from compact.engine.call import Call
+from compact.engine.corrections import Correction
 from compact.engine.effects import adrive, drive
-from compact.engine.line import Call
 from compact.errors import ConfigError
 from compact.events import Recovery, Warned
 from compact.messages import hygiene
 from compact.runtime.model_rules import Models, rules_for
-from compact.runtime.overflow.evidence import input_tokens
+from compact.runtime.overflow.evidence import cached_tokens, input_tokens, is_cached_for_an_hour
+from compact.runtime.overflow.streams import StreamRefused, abegin, begin
 from compact.runtime.overflow.surviving import (
     Learn,
     Learned,
@@ -28,7 +30,7 @@ from compact.runtime.overflow.surviving import (
     surviving,
 )
 from compact.runtime.services import Services
-from compact.runtime.session_cache import Session
+from compact.runtime.session_cache import Prepared, Session
 from compact.tokens import Meter
 
 ModelCall: TypeAlias = Callable[[Any], Any]
@@ -46,39 +48,63 @@ class ModelCalling:
     model_call: ModelCall
     models: Models
     emit: Callable[[Recovery | Warned], None]
+    observe: Callable[..., None]
+    """Takes the provider's count of a request."""
+    correct: Callable[[Meter, int, int], Correction]
+    """The correction for a request of so many tokens by our count, behind this step."""
     redact: Callable[[str], str]
     settings: RecoveryConfig
 
     def run(self, preflight: Callable[[Call], Any]) -> Any:
         """Return the model's reply, on the caller's thread."""
+        refused: list[StreamRefused] = []
 
         def serve(effect: Any) -> Any:
             match effect:
                 case Prepare():
+                    while refused:
+                        refused.pop().close()
                     return self._request(preflight(self._call_for(effect)))
                 case Send():
-                    return self._send(effect.request.messages)
+                    try:
+                        return self._send(effect.request.messages)
+                    except StreamRefused as problem:
+                        refused.append(problem)
+                        raise
                 case _:
                     return self._note(effect)
 
-        reply, request = drive(surviving(self.settings, self.redact), serve)
+        try:
+            reply, request = drive(surviving(self.settings, self.redact), serve)
+        except StreamRefused as problem:
+            return problem.stream  # it raises what the host would have met without us
         if isinstance(reply, _Stopped):
             raise reply.problem
         return self._note_reply(reply, request)
 
     async def arun(self, preflight: Callable[[Call], Awaitable[Any]]) -> Any:
         """`run` for an event loop. A model call that is not a coroutine function runs in a thread."""
+        refused: list[StreamRefused] = []
 
         async def serve(effect: Any) -> Any:
             match effect:
                 case Prepare():
+                    while refused:
+                        await refused.pop().aclose()
                     return self._request(await preflight(self._call_for(effect)))
                 case Send():
-                    return await self._asend(effect.request.messages)
+                    try:
+                        return await self._asend(effect.request.messages)
+                    except StreamRefused as problem:
+                        refused.append(problem)
+                        raise
                 case _:
                     return self._note(effect)
 
-        reply, request = await adrive(surviving(self.settings, self.redact), serve)
+        try:
+            reply, request = await adrive(surviving(self.settings, self.redact), serve)
+        except StreamRefused as problem:
+            return problem.stream
         if isinstance(reply, _Stopped):
             raise RuntimeError("model_call raised StopIteration") from reply.problem
         return self._note_reply(reply, request)
@@ -96,12 +122,14 @@ class ModelCalling:
         estimate = self._meter.estimate(
             ready, call.tools, system=call.system, dialect=call.dialect, max_tokens=window
         )
-        return Request(ready, estimate.total, self.session.state.step)
+        step = self.session.state.step
+        tokens = self.correct(self._meter, estimate.total, step).correct(estimate).total
+        return Request(ready, tokens, step, estimate.total)
 
     def _send(self, messages: Any) -> Any:
         reply = self._call_model(messages)
         if not inspect.isawaitable(reply):
-            return reply
+            return begin(reply)
         close = getattr(reply, "close", None)
         if close is not None:
             close()
@@ -111,9 +139,9 @@ class ModelCalling:
 
     async def _asend(self, messages: Any) -> Any:
         if is_coroutine_function(self.model_call):
-            return await self.model_call(messages)
+            return await abegin(await self.model_call(messages))
         reply = await asyncio.to_thread(self._call_model, messages)
-        return await reply if inspect.isawaitable(reply) else reply
+        return await abegin(await reply if inspect.isawaitable(reply) else reply)
 
     def _call_model(self, messages: Any) -> Any:
         try:
@@ -132,7 +160,7 @@ class ModelCalling:
         meter, session, learned = self._meter, self.session, self.models.learned
         overflow, tokens = effect.overflow, effect.request.tokens
         if overflow.input is not None:
-            session.correct(meter.model, overflow.input, tokens, meter.factor)
+            self._observe(effect.request, overflow.input, refused=True)
         known = self.models.window(self.model, session.id)
         believed = learned.take(
             meter.model, session.id, overflow, tokens, self.models.known_window(self.model)
@@ -144,14 +172,20 @@ class ModelCalling:
                 f"the window of this session was {known.tokens:,}"
             )
             self.emit(Warned(code="learned_limit", severity="medium", message=text))
-        correction = session.correction_for(meter.model)
         rules = rules_for(self.models.config, learned.usable(meter.model, session.id, window))
+        known_now = self.correct(meter, effect.request.ours, effect.request.step)
         return Learned(
             window=window.tokens,
-            budget=rules.correct(correction).budget,
-            most=None if most is None else int(most / correction),
+            budget=rules.budget,
+            most=most,
             limit=believed.limit,
+            tokens=known_now.scale(effect.request.ours) + known_now.unseen,
         )
+
+    def _observe(self, request: Request, counted: int, *, refused: bool = False) -> None:
+        # Not `observe`: another call of the session may have been prepared since this one was sent.
+        window = self.models.window(self.model).tokens
+        self.observe(Prepared(self._meter, request.step, request.ours, window), counted, refused=refused)
 
     def _note_reply(self, reply: Any, request: Request) -> Any:
         session, meter = self.session, self._meter
@@ -159,8 +193,8 @@ class ModelCalling:
         counted = input_tokens(reply)
         self.models.learned.note_answer(meter.model, session.id, request.tokens, counted)
         if counted is not None:
-            # Not `observe`: another call of the session may have been prepared since this one was sent.
-            session.correct(meter.model, counted, request.tokens, meter.factor)
+            self._observe(request, counted)
+        session.cache.observe(cached_tokens(reply), for_an_hour=is_cached_for_an_hour(reply))
         return reply
 
 
@@ -192,6 +226,8 @@ class ModelCalls:
             model_call=model_call,
             models=session.tenant.models,
             emit=lambda event: self.services.emit(session, event),
+            observe=partial(self.services.observe, session),
+            correct=partial(self.services.correct, session),
             redact=partial(self.services.redactor_of(session).redact, origin="tool"),
             settings=self.settings,
         )

@@ -148,6 +148,43 @@ def input_tokens(reply: Any) -> int | None:
     return None
 
 
+_CACHED = (
+    "prompt_tokens_details.cached_tokens",
+    "input_tokens_details.cached_tokens",
+    "cache_read_input_tokens",
+    "cacheReadInputTokens",
+    "cached_content_token_count",
+    "cachedContentTokenCount",
+    "input_token_details.cache_read",
+    "cache_read_tokens",
+)
+"""Where usage says how many input tokens the provider's cache served."""
+_FOR_AN_HOUR = ("cache_creation.ephemeral_1h_input_tokens",)
+"""Where it says how many were put there for an hour."""
+
+
+def cached_tokens(reply: Any) -> int | None:
+    """Return the input tokens that the provider's cache served, as a reply reports them; None if it does not say."""
+    return _count_at(reply, _CACHED)
+
+
+def is_cached_for_an_hour(reply: Any) -> bool:
+    """Whether a reply reports that its request was put into the provider's cache for an hour."""
+    return bool(_count_at(reply, _FOR_AN_HOUR))
+
+
+def _count_at(reply: Any, paths: tuple[str, ...]) -> int | None:
+    usage = _part(reply, "usage") or _part(reply, "usage_metadata") or _part(reply, "usageMetadata")
+    for path in paths:
+        found = usage
+        for name in path.split("."):
+            found = _part(found, name)
+        count = _whole(found)
+        if count is not None and not isinstance(found, str):
+            return count
+    return None
+
+
 def _is_aws_error(reply: Any) -> bool:
     return isinstance(reply, Mapping) and isinstance(reply.get("__type"), str)
 

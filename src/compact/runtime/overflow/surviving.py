@@ -30,12 +30,15 @@ _MAX_RATIO = 4
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is about to be sent, and our own count of it."""
+    """What is about to be sent, and how large it is."""
 
     messages: Any
     tokens: int
+    """By our count, corrected by what the provider counted before."""
     step: int = 0
     """The session's newest compaction when it was made."""
+    ours: int = 0
+    """By our own count alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,10 @@ class Learn:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known of the window after an overflow, in our own tokens."""
+    """What is known after an overflow."""
 
+    tokens: int
+    """The size of the refused request, as far as it is known now."""
     window: int
     budget: int
     """What a request may take if the reply and the buffer have their share."""
@@ -112,6 +117,7 @@ def surviving(settings: RecoveryConfig, redact: Callable[[str], str]) -> Survivi
         overflow = _doubt(overflow, request)
         learned = yield Learn(overflow, request)
         overflow = replace(overflow, limit=learned.limit)
+        request = replace(request, tokens=learned.tokens)
         try:
             request = yield from ladder.down(request, overflow, learned, cause)
         except ContextOverflow:

@@ -18,14 +18,15 @@ from compact.summaries.ledger.entry import Entry
 from compact.summaries.ledger.forms import form, word_count
 from compact.summaries.ledger.phrases import AGAIN, CORRECTS, REQUESTS
 from compact.summaries.ledger.subjects import differ_in_subject, differ_in_value
-from compact.summaries.ledger.topics import Topic, overlap, specific, stem, topic, values, weight
+from compact.summaries.ledger.topics import Topic, overlap, specific, stem, topic, weight
 
 _CLAUSE = re.compile(
-    r"\s*(?:[,;:—–.!?]|\s-)\s+|[，；：、。！？]|\s+(?:and|but|so|und|aber|et|mais|y|pero|mas|maar|ale|и|а|но|ve|ama|और|लेकिन)\s+",
+    r"\s*(?:[,;:—–.!?،؛]|\s-)\s+|[，；：、。！？]|\s+(?:and|but|so|und|aber|et|mais|y|pero|mas|maar|ale|и|а|но|ve|ama|और|लेकिन)\s+",
     re.IGNORECASE,
 )
 _OLD_NAMED = re.compile(
     r"(?:\binstead of|\brather than|\bno longer|\bfrom|,\s*(?:and )?not|\bnot|\b(?:an)?statt(?: von)?|\bnicht mehr|,\s*nicht|\bau lieu d(?:e |')|\bplutôt que|,\s*(?:et )?(?:non |pas )|\ben (?:vez|lugar) de|,\s*no\b|\binvece d(?:i |el |ella )|,\s*non\b|\bem vez d[eoa]|\bao invés d[eoa]|,\s*não\b|\bin plaats van"
+    r"|\bforget(?: about)? what (?:i|we) (?:said|told you|wrote) (?:about|on)|\b(?:vergiss|vergesst),? was (?:ich|wir) (?:zu|über|von)|\boublie(?:z)? ce que j'ai dit (?:de|sur)|\bolvida lo que dije (?:de|sobre)|\bdimentica quello che ho detto (?:di|su)|\besquece o que (?:eu )?disse (?:do|da|de|sobre)|\bvergeet wat ik (?:over|van)|\btoch geen"
     r"|,\s*niet\b|\bzamiast|,\s*(?:a )?nie\b|\bвместо|,\s*(?:а )?не\b|بدلا من|بدلاً من|عوضا عن|،?\s*وليس|而不是|，不是|不是)\s*(?P<old>[^,.;!?，。]{1,60})|(?P<old_before>[^\s,.，。、]{1,20})(?:\s(?:yerine|के बजाय|की जगह)|\s?(?:の代わりに|ではなく|じゃなくて|대신|말고|(?:이|가)\s?아니라))",
     re.IGNORECASE,
 )
@@ -49,12 +50,16 @@ class Standing:
     entries: dict[str, Entry] = field(default_factory=dict)
     topics: dict[str, tuple[Topic, ...]] = field(default_factory=dict)
     """What each entry is about, and what its clauses are."""
+    work: set[str] = field(default_factory=set)
+    """Those that say what was to be done, and nothing that lasts."""
 
     def add(self, entry: Entry) -> None:
         """Remember an entry that stands."""
         place = self.places.setdefault(entry.id, len(self.places))
         self.entries[entry.id] = entry
         self.topics[entry.id] = _topics(entry.text)
+        if is_work(entry):
+            self.work.add(entry.id)
         for key in _keys(self.topics[entry.id][0]):
             held = self.by_stem[key]
             if place == len(self.places) - 1:
@@ -97,18 +102,18 @@ def _keys(about: Topic) -> Iterator[str]:
 
 def changed_by(new: Entry, standing: Standing, *, corrects: bool = False) -> list[Entry]:
     """The entries that this one replaces, oldest first: those of the best score, and all whose words it repeats."""
-    if new.kind == "fact" and REQUESTS.found(form(new.text)):
+    if is_work(new):
         return []
     change = _Change.of(new, corrects=corrects)
     scored: list[tuple[float, Entry]] = []
     for old in standing.about(change.topics):
-        if old.id == new.id or not _may_change(new, old):
+        if old.id == new.id or old.id in standing.work or not _may_change(new, old):
             continue
         if old.answers != new.answers and not change.has_cue:
             # "Yes" to one question changes no "yes" to another.
             continue
         score = change.score(old, standing.topics[old.id])
-        if score >= _LEAST and not change.is_of_another_thing(new, old):
+        if score >= _LEAST and not change.is_of_another_thing(old):
             scored.append((score, old))
     if not scored:
         return []
@@ -133,6 +138,8 @@ class _Change:
     """Words that may change earlier ones, read once for all that they are compared with."""
 
     kind: str
+    said: str
+    """The words without a clause that only says that something changes: "I changed my mind"."""
     topics: tuple[Topic, ...]
     """Of the whole and of its clauses."""
     has_cue: bool
@@ -154,6 +161,7 @@ class _Change:
         ends = frozenset(map(stem, _GERUND.findall(ended["what"]))) if ended else frozenset[str]()
         return cls(
             kind=new.kind,
+            said=_without_cue(new.text),
             topics=(topic(new.text), *map(topic, clauses(new.text))),
             has_cue=AGAIN.found(lowered) or new.kind == "correction" or corrects or bool(ends),
             attribute=_attribute(new.text),
@@ -173,26 +181,44 @@ class _Change:
         return max(
             _attribute_score(self.attribute, _attribute(old.text) if self.attribute else None, self.has_cue),
             max((_named_score(*named, held[0], corrects=self.corrects) for named in self.named), default=0.0),
-            *(_score(new, part, self.has_cue, is_fact=is_fact) for new, part in self._compared(held)),
+            *(
+                _score(new, part, shared, self.has_cue, is_fact=is_fact)
+                for new, part, shared in self._compared(held)
+            ),
         )
 
-    def is_of_another_thing(self, new: Entry, old: Entry) -> bool:
+    def is_of_another_thing(self, old: Entry) -> bool:
         """Whether both say the same of two things. A word of change may put one thing in the place of the other, but says it of one value."""
         if self.named or self.topics[0].forbids != topic(old.text).forbids:
             return False
         if self.attribute and _attribute_score(self.attribute, _attribute(old.text), self.has_cue):
             return False
-        return differ_in_subject(new.text, old.text) and (
-            not self.has_cue or differ_in_value(new.text, old.text)
+        return differ_in_subject(self.said, old.text) and (
+            not self.has_cue or differ_in_value(self.said, old.text)
         )
 
-    def _compared(self, held: tuple[Topic, ...]) -> Iterator[tuple[Topic, Topic]]:
-        """The pairs that may speak of the same. Two clauses that share a single word do not, unless a change is said."""
+    def _is_about(self, held: Topic) -> bool:
+        """Whether the words beside a bare value are about the same, or about nothing: "no wait, Friday"."""
+        besides = specific(self.topics[0])
+        return not besides or not besides.isdisjoint(held.words)
+
+    def _compared(self, held: tuple[Topic, ...]) -> Iterator[tuple[Topic, Topic, float]]:
+        """The pairs that may speak of the same, with what they share.
+
+        Two clauses that share a single word do not, unless a change is said.
+        """
         for place, new in enumerate(self.topics):
             for number, part in enumerate(held):
-                shared = weight(new.words & part.words) + len(new.choices & part.choices)
+                if not _may_score(new, part):
+                    continue
+                shared = weight(new.words & part.words)
+                if new.choices and part.choices:
+                    shared += len(new.choices & part.choices)
+                is_bare = place and not new.words and new.values.isdisjoint(part.values)
+                if is_bare and not self._is_about(held[0]):
+                    continue
                 if not (place and number) or self.has_cue or shared >= _CLAUSES_SHARE:
-                    yield new, part
+                    yield new, part, shared
 
 
 ENDS = re.compile(
@@ -235,7 +261,7 @@ def rest_of(old: str, change: str) -> str:
     stays = [
         about
         for about, part in zip(abouts, kept, strict=True)
-        if about.weight + len(values(about)) >= 1 and word_count(part) >= _LEAST_REST
+        if about.weight + len(about.values) >= 1 and word_count(part) >= _LEAST_REST
     ]
     if not best or len(stays) < 1 or sum(score > 0 for score in scores) > 1:
         return ""
@@ -257,9 +283,18 @@ def _parts(text: str) -> list[str]:
 
 def _may_change(new: Entry, old: Entry) -> bool:
     """Whether words of this kind can change that entry at all. What a host pinned is unpinned by the host."""
-    if old.source == "host" or (old.kind == "fact" and REQUESTS.found(form(old.text))):
-        return False
-    return old.kind != "fact" or new.kind != "preference"
+    return old.source != "host" and (old.kind != "fact" or new.kind != "preference")
+
+
+def is_work(entry: Entry) -> bool:
+    """Whether an entry says what is to be done now."""
+    return entry.kind == "fact" and REQUESTS.found(form(entry.text))
+
+
+def _without_cue(text: str) -> str:
+    parts = clauses(text)
+    kept = [part for part in parts if topic(part).values or not AGAIN.found(form(part))]
+    return " ".join(kept) if parts and any(topic(part).values for part in kept) else text
 
 
 def clauses(text: str) -> list[str]:
@@ -268,19 +303,28 @@ def clauses(text: str) -> list[str]:
     return parts if len(parts) > 1 else []
 
 
-def _score(new: Topic, old: Topic, has_cue: bool, *, is_fact: bool) -> float:
-    """How sure it is that `new` changes `old`, between 0 and 1."""
-    if not (new.words & old.words or new.choices or old.choices or values(new) == values(old)):
+def _may_score(new: Topic, old: Topic) -> bool:
+    """Whether `_score` may be above 0: both have values, one turns the other, or they share words and may be the same."""
+    if new.forbids != old.forbids or (new.permits and old.restricts) or (new.values and old.values):
+        return True
+    return not (new.values or old.values or new.words.isdisjoint(old.words))
+
+
+def _score(new: Topic, old: Topic, shared: float, has_cue: bool, *, is_fact: bool) -> float:
+    """How sure it is that `new` changes `old`, between 0 and 1. `shared` is the weight of what both have."""
+    if not (shared or new.choices or old.choices or new.values == old.values):
         return 0.0
-    shared = weight(new.words & old.words) + len(new.choices & old.choices)
+    if _is_same(new, old):
+        return 1.0 if new.forbids == old.forbids else (0.95 if not is_fact else 0.0)
+    flips = new.forbids != old.forbids or (new.permits and old.restricts)
+    conflicts = _conflicts(new, old)
+    if not (flips or conflicts):
+        return 0.0
     of_new = shared / new.weight if new.weight else 0.0
     of_old = shared / old.weight if old.weight else 0.0
-    if _is_same(new, old) and not _conflicts(new, old):
-        return 1.0 if new.forbids == old.forbids else (0.95 if not is_fact else 0.0)
-    if _conflicts(new, old):
+    if conflicts:
         return _value_score(new, old, shared, has_cue, of_new=of_new, of_old=of_old)
-    flips = new.forbids != old.forbids or (new.permits and old.restricts)
-    if flips and not is_fact and _values_agree(new, old):
+    if not is_fact and _values_agree(new, old):
         same = len(new.choices & old.choices) + len(new.names & old.names)
         enough = shared >= 1 or same
         if enough and of_new >= 0.75 and (of_old >= 0.5 or ((has_cue or new.permits) and of_old >= 0.2)):
@@ -295,12 +339,13 @@ def _score(new: Topic, old: Topic, has_cue: bool, *, is_fact: bool) -> float:
 
 
 def _is_same(new: Topic, old: Topic) -> bool:
-    """Whether two topics have nearly the same words."""
-    both = new.words | old.words
-    if not both:
-        return bool(new.choices | new.numbers | new.names) and values(new) == values(old)
-    alike = weight(new.words & old.words) / weight(both)
-    return alike >= _SAME and values(new) == values(old)
+    """Whether two topics have the same values, and nearly the same words."""
+    if new.values != old.values:
+        return False
+    if not (new.words or old.words):
+        return bool(new.values)
+    shared = new.words & old.words
+    return bool(shared) and weight(shared) / weight(new.words | old.words) >= _SAME
 
 
 def _values_agree(new: Topic, old: Topic) -> bool:
@@ -313,12 +358,13 @@ def _values_agree(new: Topic, old: Topic) -> bool:
 
 def _conflicts(new: Topic, old: Topic) -> bool:
     """Whether both name a value of one sort, and not the same."""
+    if not (new.values and old.values):
+        return False
     if new.numbers and old.numbers and not new.numbers & old.numbers:
         return True
     if new.names and old.names and not new.names & old.names:
         return True
-    kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in old.choices}
-    return any(not _members(new, kind) & _members(old, kind) for kind in kinds)
+    return any(not _members(new, kind) & _members(old, kind) for kind in new.kinds & old.kinds)
 
 
 def _members(of: Topic, kind: str) -> set[str]:
@@ -329,8 +375,7 @@ def _value_score(
     new: Topic, old: Topic, shared: float, has_cue: bool, *, of_new: float, of_old: float
 ) -> float:
     """The same attribute with another value."""
-    kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in old.choices}
-    by_choice = any(not _members(new, kind) & _members(old, kind) for kind in kinds)
+    by_choice = any(not _members(new, kind) & _members(old, kind) for kind in new.kinds & old.kinds)
     least = min(new.weight, old.weight)
     if by_choice:
         # The choices that differ are what changes; the rest is the attribute.
@@ -369,10 +414,16 @@ _ATTRIBUTE = re.compile(
 )
 """What somebody has one of: "my address is ..."."""
 
+_CALLED = re.compile(
+    r"\b(?P<name>call me|nenn(?:t|en Sie)? mich|appelle[sz]?-moi|llám[ae]me|chiamami|me cham[ae]|noem m(?:e|ij)|mów mi|называй(?:те)? меня)\s(?P<value>\S.*)",
+    re.IGNORECASE,
+)
+"""By which name somebody wants to be called."""
+
 
 @lru_cache(maxsize=4_096)
 def _attribute(text: str) -> tuple[Topic, Topic] | None:
-    found = _ATTRIBUTE.search(text)
+    found = _ATTRIBUTE.search(text) or _CALLED.search(text)
     return None if found is None else (topic(found["name"]), topic(found["value"]))
 
 
@@ -395,21 +446,29 @@ def _named(new: str) -> Iterator[tuple[Topic, Topic]]:
     """What words name as no longer right: "instead of X", "not X"; each with what they say besides."""
     for found in (*_FROM_TO.finditer(new), *_OLD_NAMED.finditer(new)):
         groups = found.groupdict()
-        named = topic(groups["old"] or groups.get("old_before") or "")
-        if values(named) or named.weight >= 1:
-            yield named, topic(new[: found.start()] + new[found.end() :])
+        words = groups["old"] or groups.get("old_before") or ""
+        rest = new[: found.start()] + new[found.end() :]
+        # Without a comma, what takes its place follows at once: "em vez do MySQL vamos usar Postgres".
+        first, _, behind = words.strip().partition(" ")
+        named = topic(words)
+        if named.values or named.weight >= 1:
+            yield named, topic(rest)
+        if behind and named.values and topic(first).values:
+            yield topic(first), topic(f"{rest} {behind}")
 
 
 def _named_score(named: Topic, rest: Topic, held: Topic, *, corrects: bool) -> float:
     """Whether what is named as no longer right is what an entry says."""
-    wanted = values(named)
-    if not wanted <= values(held) or not named.words <= held.words or held.forbids:
+    wanted = named.values
+    if not wanted <= held.values or not named.words <= held.words or held.forbids:
         return 0.0
     # What the new sentence wants must not be what the old one said already.
     others = (rest.words - named.words) & held.words
     only = not (held.words - named.words) or held.weight - named.weight < 1
     if wanted or corrects:
-        return 0.9 if others or only or not rest.words else 0.0
+        # "What I said about MySQL, we take Postgres": another one of the same set takes its place.
+        swaps = bool(named.kinds & rest.kinds)
+        return 0.9 if others or only or swaps or not rest.words else 0.0
     says_same = weight(others) >= 1
     is_large = named.weight >= 1 and named.weight / max(held.weight, 1) >= _NAMED_SHARE
     return 0.8 if says_same or only or is_large else 0.0

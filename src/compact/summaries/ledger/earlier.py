@@ -20,7 +20,7 @@ from compact.summaries.ledger.forms import form, word_count
 from compact.summaries.ledger.phrases import AGAIN, PERMITS, REQUESTS, WITHDRAWS, is_english
 from compact.summaries.ledger.sentences import sentences
 from compact.summaries.ledger.subjects import differ_in_value, surely_differ_in_subject
-from compact.summaries.ledger.topics import Topic, stem, topic, values, weight
+from compact.summaries.ledger.topics import GENERAL_WEIGHT, Topic, content, is_general, stem, topic, weight
 from compact.summaries.ledger.vocabulary import FUNCTION_WORDS
 
 _LEAST = 1.6
@@ -161,7 +161,7 @@ _MEASURES = frozenset(
 _TURNS = re.compile(
     r" (?:(?:has|have|is|are|was|were|'s|got|been) (?:finished|done|over|gone|left|back|ready|ended|closed|open|completed?|fixed|resolved|retired|decommissioned|expired|history|moot|settled|off)"
     r"|finished|no need|needn't|leave out|enough|(?:wants?|needs?) (?:more|less|fewer)|as of|from (?:this|that|here|monday|tuesday|wednesday|thursday|friday|saturday|sunday|next|tomorrow|today)|this week|next week|moves?|moved|shrank|shrunk|grew|(?:went|gone|go|goes) (?:up|down)|(?:down|up) to"
-    r"|(?:was|is|are|were|am|'m|'re) (?:here|back)|yours to|(?:is|are) yours|(?:pulled|brought|moved|pushed|put) (?:forward|back|up|out|off)|postponed|delayed|rescheduled|slid|slipped|falls? away|fell away|in (?:his|her|their|its) place|takes over|taken over|took over|replaces?|replaced|history|lifted|relaxed|tightened|raises?|bumps?|bumping|cuts?|lowers?|extends?|finally|for the time being|for now|meanwhile|in the meantime|whenever (?:you|they|we|it) (?:like|likes|want|please|suits)|whenever [.!,;]|whenever$|any ?time|any (?:day|hour|amount|number|size)|as (?:you|often as|much as|many as) (?:you )?(?:like|please|want)|(?:turns|turned) out|came back|not (?:any|a) longer|doesn't matter|don't bother|never mind|after all|either way|whatever|open to|free to|allowed|optional) "
+    r"|(?:was|is|are|were|am|'m|'re) (?:here|back)|yours to|(?:is|are) yours|(?:pulled|brought|moved|pushed|put) (?:forward|back|up|out|off)|postponed|delayed|rescheduled|slid|slipped|falls? away|fell away|in (?:his|her|their|its) place|takes over|taken over|took over|replaces?|replaced|(?:isn't|aren't|is not|are not|not) (?:necessary|needed|required)|no (?:\S+ ){1,3}needed|(?:is|are) (?:public|out|official|approved|built in|automatic|pointless|useless)|stop it|off please|history|lifted|dropped|scrapped|abandoned|abolished|waived|relaxed|tightened|raises?|bumps?|bumping|cuts?|lowers?|extends?|finally|for the time being|for now|meanwhile|in the meantime|whenever (?:you|they|we|it) (?:like|likes|want|please|suits)|whenever [.!,;]|whenever$|any ?time|any (?:day|hour|amount|number|size)|as (?:you|often as|much as|many as) (?:you )?(?:like|please|want)|(?:turns|turned) out|came back|not (?:any|a) longer|doesn't matter|don't bother|never mind|after all|either way|whatever|open to|free to|allowed|optional) "
 )
 
 _MOVED = re.compile(
@@ -207,8 +207,12 @@ def earlier_than(new: Entry, standing: Standing) -> Entry | None:
     What a host pinned, work that was to be done, a short answer, and what the same message says is none.
     """
     said = _Said.of(new.text)
-    near = [old for old in standing.about([said.topic]) if _may_be_meant(old, new)]
-    have = Counter(word for old in near for word in topic(old.text).words)
+    near = [
+        old for old in standing.about([said.topic]) if old.id not in standing.work and _may_be_meant(old, new)
+    ]
+    have: Counter[str] = Counter()
+    for old in near:
+        have.update(said.topic.words & standing.topics[old.id][0].words)
 
     def rarity(word: str) -> float:
         return _RARE if have[word] <= 1 else _RATHER_RARE if have[word] == 2 else _COMMON
@@ -263,7 +267,6 @@ def _may_be_meant(old: Entry, new: Entry) -> bool:
         old.source == "user"
         and old.said_in != new.said_in
         and (old.answers is None or word_count(old.text) >= _SAYS_ITSELF)
-        and not (old.kind == "fact" and REQUESTS.found(form(old.text)))
     )
 
 
@@ -287,12 +290,24 @@ class _Said:
     topic: Topic
     turn: float
     least: float
+    may_speak_again: bool
+    """It is neither too short nor too long to speak of one thing again."""
+    withdraws: bool
 
     @classmethod
     def of(cls, text: str) -> _Said:
         lowered = form(text)
         least = _LEAST_OF_REQUEST if REQUESTS.found(lowered) else _LEAST
-        return cls(text, topic(text), _turn(lowered), least)
+        may_speak_again = _LEAST_WORDS <= word_count(text) <= _MOST_WORDS
+        withdraws = WITHDRAWS.found(lowered)
+        return cls(
+            text,
+            topic(text),
+            _turn(lowered),
+            _LEAST if withdraws else least,
+            may_speak_again,
+            withdraws,
+        )
 
     def score(self, old: str, rarity: Callable[[str], float], *, is_mixed: bool = False) -> float:
         """How sure it is that both speak of the same matter; 0 if that is not likely. `rarity` is what a shared word counts.
@@ -301,28 +316,26 @@ class _Said:
         """
         new, held = self.topic, topic(old)
         # A permission turns what was forbidden or bounded.
-        is_open = not (held.forbids or held.restricts or values(held))
+        is_open = not (held.forbids or held.restricts or held.values)
         turn = 0.0 if is_open and new.permits and self.turn == _MAY else self.turn
         shared = (new.words & held.words) - _TITLES
         same = {kind for kind, _ in new.choices & held.choices}
         names = len(new.names & held.names)
         old_numbers = [one for one in new.numbers & held.numbers if len(one) > 1 and not _YEAR.fullmatch(one)]
         names_old = bool(old_numbers and new.numbers - held.numbers)
-        kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in held.choices}
+        kinds = new.kinds & held.kinds
         points = bool((kinds - same) & _TIMES_OF) and _MOVED.search(form(self.text)) is not None
         if _leave_one_open(new, held, self.text, old):
             return _LEAST
-        if not (shared or same or names or names_old or points) or not (
-            _LEAST_WORDS <= word_count(self.text) <= _MOST_WORDS
-        ):
+        if not (self.may_speak_again and (shared or same or names or names_old or points)):
             return 0.0
-        rare = [word for word in shared if word not in _EVERYDAY and weight(frozenset((word,))) >= 1]
+        rare = [word for word in shared if word not in _EVERYDAY and not is_general(word)]
         other_number = _has_other_number(self.text, old)
         score = _NAME * names + _SAME_CHOICE * len(same) + _OLD_NUMBER * names_old
         for word in sorted(shared):
             counts = word in rare or (turn > 0 and word in _EVERYDAY)
             rare_by = min(rarity(word), _EVERYDAY_COUNTS) if word in _EVERYDAY else rarity(word)
-            score += weight(frozenset((word,))) * (rare_by if counts else _COMMON)
+            score += (GENERAL_WEIGHT if is_general(word) else 1) * (rare_by if counts else _COMMON)
         least_share = _LEAST_SHARE_TURNED if turn or other_number else _LEAST_SHARE
         if not points and score < max(_COMMON, least_share * min(new.weight, held.weight)):
             return 0.0
@@ -333,7 +346,7 @@ class _Said:
             held.weight >= _SAYS_SOMETHING
             and bool(rare)
             and not _CONDITION.match(form(self.text))
-            and weight(frozenset(rare)) >= _MOST * held.weight
+            and len(rare) >= _MOST * held.weight
         )
         score += max(turn, _NEWS_COUNTS * is_most)
         is_work = self.least > _SURE and not (turn or other_number or kinds - same)
@@ -344,7 +357,8 @@ class _Said:
             return 0.0
         only = rare[0] if len(rare) == 1 and not (same or names or other_number) else ""
         says_all = held.words <= new.words
-        if only and _is_other_thing(only, self.text, old):
+        is_sure = turn >= _CUE
+        if only and not self.withdraws and _is_other_thing(only, self.text, old, is_sure=is_sure):
             return 0.0
         if turn <= _NEWS_COUNTS and _are_of_two_things(self.text, old, says_all=says_all):
             return 0.0
@@ -354,7 +368,7 @@ class _Said:
 def _says_most(new: Topic, held: Topic) -> bool:
     """Whether later words name most of what the earlier ones are about, or nothing else: "I'm back, migrate"."""
     shared = weight(new.words & held.words)
-    return shared > held.weight / 2 or (shared == new.weight and not values(new))
+    return shared > held.weight / 2 or (shared == new.weight and not new.values)
 
 
 def _leave_one_open(new: Topic, held: Topic, text: str, old: str) -> bool:
@@ -373,6 +387,8 @@ def _leave_one_open(new: Topic, held: Topic, text: str, old: str) -> bool:
 def _has_other_number(new: str, old: str) -> bool:
     """Whether each has a number that the other one does not, of what may be the same unit."""
     first, second = _units(new), _units(old)
+    if not (first and second):
+        return False
     return any(
         unit == before != ""
         or {unit, before} <= _MEASURES
@@ -399,7 +415,7 @@ def _units(text: str) -> dict[str, str]:
     tokens = form(text).split()
     found: dict[str, str] = {}
     for token, behind in zip(tokens, [*tokens[1:], ""], strict=True):
-        about = topic(token)
+        about = content(token)
         for number in about.numbers:
             own = min(about.words, default="") or (
                 number if not number.isdecimal() and number[:1].isdecimal() and number[-1:].isalpha() else ""
@@ -408,12 +424,15 @@ def _units(text: str) -> dict[str, str]:
     return found
 
 
-def _is_other_thing(word: str, new: str, old: str) -> bool:
-    """Whether the only word that both share names another thing in each: "coastal villages", "mountain villages"."""
+def _is_other_thing(word: str, new: str, old: str, *, is_sure: bool) -> bool:
+    """Whether the only word that both share names another thing in each: "coastal villages", "mountain villages".
+
+    `is_sure`: something is said to change, so what is said of the thing may be another.
+    """
     left, right = _beside(word, new)
     left_before, right_before = _beside(word, old)
     return (bool(left and left_before) and left != left_before) or (
-        bool(right and right_before) and right != right_before
+        bool(right and right_before) and right != right_before and not is_sure
     )
 
 

@@ -10,6 +10,7 @@ _QUOTED = re.compile(
     r"\"[^\"\n]{0,400}\"|“[^”\n]{0,400}”|„[^“”\n]{0,400}[“”]|«[^»\n]{0,400}»|‹[^›\n]{0,400}›|「[^」\n]{0,400}」|『[^』\n]{0,400}』|```[^`]{0,400}```|`[^`\n]{0,400}`"
     r"|(?:^|(?<=[\s(:]))'[^'\n]{1,400}'(?=[\s.,;:!?)]|$)|(?:^|(?<=[\s(:]))‘[^’\n]{1,400}’(?=[\s.,;:!?)]|$)"
 )
+_QUOTATION_MARKS = frozenset("\"“”„«»‹›「」『』`'‘")
 _APOSTROPHES = str.maketrans(
     {
         "’": "'",
@@ -43,9 +44,12 @@ def form(sentence: str) -> str:
 
     Words that are quoted are somebody else's, or they are mentioned and not used.
     """
-    text = _QUOTED.sub(" “” ", sentence)
-    text = _UNFINISHED_QUOTE.sub(" “” ", text)
-    return _DRAWN_OUT.sub(r"\1", _spaced(text))
+    text = sentence
+    if not _QUOTATION_MARKS.isdisjoint(sentence):
+        text = _QUOTED.sub(" “” ", sentence)
+        text = _UNFINISHED_QUOTE.sub(" “” ", text)
+    lowered = whole_form(sentence) if text == sentence else _spaced(text)
+    return _DRAWN_OUT.sub(r"\1", lowered)
 
 
 @lru_cache(maxsize=4_096)
@@ -65,12 +69,11 @@ def is_used(words: str, text: str) -> bool:
 
 
 def _spaced(text: str) -> str:
-    text = (
-        unicodedata.normalize("NFC", _TASK_MARK.sub("", text))
-        .lower()
-        .replace("i\u0307", "i")
-        .translate(_APOSTROPHES)
-    )
+    text = _TASK_MARK.sub("", text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    # The dotted capital of Turkish becomes two signs in lower case.
+    text = text.lower().replace("i\u0307", "i").translate(_APOSTROPHES)
     text = _APART.sub(lambda found: f" {found[0]} ", text)
     return f" {' '.join(text.split())} "
 

@@ -98,7 +98,8 @@ _CLEFT = re.compile(
 )
 """A statement that begins like a question: "what we want is ..."."""
 _LEAST_WISH = 5
-_BLOB = re.compile(r"[!-~]{160}")
+_BLOB_CHARS = 160
+_BLOB = re.compile(rf"[!-~]{{{_BLOB_CHARS}}}")
 """No word of a person is that long."""
 _CODE_LIKE = re.compile(r"[{}\[\]();=<>|\\&$^]")
 LEFT_OUT = "[...]"
@@ -140,7 +141,21 @@ _PLANS = re.compile(
 _RIGHT = re.compile(
     r"^ (?:oh ,? ?)?(?:you're right|you are right|right|correct|(?:no|nope) ,? ?(?:i think |i guess |thank|that's (?:all|it|everything|fine|ok)|problem|worries|need)|nope ,? ?(?:thank|that's (?:all|it|everything))|nein ,? ?danke|non ,? ?merci|no ,? ?gracias|no ,? ?grazie|não ,? ?obrigad[oa]) "
 )
-_EVERYDAY = frozenset(("weekday", "month", "length", "manner", "hour", "spelling", "currency", "paper"))
+_EVERYDAY = frozenset(
+    (
+        "weekday",
+        "month",
+        "length",
+        "manner",
+        "hour",
+        "frequency",
+        "seat",
+        "sorting",
+        "spelling",
+        "currency",
+        "paper",
+    )
+)
 _YES_NO = re.compile(
     r"^ (?:is|are|do|does|did|was|were|should|has|have|isn't|don't|doesn't|didn't|what|why|how|but|so) "
 )
@@ -414,7 +429,8 @@ def _sharpened(kind: Kind, lowered: str, setting: Setting) -> Kind:
 
 def looks_like_code(text: str) -> bool:
     """Whether a sentence has too many signs for one that a person says."""
-    return len(_CODE_LIKE.findall(text)) > max(3, len(text) // 12) or _BLOB.search(text) is not None
+    has_blob = len(text) >= _BLOB_CHARS and _BLOB.search(text) is not None
+    return has_blob or len(_CODE_LIKE.findall(text)) > max(3, len(text) // 12)
 
 
 def first_words(text: str, count: int) -> str:

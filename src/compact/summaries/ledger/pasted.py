@@ -36,12 +36,26 @@ _SOURCE = (
 )
 _ANNOUNCED = re.compile(
     rf"(?:\b(?:{_SOURCE})\b[^\n.!?]{{0,60}}[:：]|\b(?:says?|said|wrote|writes|states|reads|prints?|printed|returns?|returned|shows?|got|get|getting|seeing|see|saw|gives|gave|sagt|schreibt|meldet|dit|écrit|affiche|dice|muestra|diz|mostra|пишет|выводит|diyor)"
-    r"(?: (?:me|us|this|that|the following|the)){0,2}[:：]|(?:日志|輸出|输出|页面|網頁|网页|邮件|报错|ログ|出力|ページ|メール|로그|출력|페이지|메일)[^\n。]{0,20}[:：]|^-{3,} ?(?:begin|start|forwarded|original|weitergeleitete|ursprüngliche|message (?:transféré|d'origine))\b[^\n]{0,60}|^(?:From|Von|De|Da|Od|Van|Från|От|Kimden|发件人|寄件者|差出人) ?[:：] ?\S[^\n]{0,120}|\b(?:from|by) (?:chatgpt|gpt\S{0,4}|claude|gemini|copilot|an? (?:ai|llm|bot|blog|forum)|stack ?overflow|reddit|the (?:internet|web))\b[^\n]{0,40}:)[ \t]*$",
+    r"(?: (?:me|us|this|that|the following|the)){0,2}[:：]|(?:日志|輸出|输出|页面|網頁|网页|邮件|报错|ログ|出力|ページ|メール|로그|출력|페이지|메일)[^\n。]{0,20}[:：]|\b(?:from|by) (?:chatgpt|gpt\S{0,4}|claude|gemini|copilot|an? (?:ai|llm|bot|blog|forum)|stack ?overflow|reddit|the (?:internet|web))\b[^\n]{0,40}:)[ \t]*$",
     re.IGNORECASE,
 )
+"""The end of a line that ends in a colon."""
+_FORWARDED = re.compile(
+    r"(?:-{3,} ?(?:begin|start|forwarded|original|weitergeleitete|ursprüngliche|message (?:transféré|d'origine))\b[^\n]{0,60}|(?:From|Von|De|Da|Od|Van|Från|От|Kimden|发件人|寄件者|差出人) ?[:：] ?\S[^\n]{0,120})[ \t]*$",
+    re.IGNORECASE,
+)
+"""The line over a mail that is passed on."""
 _PROSE_SOURCE = re.compile(
     r"^(?:-{3,} ?(?:forwarded|original|weitergeleitete|ursprüngliche)|(?:From|Von|De|Da|Od|Van|Från|От|Kimden|发件人|寄件者|差出人) ?[:：])|\b(?:from|by) (?:chatgpt|gpt|claude|gemini|copilot|an? (?:ai|llm|bot|blog|forum)|stack ?overflow|reddit|the (?:internet|web))\b|\b(?:page|web ?page|website|site|article|docs?|documentation|readme|wiki|ticket|issue|e-?mail|mail|letter|note|feedback|review|comments?|post|thread|tweet|transcript|chat|conversation|quote|text|template|prompt|says?|said|wrote|writes|states|reads"
     r"|seite|nachricht|sagt|schreibt|courriel|dit|écrit|correo|página|mensaje|dice|diz|pagina|пишет|diyor)\b|页面|網頁|网页|邮件|ページ|メール|페이지|메일",
+    re.IGNORECASE,
+)
+_DOCUMENT = re.compile(
+    r"\b(?:minutes|notes|reports?|summary|findings|audit|survey|agenda|draft|protocol|logs?|tables?|spreadsheet|protokoll|bericht|notizen|compte[- ]rendu|rapport|acta|informe|verbale|relazione|ata|relatório|notulen|verslag|protokół|raport|протокол|отч[её]т|tutanak|rapor)\b|会议记录|會議記錄|报告|報告|議事録|レポート|회의록|보고서",
+    re.IGNORECASE,
+)
+_MESSAGE = re.compile(
+    r"\b(?:e-?mail|mail|letter|message|chat|conversation|thread|tweet|posts?|page|web ?page|website|site|ticket|issue|comments?|feedback|readme|wiki|prompt|template|quote)\b|邮件|網頁|网页|メール|ページ|메일|페이지",
     re.IGNORECASE,
 )
 _RETURNS = re.compile(
@@ -110,7 +124,7 @@ def own_paragraphs(text: str) -> Iterator[str]:
             kept.append(line)
             if _announces(line):
                 # Lines of a log are known one by one. What somebody writes goes on until the person takes the word again.
-                quoting = _PROSE_SOURCE.search(line[-200:]) is not None
+                quoting = _is_of_prose(line[-200:])
                 if quoting and line is not own[-1]:
                     break
             is_looked_up = (
@@ -152,8 +166,20 @@ def _shape(line: str) -> str:
 
 
 def _announces(line: str) -> bool:
+    """Whether what follows a line is somebody else's."""
     end = line[-300:]
-    return _ANNOUNCED.search(end) is not None and not (_BULLET.match(line) or _OWN_HEADING.search(end))
+    is_announced = end.rstrip().endswith((":", "：")) and _ANNOUNCED.search(end) is not None
+    return (is_announced or _FORWARDED.match(end) is not None) and not (
+        _BULLET.match(line) or _OWN_HEADING.search(end)
+    )
+
+
+def _is_of_prose(announced: str) -> bool:
+    """Whether what a line announces is somebody's prose. In a report or in minutes, a paragraph apart may be the person's own."""
+    is_document = _DOCUMENT.search(announced) is not None and _MESSAGE.search(announced) is None
+    if is_document and not _FORWARDED.match(announced):
+        return False
+    return _PROSE_SOURCE.search(announced) is not None
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
@@ -197,7 +223,8 @@ def is_pasted_line(line: str) -> bool:
         return not _BULLET.match(line)
     if line.startswith(("\t", "        ")) and not _BULLET.match(line):
         return _is_code(line)
-    return _CELLS.search(line[:600]) is not None or _is_code(line)
+    may_be_row = "|" in line or "\t" in line
+    return (may_be_row and _CELLS.search(line[:600]) is not None) or _is_code(line)
 
 
 def _is_code(line: str) -> bool:

@@ -8,7 +8,7 @@ Every pattern runs on RE2, in time that is linear in the length of the sentence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
@@ -21,44 +21,62 @@ _MOST_KNOWN, _LONGEST_KNOWN = 1_024, 500
 class Phrases:
     """Phrases that are looked for together. They are compiled when they are first looked for.
 
-    In an English sentence only the English ones are: "a", "her" or "log" mean something else elsewhere.
+    In an English sentence only the English ones are: "a", "her" or "log" mean something else elsewhere. Those of Turkish verbs
+    are looked for only in what may be Turkish: words of other languages have the same endings.
     """
 
-    def __init__(self, english: str, others: str) -> None:
-        self._sources = (english, f"{english}|{others}" if others else english)
-
-    @cached_property
-    def _english(self) -> Any:
-        return _compiled(self._sources[0])
-
-    @cached_property
-    def _all(self) -> Any:
-        return _compiled(self._sources[1])
+    def __init__(self, english: str, others: str, turkish: str = "") -> None:
+        in_any = f"{english}|{others}" if others else english
+        self._sources = (english, in_any, f"{in_any}|{turkish}" if turkish else in_any)
 
     def _search(self, form: str) -> Any:
-        return (self._english if is_english(form) else self._all).search(form)
+        return _pattern_of(self._source(form)).search(form)
+
+    def _stand_in(self, form: str) -> bool:
+        return _finder(self._source(form))(form.encode("utf-8", "replace")) is not None
+
+    def _source(self, form: str) -> str:
+        english, others, turkish = self._sources
+        if is_english(form):
+            return english
+        return turkish if turkish is not others and may_be_turkish(form) else others
 
     def found(self, form: str) -> bool:
         """Whether one of them stands in a form."""
-        return self._found(form) if len(form) <= _LONGEST_KNOWN else self._search(form) is not None
+        return self._found(form) if len(form) <= _LONGEST_KNOWN else self._stand_in(form)
 
     @cached_property
     def _found(self) -> Callable[[str], bool]:
         # A sentence is judged from several sides, and compared with others as long as it stands.
-        return lru_cache(maxsize=_MOST_KNOWN)(lambda form: self._search(form) is not None)
+        return lru_cache(maxsize=_MOST_KNOWN)(self._stand_in)
 
     def removed(self, form: str) -> str:
         """The form without them."""
-        while (match := self._search(form)) is not None and match[0].strip():
+        while self.found(form) and (match := self._search(form)) is not None and match[0].strip():
             form = f"{form[: match.start()]} {form[match.end() :]}"
         return form
 
 
-def _compiled(source: str) -> Any:
+def _options() -> Any:
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_MEMORY_BYTES
-    return re2.compile(source, options)
+    return options
+
+
+@cache
+def _pattern_of(source: str) -> Any:
+    return re2.compile(source, _options())
+
+
+@cache
+def _finder(source: str) -> Callable[[bytes], Any]:
+    """A function that says whether a pattern stands in a text. A set of one pattern does not look for the place, which costs more."""
+    patterns = re2.Set.SearchSet(_options())
+    patterns.Add(source)
+    patterns.Compile()
+    found: Callable[[bytes], Any] = patterns.Match
+    return found
 
 
 _ENGLISH_LIST = (
@@ -77,24 +95,42 @@ _FOREIGN = frozenset(_FOREIGN_LIST.split()) - {"no", "do", "as", "na", "o"}
 def is_english(form: str) -> bool:
     """Whether a form is clearly English: it has English function words, and more of them than of other languages."""
     tokens = form.split()
-    english = sum(token in _ENGLISH for token in tokens)
-    return (english > sum(token in _FOREIGN for token in tokens) and form.isascii()) or english >= 2 * (
-        1 + sum(token in _FOREIGN for token in tokens)
-    )
+    english = sum(map(_ENGLISH.__contains__, tokens))
+    foreign = sum(map(_FOREIGN.__contains__, tokens))
+    return (english > foreign and form.isascii()) or english >= 2 * (1 + foreign)
+
+
+_NOT_TURKISH_LIST = (
+    "der die das den dem des ein eine einen einem und nicht ist sind mit auf für von vom zu zum zur im am wir ich es sie er wie als bei nur kein keine"
+    " le la les du est une un et pour dans par avec sur pas ce au aux nous vous je el los las una con que para del y no más es son lo su mi"
+    " il lo gli di che per non è sono alla alle nel nella sul ho ha hai mi si como com os as um uma dos das nos nas não que mais seu sua"
+    " het een van voor met niet naar op aan geen wij we w z na do nie się jest po dla od the to of is a"
+)
+_NOT_TURKISH = frozenset(_NOT_TURKISH_LIST.split())
+_TURKISH_LETTERS, _LETTERS_ELSEWHERE = frozenset("ğış"), frozenset("äßéèêàãõáíóúìòùœæåąćęłńśźżñ¿¡")
+
+
+@lru_cache(maxsize=4_096)
+def may_be_turkish(form: str) -> bool:
+    """Whether a form may be Turkish: it has letters of Turkish, or neither letters nor words of the languages around."""
+    if not _TURKISH_LETTERS.isdisjoint(form):
+        return True
+    return _LETTERS_ELSEWHERE.isdisjoint(form) and _NOT_TURKISH.isdisjoint(form.split())
 
 
 def _words(*alternatives: str) -> str:
     return " (?:" + "|".join(alternatives) + ") "
 
 
-def _phrases(english: str, words: str, others: str = "") -> Phrases:
+def _phrases(english: str, words: str, others: str = "", turkish: str = "") -> Phrases:
     """Whole words in scripts that part them, and `others` anywhere."""
-    return Phrases(_words(english), _words(words.removeprefix("|")) + (f"|{others}" if others else ""))
+    elsewhere = _words(words.removeprefix("|")) + (f"|{others}" if others else "")
+    return Phrases(_words(english), elsewhere, _words(turkish) if turkish else "")
 
 
-def _pattern(english: str, others: str = "") -> Phrases:
+def _pattern(english: str, others: str = "", turkish: str = "") -> Phrases:
     """Patterns; without `others`, the same in every language."""
-    return Phrases(english, others.removeprefix("|"))
+    return Phrases(english, others.removeprefix("|"), _words(turkish) if turkish else "")
 
 
 # --- where an order may begin
@@ -149,7 +185,7 @@ STRONG = _pattern(
         # Russian
         r"|никогда|всегда|ни в коем случае|ни при каких обстоятельствах|отныне|впредь|с этого момента|в дальнейшем|с сегодняшнего дня|нельзя|запрещено|запрещается|недопустимо|обязательно|убедись|убедитесь|помни|помните|не забудь|не забывай|следи|я хочу, чтобы|хочу, чтобы|не хочу|без (?:моего|моей|спроса|согласования|разрешения)|исключительно|больше не|не (?:\S+ ){0,2}\S+(?:й|йте|ь|ьте|и|ите)"
         # Turkish
-        r"|asla|hiçbir zaman|her zaman|daima|bundan sonra|bundan böyle|şu andan itibaren|artık|artik|hiçbir koşulda|hiçbir şekilde|kesinlikle|yasak|yasaktır|zorunlu|zorunludur|emin ol|unutma|sakın|\S+(?:ma|me|mayın|meyin|mayınız|meyiniz|mamalı|memeli|mamalısın|memelisin)|istemiyorum|bana sormadan|\S+(?:malı|meli|malısın|melisin|malıdır|melidir)|sadece|yalnızca"
+        r"|asla|hiçbir zaman|her zaman|daima|bundan sonra|bundan böyle|şu andan itibaren|artık|artik|hiçbir koşulda|hiçbir şekilde|kesinlikle|yasak|yasaktır|zorunlu|zorunludur|emin ol|unutma|sakın|istemiyorum|bana sormadan|sadece|yalnızca"
         # Arabic
         r"|أبدا|أبدًا|ابدا|دائما|دائمًا|من الآن فصاعدا|من الآن فصاعدًا|من الان فصاعدا|من الآن|ابتداء من الآن|مستقبلا|ممنوع|يمنع|يُمنع|محظور|يجب|لا يجوز|لا يجب|تأكد|تأكدي|تذكر|لا تنس|لا تنسى|لا ت\S+|أريدك أن|لا أريد|بدون (?:إذني|سؤالي|موافقتي|أن تسألني)|دون (?:إذني|سؤالي|موافقتي)|فقط|تحت أي ظرف|بأي حال"
         # Hindi
@@ -159,6 +195,7 @@ STRONG = _pattern(
     + r"|从不|永远不|永遠不|绝不|絕不|绝对不|絕對不|千万不|千萬不|切勿|请勿|請勿|不要|不得|不许|不許|不准|不能再|禁止|严禁|嚴禁|务必|務必|必须|必須|一定要|一律|始终|始終|总是|總是|永远|从现在起|从现在开始|從現在起|從現在開始|今后|今後|以后(?:都|请|不|只)?|以後(?:都|請|不|只)|只能|只许|只准|只用|别(?:用|动|碰|改|删|再|在|把|忘|提交|推|写|加)|別(?:用|動|碰|改|刪|再|在|把|忘)|先问我|先問我|未经我|未經我|记住|記住|请记得|确保|確保|不允许|不允許|每次都"
     + r"|絶対に|決して|けっして|必ず|かならず|常に|いつも|これから(?:は|ずっと)|今後(?:は)?|以後|禁止|厳禁|てはいけ|てはなら|ではいけ|ではなら|ちゃだめ|ちゃダメ|ないでください|ないで下さい|ないでくれ|ないように|しないで|ないこと|しないこと|のみ(?:使|に|を|で)|だけを?使|許可なく|勝手に|確認してから|ようにしてください|忘れないで|なければなら|必須"
     + r"|절대|결코|반드시|항상|언제나|앞으로(?:는)?|지금부터|이제부터|금지|하지 ?마|하지 ?말|쓰지 ?마|지 ?마세요|지 ?마라|지 ?말아|지 ?마십시오|지 ?말 것|면 안 ?(?:돼|되|됩)|안 ?됩니다|허락 없이|물어보지 않고|꼭 |해야 ?(?:한다|합니다|해|돼|됩니다)|여야 ?(?:한다|합니다|해)|필수|무조건",
+    turkish=r"\S+(?:ma|me|mayın|meyin|mayınız|meyiniz|mamalı|memeli|mamalısın|memelisin|malı|meli|malısın|melisin|malıdır|melidir)",
 )
 """Rules that are rules in a long message too."""
 
@@ -208,19 +245,19 @@ RULE = _pattern(
 # --- changes
 
 AGAIN = _phrases(
-    r"again|any more|anymore|no longer|any longer|not any longer|after all|instead|now|from now on|from here on|switch(?:ed|ing)?(?: over)? (?:back )?to|chang(?:e|ed|ing) (?:it |that |this |back )?(?:to|from)|move to|moved to|back to|make (?:it|that)|on second thought|changed my mind|change of plan|change of plans|thinking again|rethinking|actually|update|updated|correction|scratch that|forget|rather|let's drop|raise|raised|lower|lowered|increase|increased|reduce|reduced|bump|bumped|cut|extended|lifted|henceforth|convert(?:s|ed)? \S+(?: \S+){0,5} to|doesn't (?:suit|work for)|does not (?:suit|work for)|inconvenient|new (?:limit|rule|deadline|budget|plan|port|name|address|version|target|number)|wait",
-    r"|passt (?:mir |uns )?nicht|ne (?:me |nous )?convient pas|no me viene bien|non va bene|não dá|niet uit|nie pasuje|неудобно|не подходит|uygun değil|nicht mehr|kein\S* \S+ mehr|wieder|doch|doch lieber|stattdessen|ab jetzt|ab sofort|jetzt|nun|von nun an|lieber|umstellen|wechseln|wechsle|geändert|erhöht|gesenkt|verschoben|verlängert|verkürzt|ändere|neu|neue[rs]?|inzwischen|mittlerweile|statt|anstatt|künftig"
-    r"|ne \S+ plus|n'\S+ plus|plus de|plus besoin|plutôt|finalement|désormais|maintenant|à nouveau|de nouveau|au lieu de|dorénavant|passe[rz]? à|passons à|en fait|nouvelle?|nouveau"
-    r"|ya no|más bien|mejor|finalmente|ahora|de nuevo|otra vez|en vez de|en lugar de|a partir de ahora|cambia(?:mos|r)? a|pasa(?:mos|r)? a|al final|en realidad|nuevo|nueva|vuelve a|volver a"
-    r"|non \S+ più|non più|niente più|più nessun|piuttosto|alla fine|adesso|ora|di nuovo|invece|d'ora in poi|passa a|passiamo a|in realtà|nuovo|nuova|meglio|anzi"
-    r"|não \S+ mais|já não|não mais|melhor|afinal|agora|de novo|novamente|em vez de|a partir de agora|mude para|mudar para|mudamos para|na verdade|novo|nova|pensando bem"
-    r"|niet meer|geen \S+ meer|toch|liever|in plaats van|vanaf nu|voortaan|nu|weer|opnieuw|eigenlijk|stap over|nieuwe?|bij nader inzien"
-    r"|już nie|nie \S+ już|jednak|zamiast|od teraz|teraz|znowu|znów|ponownie|lepiej|przejdźmy na|przejdź na|zmiana|zmieniam|nowy|nowa|nowe|właściwie"
-    r"|больше не|уже не|лучше|всё-таки|все-таки|вместо|теперь|снова|опять|отныне|перейдем на|перейдём на|перейди на|на самом деле|новый|новая|новое|передумал|передумала"
-    r"|artık|yine|tekrar|yerine|bundan sonra|şimdi|aslında|vazgeçtim|değiştir|geçelim|geç|yeni|daha iyi|bunun yerine"
+    r"again|any more|anymore|no longer|any longer|not any longer|after all|instead|now|from now on|from here on|switch(?:ed|ing)?(?: over)? (?:back )?to|chang(?:e|ed|ing) (?:it |that |this |back )?(?:to|from)|move to|moved to|back to|make (?:it|that)|on second thought|changed my mind|change of plan|change of plans|thinking again|rethinking|actually|update|updated|correction|scratch that|forget|rather|let's drop|raise|raised|lower|lowered|increase|increased|reduce|reduced|bump|bumped|cut|extended|on reflection|come to think of it|having thought (?:about it|it over)|starting (?:today|now|tomorrow|next \S+)|these days|turns out|turned out|swap(?:ped|ping)?|too (?:much|many|few|long|short|small|big|large|little|high|tight|terse|strict|loose)|lifted|henceforth|convert(?:s|ed)? \S+(?: \S+){0,5} to|doesn't (?:suit|work for)|does not (?:suit|work for)|inconvenient|new (?:limit|rule|deadline|budget|plan|port|name|address|version|target|number)|wait",
+    r"|passt (?:mir |uns )?nicht|ne (?:me |nous )?convient pas|no me viene bien|non va bene|não dá|niet uit|nie pasuje|неудобно|не подходит|uygun değil|nicht mehr|kein\S* \S+ mehr|wieder|doch|doch lieber|stattdessen|ab jetzt|ab sofort|jetzt|nun|von nun an|lieber|umstellen|wechseln|wechsle|geändert|erhöht|gesenkt|verschoben|verlängert|verkürzt|ändere|neu|neue[rs]?|inzwischen|mittlerweile|statt|anstatt|künftig|anders überlegt|umentschieden|verlegt|zu (?:viel|viele|wenig|wenige|lang|kurz|klein|groß|knapp)"
+    r"|ne \S+ plus|n'\S+ plus|plus de|plus besoin|plutôt|finalement|désormais|maintenant|à nouveau|de nouveau|au lieu de|dorénavant|passe[rz]? à|passons à|en fait|nouvelle?|nouveau|passe(?:nt|rons)? (?:au|en)|changé d'avis|changement de (?:plan|programme)|trop (?:peu|long|court|petit|grand)|décalée?|reportée?"
+    r"|ya no|más bien|mejor|finalmente|ahora|de nuevo|otra vez|en vez de|en lugar de|a partir de ahora|cambia(?:mos|r)? a|pasa(?:mos|r)? a|al final|en realidad|nuevo|nueva|vuelve a|volver a|cambi(?:ado|é|amos) de (?:idea|opinión|planes)|cambio de planes?|cambi(?:amos|emos|a) (?:la|el|los|las)|sube|bajad?|subimos|bajamos|demasiad[oa]s?"
+    r"|non \S+ più|non più|niente più|più nessun|piuttosto|alla fine|adesso|ora|di nuovo|invece|d'ora in poi|passa a|passiamo a|in realtà|nuovo|nuova|meglio|anzi|cambiato idea|cambio di (?:programma|piano)|ripensandoci|ci ho ripensato|facciamo|tropp[oaie]|spostat[oa]"
+    r"|não \S+ mais|já não|não mais|melhor|afinal|agora|de novo|novamente|em vez de|a partir de agora|mude para|mudar para|mudamos para|na verdade|novo|nova|pensando bem|mud(?:ei|ámos|amos) de (?:ideia|planos)|mudança de planos|passou (?:para|a)|demais"
+    r"|niet meer|geen \S+ meer|toch|liever|in plaats van|vanaf nu|voortaan|nu|weer|opnieuw|eigenlijk|stap over|nieuwe?|bij nader inzien|bedacht|van gedachten veranderd|doe maar|verzet|te (?:veel|weinig|lang|kort|klein|groot)"
+    r"|już nie|nie \S+ już|jednak|zamiast|od teraz|teraz|znowu|znów|ponownie|lepiej|przejdźmy na|przejdź na|zmiana|zmieniam|nowy|nowa|nowe|właściwie|zmieni(?:łem|łam|liśmy) zdanie|zmiana planów|zmieńmy|przenieśliśmy|za (?:dużo|mało|długo|krótko)"
+    r"|больше не|уже не|лучше|всё-таки|все-таки|вместо|теперь|снова|опять|отныне|перейдем на|перейдём на|перейди на|на самом деле|новый|новая|новое|передумал|передумала|изменение планов|планы изменились|давай|давайте|перенесли|слишком|мало"
+    r"|artık|yine|tekrar|yerine|bundan sonra|şimdi|aslında|vazgeçtim|değiştir|geçelim|geç|yeni|daha iyi|bunun yerine|fikrimi değiştirdim|değiştirelim|ertelendi|alındı"
     r"|بعد الآن|لم يعد|لم تعد|بدلا من|بدلاً من|الآن|مجددا|مجددًا|مرة أخرى|من الآن فصاعدا|من الآن فصاعدًا|في الواقع|غيرت رأيي|الجديد|الجديدة|أصبح|أصبحت"
     r"|अब|अब से|फिर से|दोबारा|के बजाय|की जगह|बदल\S*|दरअसल|असल में|नया|नई|नए",
-    r"不再|不用再|改成|改为|改為|改用|换成|換成|现在|現在|又可以|还是|還是|算了|其实|其實|从现在|從現在|重新|而是|取消|新的|やっぱり|やはり|今後|今は|これから|もう(?:しない|不要|いい)|代わりに|の代わり|変更|に変え|再び|また|実は|新しい|なくなった|더 이상|이제|다시|대신|바꾸|바꿔|변경|사실|새로운|새 |말고",
+    r"不再|不用再|改成|改为|改為|改用|改到|改在|改主意|换成|換成|现在|現在|又可以|还是|還是|算了|其实|其實|从现在|從現在|重新|而是|取消|新的|やっぱり|やはり|今後|今は|これから|もう(?:しない|不要|いい)|代わりに|の代わり|変更|に変え|再び|また|実は|新しい|なくなった|気が変わ|増やし|減らし|더 이상|이제|다시|대신|바꾸|바꿔|변경|사실|바뀌|늘려|줄여|옮|새로운|새 |말고",
 )
 """Words of change. An entry without one of them changes an older one only if it speaks of the very same thing."""
 
@@ -234,25 +271,29 @@ PERMITS = _phrases(
 WITHDRAWS = _pattern(
     english=r"^ (?:\S+ ){0,5}?(?:cancel|undo|remove|delete|lift|discard|nix|void|skip) (?:about |that |my |the |all |this |those |earlier )+(?:\S+ ){0,6}?(?:rules?|requirements?|constraints?|restrictions?|conditions?|limits?|bans?|preferences?|policy|guidelines?)[ .,!]"
     r"|^ (?:\S+ ){0,5}?(?:forget|ignore|disregard|drop|scrap|retract|revoke|withdraw|take back|i take back|scratch|strike|never mind|nevermind) (?:about |that |my |the |all |both |everything |what |whatever |this |those |earlier )+(?:\S+ ){0,12}?(?:rules?|requirements?|instructions?|constraints?|restrictions?|conditions?|limits?|bans?|preferences?|policy|said|told|asked|mentioned|wrote|request|guideline|wish|part|bit|thing|rule about|about)"
+    r"|^ (?:\S+ ){0,5}?(?:cancel|undo|remove|delete|lift|discard|nix|void|skip|forget|ignore|disregard|drop|scrap|scratch) (?:\S+ ){0,3}?(?:what|that|everything|whatever|all) i (?:just |once |had |have |ever )?(?:said|told|asked|wrote|mentioned|wanted|requested|required)[ ]"
+    r"| (?:you|we) (?:can|may|could)(?: now| just| also| all| safely)? (?:ignore|forget|skip|drop|omit|disregard|leave out|leave off|do without|dispense with|let go of|stop|quit|retire|ditch)(?: about)? | enough (?:of|with) (?:the|those|that|these|your|all) | (?:can|may|could) (?:go|die|be (?:dropped|skipped|omitted|ignored|removed|left out))(?: now| too)? [.,!]| (?:can|may|could) (?:go|be (?:dropped|skipped|omitted|ignored|removed|left out))(?: now)?[ ]$"
+    r"| (?:let (?:it|that|this|them) go|let go of)[ .,!]| (?:(?:don't|doesn't|do not|does not) (?:have|need)(?: to)?|needn't|need not) (?:\S+ ){1,10}(?:any ?more|any longer|after all)[ .,!]| (?:not (?:needed|necessary|required)|no need (?:to|for) (?:\S+ ){1,10}) ?after all[ .,!]"
+    r"| no longer (?:wants?|needs?|requires?|insists?|expects?|asks?|cares?) "
     r"| (?:you|we) can stop \S+ing | (?:about|regarding|as for|on) (?:\S+ ){1,10}(?:ignore|forget|drop|scrap|skip|disregard) (?:it|that|this)[ .,!]| no need to (?:\S+ ){1,12}(?:any more|anymore|any longer|now)[ .,!]| (?:forget about \S+|forget (?:about )?(?:the|that|my|what)|never mind (?:the|about|what|that)|nevermind (?:the|about|what|that)|ignore what i|disregard what i|scrap the|scratch the)[ ]"
     r"| (?:you|we) (?:no longer|don't|do not|needn't|need not) (?:have to|need to|need|must) \S+(?: \S+){0,15} (?:any more|anymore|any longer|now)[ .,!]| (?:you|we) (?:no longer (?:have to|need to|need|must)|need not|needn't|don't have to worry about)[ ]"
     r"| (?:rule|requirement|limit|restriction|constraint|ban|condition|policy|preference|guideline|freeze|embargo)s?(?: \S+){0,8} (?:no longer (?:applies|apply|holds?|stands?|counts?|matters?)|(?:is|are) (?:off|gone|lifted|void|obsolete|history|withdrawn|cancelled|canceled|dropped|revoked|over|moot|no longer valid|not needed|dead)|doesn't apply|does not apply|can go|has been lifted)[ .,!]"
     r"| (?:(?:isn't|aren't|is not|are not) (?:necessary|needed|required|relevant|valid) (?:any ?more|any longer)|no longer (?:applies|apply|necessary|needed|required|relevant|valid)|not (?:necessary|needed|required|relevant|valid) (?:any ?more|any longer))[ .,!]"
     r"| (?:(?:doesn't|don't|does not|do not|doesnt|dont|won't|will not) (?:really )?(?:matter|apply|count|hold|bind|exist|concern us)(?: to us| for us| here)? (?:any ?more|any longer|now)|no longer (?:matters?|holds?|counts?|binding|binds?|important|in force|exists?|concerns? us)|(?:is|are) (?:not important|moot|irrelevant|off the table|obsolete|unnecessary|history)(?: any ?more| any longer| now)?|(?:has|have) become (?:moot|irrelevant|obsolete|unnecessary))[ .,!]",
-    others=r"| (?:vergiss (?:die|das|den|was|meine|alles)|ignoriere? (?:die|das|den|was|meine)|streiche? (?:die|das|den)|(?:regel|vorgabe|einschränkung|beschränkung|anforderung|wunsch|limit|verbot|bedingung)(?: \S+){0,10} (?:gilt nicht mehr|gelten nicht mehr|entfällt|ist hinfällig|ist aufgehoben|ist vom tisch|kannst du vergessen|kannst du streichen|fällt weg|nehme ich zurück)|gilt nicht mehr|gelten nicht mehr|nicht mehr nötig|nicht mehr notwendig|nicht mehr erforderlich|brauchst? (?:\S+ ){0,8}nicht mehr|musst (?:\S+ ){0,8}nicht mehr|müssen (?:\S+ ){0,8}nicht mehr|ziehe ich zurück|ist hinfällig)[ .,!]"
-    r"| (?:oublie (?:la|le|les|ce|l'\S+|ma|mon)|oubliez (?:la|le|les|ce)|ignore (?:la|le|les|ce)|laisse tomber (?:la|le|les|ce|l'\S+)|la (?:règle|contrainte|consigne|limite)(?: \S+){0,10} (?:ne s'applique plus|n'est plus valable|est levée|tombe|n'est plus)|ne s'applique plus|n'est plus (?:nécessaire|valable|requis|requise)|plus besoin d\S+|tu n'as plus besoin|n'est plus (?:la )?peine)[ .,!]"
-    r"| (?:olvida (?:la|el|lo|las|los|mi)|olvídate de|olvide (?:la|el|lo)|ignora (?:la|el|lo|las|los)|descarta (?:la|el|lo)|(?:la regla|la restricción|el límite|la norma)(?: \S+){0,10} ya no (?:aplica|vale|se aplica|existe)|ya no (?:aplica|se aplica|vale|es necesario|es necesaria|hace falta|tienes que|necesitas|hay que))[ .,!]"
-    r"| (?:dimentica (?:la|il|lo|quell\S+|ciò|le|i)|scorda\S* (?:la|il|lo|quello)|ignora (?:la|il|lo|quell\S+)|lascia perdere (?:la|il|lo|quell\S+)|la regola(?: \S+){0,10} (?:non vale più|non si applica più|decade)|non vale più|non si applica più|non (?:è|serve|occorre|devi|bisogna|c'è bisogno)(?: \S+){0,4} più(?: necessario)?|non è più necessari\S)[ .,!]"
-    r"| (?:esqueça (?:a|o|aquel\S|as|os|do|da|que)|esquece (?:a|o|aquel\S)|ignore (?:a|o|aquel\S|as|os)|desconsidere (?:a|o)|a regra(?: \S+){0,10} (?:não vale mais|não se aplica mais|caiu)|não vale mais|não se aplica mais|já não (?:é|vale|se aplica)|não (?:é|precisa|precisas|tem que|é necessário)(?: \S+){0,6} mais|não é mais necessári\S)[ .,!]"
-    r"| (?:vergeet (?:de|het|die|dat|wat|mijn)|negeer (?:de|het|die|wat)|laat (?:de|die) regel (?:\S+ ){0,6}(?:vallen|los)|(?:regel|eis|beperking|limiet)(?: \S+){0,10} (?:geldt niet meer|vervalt|is van de baan|telt niet meer)|geldt niet meer|gelden niet meer|niet meer nodig|hoeft? (?:\S+ ){0,8}niet meer)[ .,!]"
-    r"| (?:zapomnij o|zignoruj|ignoruj|pomiń|odwołuję|(?:zasada|reguła|ograniczenie|wymóg|limit|zakaz)(?: \S+){0,10} (?:już nie obowiązuje|nie obowiązuje|nieaktualn\S|odpada)|już nie obowiązuje|nie obowiązuje już|nie jest już (?:potrzebn\S|wymagan\S)|nie musisz już|już nie musisz|już nie trzeba|nie trzeba już)[ .,!]"
-    r"| (?:забудь (?:про|о|об|то|правило|что)|забудьте (?:про|о|об|то|правило)|игнорируй (?:то|правило|что)|отменяю|отмени правило|(?:правило|требование|ограничение|условие|лимит|запрет)(?: \S+){0,10} (?:больше не действует|больше не нужно|отменяется|отменено|снято|снят|не действует|неактуально)|больше не (?:действует|действуют|нужны|нужно|нужна|нужен|надо|требуется|актуально|обязательно)|уже не нужно)[ .,!]"
-    r"| (?:\S+(?:ı|i|u|ü|ni|nı|nu|nü) (?:kuralı |kuralını |şartını )?(?:unut|boşver|boş ver|iptal et|görmezden gel|yok say)|kural\S* (?:\S+ ){0,6}(?:artık geçerli değil|geçersiz|kalktı|iptal)|artık geçerli değil|artık gerek yok|gerek kalmadı|artık gerekmiyor|artık \S+ gerek yok|artık \S+ zorunda değilsin|(?:unut|boşver|iptal))[ .,!]"
-    r"| (?:انس|إنس|انسى|انسَ|تجاهل|ألغ|ألغِ|إلغاء) (?:\S+)| (?:لم يعد|لم تعد) (?:\S+ ){0,5}(?:مطلوبا|مطلوبًا|مطلوبة|ضروريا|ضروريًا|ضرورية|ساريا|ساريًا|سارية|لازما|لازمًا|قائما|قائمًا|قائمة|ينطبق|تنطبق|هناك حاجة)| لا (?:داعي|حاجة) (?:\S+ ){0,8}بعد الآن| لا تنطبق (?:\S+ ){0,3}بعد الآن"
-    r"| (?:भूल जाओ|भूल जाइए|भूल जाएं|भूल जाएँ|भूल जा|अनदेखा कर\S*|नज़रअंदाज़ कर\S*|रद्द कर\S*|हटा दो|लागू नहीं|ज़रूरत नहीं|जरूरत नहीं|ज़रूरी नहीं|जरूरी नहीं|आवश्यक नहीं|आवश्यकता नहीं)[ .,!।]"
-    r"|忘掉|忘记(?:关于|之前|那|我)|忘了(?:关于|之前|那|我)|忽略(?:之前|我|那|关于)|撤回|取消(?:之前|那|关于|这|規則|规则|.{1,20}(?:规则|要求|限制|規則))|(?:规则|規則|要求|限制|规定|規定).{0,12}(?:作废|作廢|取消|不再适用|不再適用|不再有效|无效了|解除|没了)|不再适用|不再需要|不再要求|不用再|不必再|不需要再|無需再|无需再"
-    r"|(?:ルール|規則|制限|指示|条件|制約|件|話|こと)(?:は|を|も)?.{0,14}(?:忘れて|無視して|撤回|取り消|なし(?:で|に)|不要|無効|取りやめ|撤廃|廃止|解除)|もう(?:必要|不要|やらなく|しなく|気にしなく|守らなく|いりません|要りません).{0,8}|もう.{1,20}(?:不要|必要ありません|いりません|必要ない)|は忘れて|必要(?:は|が)?なくなり|必要はもうあり|なくていい|なくてもいい|なくても大丈夫|なくて大丈夫|なくて構|なくても構|する必要はありません|適用されません"
-    r"|(?:규칙|제한|조건|지시|요구|말|얘기|이야기|것)(?:은|는|을|를)?.{0,10}(?:잊어|무시|취소|철회|폐지|해제|없던)|더 이상.{0,16}(?:필요|적용|유효|않아도|안 해도)|안 해도 (?:돼|되|됩)|하지 않아도 (?:돼|되|됩)|지 않아도 (?:돼|되|됩)|필요 ?없",
+    others=r"| (?:vergiss (?:die|das|den|was|meine|alles)|ignoriere? (?:die|das|den|was|meine)|streiche? (?:die|das|den)|(?:regel|vorgabe|einschränkung|beschränkung|anforderung|wunsch|limit|verbot|bedingung)(?: \S+){0,10} (?:gilt nicht mehr|gelten nicht mehr|entfällt|ist hinfällig|ist aufgehoben|ist vom tisch|kannst du vergessen|kannst du streichen|fällt weg|nehme ich zurück)|gilt nicht mehr|gelten nicht mehr|nicht mehr nötig|nicht mehr notwendig|nicht mehr erforderlich|brauchst? (?:\S+ ){0,8}nicht mehr|musst (?:\S+ ){0,8}nicht mehr|müssen (?:\S+ ){0,8}nicht mehr|(?:kannst|könnt|können|könnten|darfst) (?:\S+ ){0,6}(?:weglassen|vergessen|streichen|ignorieren|sein lassen|auslassen|bleiben lassen|überspringen)|lass (?:die|das|den) (?:\S+ ){0,5}(?:weg|sein|bleiben)|(?:brauchen|brauche|braucht|benötigen) (?:\S+ ){0,8}nicht mehr|kann (?:\S+ ){0,3}weg|ha(?:t|ben) sich erledigt|schluss mit|nicht mehr gefragt|entfällt|entfallen|ziehe ich zurück|ist hinfällig)[ .,!]"
+    r"| (?:oublie (?:la|le|les|ce|l'\S+|ma|mon)|oubliez (?:la|le|les|ce)|ignore (?:la|le|les|ce)|laisse tomber (?:la|le|les|ce|l'\S+)|la (?:règle|contrainte|consigne|limite)(?: \S+){0,10} (?:ne s'applique plus|n'est plus valable|est levée|tombe|n'est plus)|ne s'applique plus|n'est plus (?:nécessaire|valable|requis|requise)|plus besoin d\S+|tu n'as plus besoin|n'est plus utile|ne sert plus|(?:tu peux|vous pouvez|on peut) (?:oublier|laisser tomber|ignorer|supprimer|arrêter|sauter|omettre)|on (?:abandonne|laisse tomber|supprime|oublie|arrête)|plus la peine|laisse tomber|oublie|finis? (?:le|la|les)|n'est plus (?:la )?peine)[ .,!]"
+    r"| (?:olvida (?:la|el|lo|las|los|mi)|(?:quita|elimina|suprime|anula|cancela|quitemos) (?:la regla|el requisito|la norma|lo de|la restricción|el límite)|(?:puedes|podemos|podéis|pueden) (?:olvidar\S*|ignorar\S*|omitir\S*|saltar\S*|quitar\S*|dejar de|prescindir)|deja de \S+|deja(?:d|mos)? lo de|olvídate de|olvide (?:la|el|lo)|ignora (?:la|el|lo|las|los)|descarta (?:la|el|lo)|(?:la regla|la restricción|el límite|la norma)(?: \S+){0,10} ya no (?:aplica|vale|se aplica|existe)|ya no (?:aplica|se aplica|vale|es necesario|es necesaria|quiero|necesito|necesitamos|se necesita|es obligatori[oa]|importa|hace falta|tienes que|necesitas|hay que))[ .,!]"
+    r"| (?:dimentica (?:la|il|lo|quell\S+|ciò|le|i)|scorda\S* (?:la|il|lo|quello)|ignora (?:la|il|lo|quell\S+)|(?:puoi|possiamo|potete) (?:dimenticare|ignorare|omettere|saltare|togliere|lasciar\S*|tralasciare|fare a meno)|(?:togli|elimina|annulla) (?:la regola|il limite|il vincolo)|smetti di|basta con|lascia perdere|lascia perdere (?:la|il|lo|quell\S+)|la regola(?: \S+){0,10} (?:non vale più|non si applica più|decade)|non vale più|non si applica più|non (?:è|serve|occorre|devi|bisogna|c'è bisogno)(?: \S+){0,4} più(?: necessario)?|non è più necessari\S)[ .,!]"
+    r"| (?:esqueça (?:a|o|aquel\S|as|os|do|da|que)|esquece (?:a|o|aquel\S)|ignore (?:a|o|aquel\S|as|os)|(?:pode|podes|podemos) (?:deixar|ignorar|esquecer|omitir|pular|tirar|parar)|(?:tira|cancela|remove) a regra|deixa de lado|chega de|esquece|desconsidere (?:a|o)|a regra(?: \S+){0,10} (?:não vale mais|não se aplica mais|caiu)|não vale mais|não se aplica mais|já não (?:é|vale|se aplica)|não (?:é|precisa|precisas|tem que|é necessário)(?: \S+){0,6} mais|não é mais necessári\S)[ .,!]"
+    r"| (?:vergeet (?:de|het|die|dat|wat|mijn)|negeer (?:de|het|die|wat)|laat (?:de|die) regel (?:\S+ ){0,6}(?:vallen|los)|laat (?:de|het|die|dat) (?:\S+ ){0,5}(?:zitten|weg|achterwege|vallen|los)|(?:kun|kan|mag) je (?:\S+ ){0,5}(?:weglaten|vergeten|laten zitten|overslaan|schrappen)|je (?:kunt|kan|mag) (?:\S+ ){0,5}(?:weglaten|vergeten|laten zitten|overslaan|schrappen)|mag (?:weg|eruit|vervallen)|genoeg met|(?:regel|eis|beperking|limiet)(?: \S+){0,10} (?:geldt niet meer|vervalt|is van de baan|telt niet meer)|geldt niet meer|gelden niet meer|niet meer nodig|hoeft? (?:\S+ ){0,8}niet meer)[ .,!]"
+    r"| (?:zapomnij o|zignoruj|ignoruj|pomiń|odwołuję|(?:możesz|możemy) (?:pominąć|zignorować|zapomnieć|odpuścić|przestać)|daj spokój z|już nie (?:potrzebuję|potrzebujemy|chcę|chcemy)|nie (?:potrzebuję|potrzebujemy|chcę|chcemy) już|rezygnuj(?:emy|ę) z|zrezygnujmy z|dość|(?:zasada|reguła|ograniczenie|wymóg|limit|zakaz)(?: \S+){0,10} (?:już nie obowiązuje|nie obowiązuje|nieaktualn\S|odpada)|już nie obowiązuje|nie obowiązuje już|nie jest już (?:potrzebn\S|wymagan\S)|nie musisz już|już nie musisz|już nie trzeba|nie trzeba już)[ .,!]"
+    r"| (?:забудь (?:про|о|об|то|правило|что)|забудьте (?:про|о|об|то|правило)|игнорируй (?:то|правило|что)|отменяю|отмени правило|(?:можешь|можно|можете) (?:больше )?(?:забыть|пропустить|убрать|опустить|игнорировать|не \S+)|(?:можешь|можно|можете) больше не|хватит|перестань|перестаньте|убери (?:правило|требование)|забудь|(?:правило|требование|ограничение|условие|лимит|запрет)(?: \S+){0,10} (?:больше не действует|больше не нужно|отменяется|отменено|снято|снят|не действует|неактуально)|больше не (?:действует|действуют|нужны|нужно|нужна|нужен|надо|требуется|актуально|обязательно)|уже не нужно)[ .,!]"
+    r"| (?:\S+(?:ı|i|u|ü|ni|nı|nu|nü) (?:kuralı |kuralını |şartını )?(?:unut|boşver|boş ver|iptal et|görmezden gel|yok say)|kural\S* (?:\S+ ){0,6}(?:artık geçerli değil|geçersiz|kalktı|iptal)|artık geçerli değil|artık gerek yok|gerek kalmadı|artık gerekmiyor|artık \S+ gerek yok|artık \S+ zorunda değilsin|(?:gerek|ihtiyaç|lüzum) (?:yok|kalmadı)|bırakabilirsin|unutabilirsin|atlayabilirsin|vazgeç(?:tim|tik|elim)|kaldır(?:dık|ıldı|alım|abilirsin)|(?:unut|boşver|iptal))[ .,!]"
+    r"| (?:انس|إنس|انسى|انسَ|تجاهل|ألغ|ألغِ|إلغاء) (?:\S+)| (?:لم يعد|لم تعد) (?:\S+ ){0,5}(?:مطلوبا|مطلوبًا|مطلوبة|ضروريا|ضروريًا|ضرورية|ساريا|ساريًا|سارية|لازما|لازمًا|قائما|قائمًا|قائمة|ينطبق|تنطبق|هناك حاجة)| (?:يمكنك|يمكننا) (?:تجاهل|نسيان|ترك|حذف) | (?:دعك|دعنا) من | (?:لم نعد|لم أعد|لا نعود) (?:\S+ ){0,4}(?:بحاجة|نريد|أريد|نحتاج|أحتاج) | لا (?:داعي|حاجة) ل| لا (?:داعي|حاجة) (?:\S+ ){0,8}بعد الآن| لا تنطبق (?:\S+ ){0,3}بعد الآن"
+    r"| (?:भूल जाओ|भूल जाइए|भूल जाएं|भूल जाएँ|भूल जा|अनदेखा कर\S*|नज़रअंदाज़ कर\S*|रद्द कर\S*|छोड़ (?:दो|दें|दीजिए)|बंद कर\S*|रहने दो|हटा दो|लागू नहीं|ज़रूरत नहीं|जरूरत नहीं|ज़रूरी नहीं|जरूरी नहीं|आवश्यक नहीं|आवश्यकता नहीं)[ .,!।]"
+    r"|忘掉|忘记(?:关于|之前|那|我)|忘了(?:关于|之前|那|我)|忽略(?:之前|我|那|关于)|撤回|取消(?:之前|那|关于|这|規則|规则|.{1,20}(?:规则|要求|限制|規則))|(?:规则|規則|要求|限制|规定|規定).{0,12}(?:作废|作廢|取消|不再适用|不再適用|不再有效|无效了|解除|没了)|不再适用|不再需要|不再要求|不用再|不必再|不需要再|無需再|无需再|(?:不需要|不用|不必|无需|無需|没必要|取消).{0,12}了|可以(?:省略|忽略|忘)|省略|别再"
+    r"|(?:ルール|規則|制限|指示|条件|制約|件|話|こと)(?:は|を|も)?.{0,14}(?:忘れて|無視して|撤回|取り消|なし(?:で|に)|不要|無効|取りやめ|撤廃|廃止|解除)|もう(?:必要|不要|やらなく|しなく|気にしなく|守らなく|いりません|要りません).{0,8}|もう.{1,20}(?:不要|必要ありません|いりません|必要ない)|は忘れて|必要(?:は|が)?なくなり|必要はもうあり|なくていい|なくてもいい|なくても大丈夫|なくて大丈夫|なくて構|なくても構|する必要はありません|適用されません|(?:不要|必要ありません|必要ない|要りません|いりません|いらない)(?:です|になり|に|。|、| )|省いて|省略して|やめて(?:ください|いい)"
+    r"|(?:규칙|제한|조건|지시|요구|말|얘기|이야기|것)(?:은|는|을|를)?.{0,10}(?:잊어|무시|취소|철회|폐지|해제|없던)|더 이상.{0,16}(?:필요|적용|유효|않아도|안 해도)|안 해도 (?:돼|되|됩)|하지 않아도 (?:돼|되|됩)|지 않아도 (?:돼|되|됩)|생략해|빼도 (?:돼|되|됩)|그만|필요 ?없",
 )
 """The user takes back something. What it is, says the rest of the sentence."""
 
@@ -301,7 +342,8 @@ STATES = _phrases(
 
 REQUESTS = _pattern(
     r"^ (?:(?:ok|okay|hi|hey|hello|and|so|then|also|now|next|great|thanks|cool|please|alright|well|yes|yeah|no|hmm|actually|just|oh) ,? ?){0,3}(?:, )?(?:can|could|would|will|should|shall|may|might|do|does|did|is|are|was|were|has|have|what|why|how|where|when|which|who|whose|any) (?:you|we|i|it|the|this|that|there|they|anyone|somebody|is|are|was|does|do|did|about|come|else|idea|chance|should|can|if|a|an|our|my|your|not|to|kind|way|reason|other)[ ]"
-    r"|^ (?:(?:ok|okay|hi|hey|and|so|then|also|now|next|great|thanks|cool|please|alright|well|yes|yeah|just|first|oh) ,? ?){0,3}(?:, )?(?:fix|add|check|look|run|review|create|show|implement|update|remove|commit|push|merge|explain|find|write|make|build|refactor|rename|delete|investigate|debug|test|give|tell|help|analyze|analyse|summarize|open|read|see|try|continue|proceed|start|restart|log|reply|rebase|revert|move|clean|install|generate|get|list|search|compare|change|set|draft|plan|do|go|let me|take|print|port|migrate|document|convert|extract|download|send|book|cancel|return|exchange|confirm|describe|rewrite|improve|examine|verify|validate|double check|bump|upgrade|wire|have|split|sort)[ ]"
+    r"|^ (?:(?:ok|okay|hi|hey|and|so|then|also|now|next|great|thanks|cool|please|alright|well|yes|yeah|just|first|oh) ,? ?){0,3}(?:, )?(?:fix|add|check|look|run|review|create|show|implement|update|remove|commit|push|merge|explain|find|write|make|build|refactor|rename|delete|investigate|debug|test|give|tell|help|analyze|analyse|summarize|open|read|see|try|continue|proceed|start|restart|log|reply|rebase|revert|move|clean|install|generate|get|list|search|compare|set|draft|plan|do|go|let me|take|print|port|migrate|document|convert|extract|download|send|book|cancel|return|exchange|confirm|describe|rewrite|improve|examine|verify|validate|double check|bump|upgrade|wire|have|split|sort)[ ]"
+    r"|^ (?:(?:ok|okay|hi|hey|and|so|then|also|now|next|great|thanks|cool|please|alright|well|yes|yeah|just|first|oh) ,? ?){0,3}(?:, )?change (?:[^o ]|o[^f ])"
 )
 """Questions without a question mark, and work to be done now: tasks, no rules."""
 
@@ -349,8 +391,9 @@ PROPOSES = _phrases(
 
 NEGATES = _phrases(
     r"never|not|no|don't|dont|doesn't|won't|can't|cannot|mustn't|shouldn't|isn't|aren't|without|avoid|stop|stops|quit|forbidden|prohibited|banned|off-limits|off limits|refrain|none|nothing|nobody|hands off|neither|nor|leave|exclude|drop|disable|ban|away|hate|dislike|untouched|skip|skips|skipped|omit|omits|instead of",
-    r"|nicht|nie|niemals|kein\S*|nichts|ohne|verboten|tabu|vermeide|stopp|untersagt|ne|n'\S+|pas|jamais|aucune?|sans|interdite?s?|évite[rz]?|rien|nunca|jamás|sin|ningún|ninguna?|prohibid[oa]s?|evita|evite|nada|tampoco|non|mai|senza|nessun[ao]?|vietat[oa]|niente|não|sem|nenhuma?|proibid[oa]s?|niet|nooit|geen|zonder|verboden|vermijd|niets|nie|nigdy|bez|żadn\S+|zakaz\S*|zabronion\S+|unikaj|не|нет|никогда|нельзя|без|никаких|запрещен\S*|избегай|ни|asla|değil|yok|hiçbir|yasak|hiç|sakın|olmadan|\S+(?:ma|me|mayın|meyin|mayalım|meyelim|mamalı|memeli|masın|mesin|maz|mez|madan|meden)|لا|لن|لم|ليس|بدون|دون|ممنوع|أبدا|أبدًا|تجنب|يمنع|يُمنع|محظور|नहीं|मत|न|बिना|मना|कभी नहीं",
+    r"|nicht|nie|niemals|kein\S*|nichts|ohne|verboten|tabu|vermeide|stopp|untersagt|ne|n'\S+|pas|jamais|aucune?|sans|interdite?s?|évite[rz]?|rien|nunca|jamás|sin|ningún|ninguna?|prohibid[oa]s?|evita|evite|nada|tampoco|non|mai|senza|nessun[ao]?|vietat[oa]|niente|não|sem|nenhuma?|proibid[oa]s?|niet|nooit|geen|zonder|verboden|vermijd|niets|nie|nigdy|bez|żadn\S+|zakaz\S*|zabronion\S+|unikaj|не|нет|никогда|нельзя|без|никаких|запрещен\S*|избегай|ни|asla|değil|yok|hiçbir|yasak|hiç|sakın|olmadan|لا|لن|لم|ليس|بدون|دون|ممنوع|أبدا|أبدًا|تجنب|يمنع|يُمنع|محظور|नहीं|मत|न|बिना|मना|कभी नहीं",
     r"不|别|別|勿|没|沒|禁|无|無|非|ない|なし|せず|ずに|禁止|ません|だめ|ダメ|ぬ|안 |않|못|말고|지 ?마|지 ?말|없|금지|アウト",
+    turkish=r"\S+(?:ma|me|mayın|meyin|mayalım|meyelim|mamalı|memeli|masın|mesin|maz|mez|madan|meden)",
 )
 
 FIRST_PERSON = _phrases(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -24,9 +25,14 @@ from compact.summaries.ledger.pasted import own_paragraphs
 from compact.summaries.ledger.phrases import TAKES_BACK_LAST, WITHDRAWS
 from compact.summaries.ledger.replies import Asked, asked_in
 from compact.summaries.ledger.taking_back import reminds, takes_back
-from compact.summaries.ledger.topics import topic, values, weight
+from compact.summaries.ledger.topics import Topic, topic, weight
 from compact.summaries.ledger.typed import typed
-from compact.summaries.ledger.withdrawals import is_taken_back, names_only, taken_back_by
+from compact.summaries.ledger.withdrawals import (
+    is_said_of_things,
+    is_taken_back,
+    names_only,
+    taken_back_by,
+)
 
 _OPENING = 8
 """The first request of a session stands in one of its first messages, at most this many."""
@@ -83,7 +89,7 @@ def _said_right_before(said_in: str, before: Sequence[Heard]) -> str | None:
         if len(each.text) > _SHORT:
             return None
         told = topic(each.text)
-        if weight(told.words - said.words) >= _TELLS or values(told) - values(said):
+        if weight(told.words - said.words) >= _TELLS or told.values - said.values:
             return None
     return before[0].said_in
 
@@ -126,12 +132,20 @@ class _Ledger:
         self._places = {entry.id: place for place, entry in enumerate(self.entries)}
         self._standing = Standing()
         self._withdrawn = Standing()
+        self._bracketed = Standing()
+        """Those that another entry is shown with, and that may still hold. Some are so no more."""
+        self._ended_by: dict[str, set[int]] = defaultdict(set)
         self._has_goal = any(entry.source == "user" for entry in self.entries)
         for entry in self.entries:
             if entry.status == "stands":
                 self._standing.add(entry)
             elif entry.status == "withdrawn":
                 self._withdrawn.add(entry)
+            elif entry.replaced_by is not None:
+                self._ended_by[entry.replaced_by].add(self._places[entry.id])
+        for entry in self.entries:
+            if entry.status == "stands":
+                self._remember_brackets(entry)
 
     def hear(self, said_in: str, words: str, asked: Asked, before: Sequence[Heard]) -> None:
         """Take in one message of a person. `before` is what they said last and what the agent said since."""
@@ -143,6 +157,10 @@ class _Ledger:
                 if self._take_back(said_in, found, before):
                     continue
                 if found.kind is None:
+                    if is_said_of_things(found.text):
+                        continue
+                    # What may be meant is shown behind the words that take it back.
+                    self._add(said_in, replace(found, only_if_changes=True), "rule")
                     continue
             self._add(said_in, found, found.kind)
 
@@ -166,6 +184,14 @@ class _Ledger:
             if _is_before(old.said_in, said_in)
             # What counts only as a change changes what was said before its own message.
             and not (found.only_if_changes and old.said_in == said_in)
+        ] or [
+            self._release(old)
+            for old in changed_by(entry, self._bracketed, corrects=found.corrects)
+            if self._is_bracketed(old)
+            and _is_before(old.said_in, said_in)
+            and old.said_in != said_in
+            # Who goes back to it says it of what came between.
+            and topic(old.text) != topic(entry.text)
         ]
         before = None if older else earlier_than(entry, self._standing)
         if before is not None and found.only_if_changes and before.said_in == said_in:
@@ -202,8 +228,7 @@ class _Ledger:
         """
         if before.was and nearness(entry.text, before.was) > nearness(entry.text, before.text):
             # What that one was shown with is nearer: it goes over to these words.
-            self.entries[self._places[before.id]] = replace(before, was=None)
-            self._standing.entries[before.id] = replace(before, was=None)
+            self._show_with(before, None)
             return self._takes_over(replace(entry, was=before.was), before)
         meant, rest = part_that_is_meant(before.text, entry.text)
         self._set(replace(before, status="replaced", replaced_by=entry.id))
@@ -234,14 +259,15 @@ class _Ledger:
         """The places of the entries that were shown in the brackets of another one."""
         return [
             place
-            for place, each in enumerate(self.entries)
-            if each.replaced_by == old.id and old.was and (old.was in each.text or each.text in old.was)
+            for place in sorted(self._ended_by[old.id])
+            if self.entries[place].replaced_by == old.id and _holds(old, self.entries[place])
         ]
 
     def _takes_over(self, entry: Entry, old: Entry) -> Entry:
         """The entry, with whose words those stand from now on that the old one was shown with."""
         for place in self._shown_with(old):
             self.entries[place] = replace(self.entries[place], replaced_by=entry.id)
+            self._ended_by[entry.id].add(place)
         return entry
 
     def _stand_again(self, places: Sequence[int]) -> None:
@@ -253,6 +279,40 @@ class _Ledger:
         self._places[entry.id] = len(self.entries)
         self.entries.append(entry)
         self._standing.add(entry)
+        self._remember_brackets(entry)
+
+    def _remember_brackets(self, entry: Entry) -> None:
+        for place in self._shown_with(entry):
+            self._bracketed.add(self.entries[place])
+
+    def _in_brackets(self, about: Topic) -> list[Entry]:
+        """What is shown in the brackets of others and shares a word with a topic."""
+        return [entry for entry in self._bracketed.about([about]) if self._is_bracketed(entry)]
+
+    def _is_bracketed(self, entry: Entry) -> bool:
+        """Whether an entry is shown in the brackets of one that stands."""
+        now = self.entries[self._places[entry.id]]
+        holder = None if now.replaced_by is None else self._places.get(now.replaced_by)
+        return (
+            holder is not None
+            and now.status == "replaced"
+            and (self.entries[holder].status == "stands" and _holds(self.entries[holder], now))
+        )
+
+    def _release(self, entry: Entry) -> Entry:
+        """Let an entry that is shown in the brackets of another one stand alone again, so that words may end it."""
+        place = self._places[entry.id]
+        holder = self.entries[self._places[self.entries[place].replaced_by or ""]]
+        rest = (holder.was or "").replace(entry.text, "").strip() if holder.was != entry.text else ""
+        self._show_with(holder, None if rest == holder.was or not rest else rest)
+        self._stand_again([place])
+        return self.entries[place]
+
+    def _show_with(self, entry: Entry, was: str | None) -> None:
+        """Show an entry that stands with other words in its brackets, or with none."""
+        entry = replace(entry, was=was)
+        self.entries[self._places[entry.id]] = entry
+        self._standing.entries[entry.id] = entry
 
     def _end(self, entry: Entry, change: str) -> None:
         """Let an entry stand no more. Of a sentence with several rules the others go on."""
@@ -272,17 +332,20 @@ class _Ledger:
             )
 
     def _set(self, entry: Entry) -> None:
-        self.entries[self._places[entry.id]] = entry
+        place = self._places[entry.id]
+        self.entries[place] = entry
         self._standing.remove(entry)
         if entry.status == "withdrawn":
             self._withdrawn.add(entry)
+        if entry.replaced_by is not None:
+            self._ended_by[entry.replaced_by].add(place)
 
     def _take_back(self, said_in: str, found: Judged, before: Sequence[Heard]) -> bool:
         """Withdraw what a sentence takes back. Returns whether there was such an entry and the sentence says nothing else."""
         lowered = form(found.text)
         if TAKES_BACK_LAST.found(lowered) and not WITHDRAWS.found(lowered):
             named = topic(TAKES_BACK_LAST.removed(lowered))
-            names_it = bool(named.weight or values(named))
+            names_it = bool(named.weight or named.values)
             last = self._last_said(said_in, before)
             if last is None:
                 # It is about work, or about what was said long ago.
@@ -293,7 +356,9 @@ class _Ledger:
             self._stand_again(self._shown_with(last))
             return not found.goes_on
         target = found.target or found.text
-        old = taken_back_by(target, self._standing)
+        old = taken_back_by(target, self._standing, self._in_brackets)
+        if old is not None and self._is_bracketed(old):
+            old = self._release(old)
         if old is not None and found.text in old.text:
             return False  # the words themselves, kept as a part of what the message says
         if old is None or old.source == "host" or not _is_before(old.said_in, said_in):
@@ -319,6 +384,11 @@ class _Ledger:
             for entry in self.entries
             if entry.said_in == place and entry.status == "stands" and entry.source == "user"
         ]
+
+
+def _holds(holder: Entry, entry: Entry) -> bool:
+    """Whether an entry has another one in its brackets, or a part of it."""
+    return bool(holder.was and (holder.was in entry.text or entry.text in holder.was))
 
 
 def _is_before(said_in: str, place: str) -> bool:

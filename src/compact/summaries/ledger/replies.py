@@ -71,16 +71,18 @@ def asked_in(text: str) -> Asked:
 @lru_cache(maxsize=256)
 def _asked_in(text: str) -> Asked:
     lines = [line for paragraph in own_paragraphs(text) for line in paragraph.split("\n")]
-    placed = [(number, one) for number, line in enumerate(lines) for one in sentences(line)]
-    tail = placed[-_TAIL:]
+    tail = _last_sentences(lines)
     questions = [
         (number, one)
         for number, one in tail
         if (is_question(one.text) or _ASKS_FOR.search(form(one.text)))
         and not CLOSING_QUESTION.found(form(one.text))
     ]
-    asked = _with_options(lines, _understandable(lines, tail, questions)) if questions else ""
     proposals = [(number, one) for number, one in tail if _proposes(lines, number, one)]
+    if questions and proposals and proposals[-1][0] > questions[-1][0]:
+        # What is proposed in a line of its own behind the question is what a reply agrees to.
+        questions = []
+    asked = _with_options(lines, _understandable(lines, tail, questions)) if questions else ""
     proposed = _with_options(lines, _together(proposals)) if proposals else ""
     last = _clip([one.text for _, one in tail[-2:] if not CLOSING_QUESTION.found(form(one.text))])
     waits = bool(questions) and all(
@@ -88,6 +90,16 @@ def _asked_in(text: str) -> Asked:
         for _, one in tail[tail.index(questions[-1]) :]
     )
     return Asked(asked, proposed, last, waits)
+
+
+def _last_sentences(lines: list[str]) -> list[tuple[int, Sentence]]:
+    """The last sentences, each with the number of its line."""
+    found: list[tuple[int, Sentence]] = []
+    for number in range(len(lines) - 1, -1, -1):
+        found = [*((number, one) for one in sentences(lines[number])), *found]
+        if len(found) >= _TAIL:
+            break
+    return found[-_TAIL:]
 
 
 def _proposes(lines: list[str], number: int, one: Sentence) -> bool:
@@ -104,12 +116,17 @@ def _proposes(lines: list[str], number: int, one: Sentence) -> bool:
 def _are_asked_together(
     lines: list[str], tail: list[tuple[int, Sentence]], questions: list[tuple[int, Sentence]]
 ) -> bool:
-    """Whether the last two questions are one: nothing stands between them, and not one alone is in a list."""
+    """Whether the last two questions are one: nothing stands between them, and not one alone is in a list.
+
+    A question in a line of its own is another one, if it is understood alone.
+    """
     if len(questions) < 2:
         return False
     first, last = questions[-2:]
     in_list = {_ITEM.match(lines[number]) is not None for number, _ in (first, last)}
-    return tail.index(last) - tail.index(first) == 1 and len(in_list) == 1
+    says_itself = word_count(last[1].text) > _BARE_QUESTION and not _REFERS.search(form(last[1].text))
+    is_alone = first[0] != last[0] and in_list == {False} and says_itself
+    return tail.index(last) - tail.index(first) == 1 and len(in_list) == 1 and not is_alone
 
 
 def _understandable(
@@ -120,7 +137,8 @@ def _understandable(
     place, first, last = tail.index(asked[0]), asked[0][0], asked[-1][0]
     words = sum(word_count(one.text) for _, one in asked)
     beside = lines[max(first - 1, 0) : first + 1] + lines[last + 1 : last + 2]
-    if words > _LONG_QUESTION or any(map(_ITEM.match, beside)):
+    goes_on = place > 0 and tail[place - 1][0] == first
+    if words > _LONG_QUESTION or (any(map(_ITEM.match, beside)) and not goes_on):
         return asked
     lowered = [form(one.text) for _, one in asked]
     points = (

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from compact.summaries.ledger.topics import topic, values
+from compact.summaries.ledger.topics import content, topic
 from compact.summaries.ledger.vocabulary import FUNCTION_WORDS, GENERAL_WORDS
 
 _Sort: TypeAlias = Literal["value", "label", "name", "plain"]
@@ -60,7 +60,7 @@ def surely_differ_in_subject(new: str, old: str) -> bool:
     """
     if not differ_in_subject(new, old):
         return False
-    said, held = values(topic(new)), values(topic(old))
+    said, held = topic(new).values, topic(old).values
     if held and held < said:
         return False
     if any(_have(one, "label") and _have(other, "label") for one, other in _replaced(new, old)):
@@ -134,7 +134,7 @@ def _word(token: str, before: _Word | None) -> _Word:
         return _Word(lowered, "label")
     if token in _SIGN_NUMBERS:
         return _Word(token, "value")
-    about = topic(token)
+    about = content(token)
     if about.numbers or lowered in _ONE or (behind_noun and lowered in _ONE_OR_ARTICLE):
         number = min(about.numbers, default="1")
         return _Word(f"#{number}" if behind_noun else number, "value")

@@ -7,7 +7,8 @@ import re
 from compact.summaries.ledger.entry import Kind
 from compact.summaries.ledger.forms import form, is_question, word_count
 from compact.summaries.ledger.judged import Judged, clean
-from compact.summaries.ledger.phrases import DECIDES, RULE, STRONG, TAKES_BACK_LAST, WITHDRAWS
+from compact.summaries.ledger.phrases import AGAIN, DECIDES, RULE, STRONG, TAKES_BACK_LAST, WITHDRAWS
+from compact.summaries.ledger.topics import specific, topic
 
 _PARTS = re.compile(
     r"\s*[,;—–]\s+|[，；]|\s+-\s+|:\s+|\s+(?:and|but|und|et|y|e|en|i|и|ve)\s+(?=(?:use|just|please|go|from|let's|do|keep|make|instead|we|you)\b)"
@@ -33,6 +34,16 @@ def takes_back(text: str) -> bool:
     return says_so and not (is_question(text) or reminds(text))
 
 
+def _only_points(part: str) -> bool:
+    """Whether a part says only once more what is taken back. "Make it 100" says something else."""
+    return word_count(part) <= _POINTING and _POINTS.search(form(part)) is not None and not topic(part).values
+
+
+def _says_what_is_new(lowered: str) -> bool:
+    """Whether a form says what holds instead, and does not only point to what is taken back."""
+    return AGAIN.found(lowered) and not _POINTS.search(lowered) and bool(specific(topic(lowered)))
+
+
 def reminds(text: str) -> bool:
     """Whether a sentence asks not to forget a rule, or tells that somebody else wants it forgotten. It changes nothing."""
     return _KEEPS.search(form(text)) is not None
@@ -47,9 +58,10 @@ def taking_back(text: str, kind: Kind | None) -> Judged:
         STRONG.found(form(part))
         or RULE.found(form(part))
         or DECIDES.found(form(part))
+        or _says_what_is_new(form(part))
         or _NEW_HALF.match(form(part))
         for part in rest
-        if word_count(part) >= 2 and not (_POINTS.search(form(part)) and word_count(part) <= _POINTING)
+        if word_count(part) >= 2 and not _only_points(part)
     )
     return Judged(
         clean(text),

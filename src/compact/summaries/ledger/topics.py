@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
 
 from compact.summaries.ledger.forms import form, whole_form
 from compact.summaries.ledger.phrases import NEGATES, PERMITS
@@ -42,7 +43,7 @@ _SUFFIX = re.compile(
     r"|ları|leri|lar|ler|ların|lerin|ını|ini|unu|ünü|nın|nin|ya|ye|da|de|dan|den|mak|mek|ma|me|ları|yı|yi|ı|ü|u)$"
 )
 _ARABIC_PREFIX = re.compile(r"^(?:وال|بال|كال|فال|لل|ال)(?=\w{3})")
-_GENERAL_WEIGHT = 0.25
+GENERAL_WEIGHT = 0.25
 _NUMBER = re.compile(
     r"^[#~<>=+-]*[$€£¥]?\d+(?:[.,:]\d+)*(?:%|k|m|kb|mb|gb|ms|s|h|min|px|st|nd|rd|th)?[.:]?$", re.IGNORECASE
 )
@@ -73,74 +74,101 @@ class Topic:
     permits: bool
     restricts: bool
     """It allows one thing only."""
-
-    @property
-    def weight(self) -> float:
-        """How much its words and choices say."""
-        return weight(self.words) + len(self.choices)
-
-
-def values(of: Topic) -> frozenset[object]:
+    weight: float = field(init=False, compare=False)
+    """How much its words and choices say."""
+    values: frozenset[object] = field(init=False, compare=False)
     """Its numbers, names and choices."""
-    return frozenset().union(of.numbers, of.names, of.choices)
+    kinds: frozenset[str] = field(init=False, compare=False)
+    """The sets of alternatives of which it names a member."""
+
+    def __post_init__(self) -> None:
+        # Topics are compared with many others, so what every comparison asks for is worked out once.
+        object.__setattr__(self, "weight", weight(self.words) + len(self.choices))
+        object.__setattr__(self, "values", frozenset().union(self.numbers, self.names, self.choices))
+        object.__setattr__(self, "kinds", frozenset(kind for kind, _ in self.choices))
 
 
 def weight(stems: frozenset[str]) -> float:
     """How much stems say together: verbs such as "use" and "run" go with everything."""
-    return len(stems) - (1 - _GENERAL_WEIGHT) * len(stems & _GENERAL)
+    return len(stems) - (1 - GENERAL_WEIGHT) * len(stems & _GENERAL) if stems else 0
 
 
 @lru_cache(maxsize=8_192)
 def topic(text: str) -> Topic:
     """The topic of a text."""
-    words: set[str] = set()
-    numbers: set[str] = set()
-    names: set[str] = set()
-    choices: set[tuple[str, str]] = set()
+    named, lowered = content(text), form(text)
+    forbids, permits = _polarity(lowered)
+    return Topic(
+        named.words,
+        named.numbers,
+        named.names,
+        named.choices,
+        forbids,
+        permits,
+        restricts=_ONLY.search(lowered) is not None,
+    )
+
+
+class Content(NamedTuple):
+    """What a text names: the part of a topic that single words have, too."""
+
+    words: frozenset[str]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    choices: frozenset[tuple[str, str]]
+
+
+@lru_cache(maxsize=8_192)
+def content(text: str) -> Content:
+    """What a text names."""
     lowered = _THOUSANDS.sub("", whole_form(text))
-    choices.update(("hour", time) for time in _CLOCK.findall(lowered))
+    choices = {("hour", time) for time in _CLOCK.findall(lowered)}
+    said: list[tuple[_Sort, str]] = []
     for name in _NAME.findall(lowered):
         if name in _CHOICES:
             choices.add(_CHOICES[name])
         else:
-            names.add(name.strip(".,"))
+            said.append(("name", name.strip(".,")))
     lowered = _NAME.sub(" ", lowered)
     for token in _tokens(lowered):
-        plain = token.strip(".'-:/")
-        if (number := _NUMBER_WORDS.get(plain)) is not None:
-            numbers.add(number)
-        elif plain in _CHOICES:
-            choices.add(_CHOICES[plain])
-        elif any(sign.isdigit() for sign in plain):
-            if _NUMBER.match(plain):
-                numbers.add(plain.lstrip("#~<>=+-$€£¥").rstrip(".:%").replace(",", ""))
-            elif (parts := re.fullmatch(r"(\d+)-?([^\W\d_]{2,})", plain)) is not None:
-                numbers.add(parts[1])
-                words.add(stem(parts[2]))
-            else:
-                names.add(plain)
-        elif plain in FUNCTION_WORDS:
-            continue
-        elif (choice := _CHOICES.get(plain) or _CHOICE_STEMS.get(stem(plain))) is not None:
+        choice, parts = _read(token)
+        said += parts
+        if choice is not None:
             choices.add(choice)
-        elif len(plain) > 1:
-            words.add(stem(plain))
-    for piece in _cjk_words(lowered):
+    for piece in () if lowered.isascii() else _cjk_words(lowered):
         choice = _CHOICES.get(piece)
         if choice is not None:
             choices.add(choice)
         elif piece not in FUNCTION_WORDS:
-            words.add(piece)
-    forbids, permits = _polarity(form(text))
-    return Topic(
-        frozenset(words),
-        frozenset(numbers),
-        frozenset(names),
-        frozenset(choices),
-        forbids,
-        permits,
-        restricts=_ONLY.search(form(text)) is not None,
+            said.append(("word", piece))
+    words, numbers, names = (
+        frozenset(what for sort, what in said if sort == wanted) for wanted in ("word", "number", "name")
     )
+    return Content(words, numbers, names, frozenset(choices))
+
+
+_Sort: TypeAlias = Literal["word", "number", "name"]
+
+
+@lru_cache(maxsize=16_384)
+def _read(token: str) -> tuple[tuple[str, str] | None, tuple[tuple[_Sort, str], ...]]:
+    """The choice that a token is, or what it says: nothing, a word, a number, a name, or a number with its unit."""
+    plain = token.strip(".'-:/")
+    if (number := _NUMBER_WORDS.get(plain)) is not None:
+        return None, (("number", number),)
+    if plain in _CHOICES:
+        return _CHOICES[plain], ()
+    if any(sign.isdigit() for sign in plain):
+        if _NUMBER.match(plain):
+            return None, (("number", plain.lstrip("#~<>=+-$€£¥").rstrip(".:%").replace(",", "")),)
+        if (parts := re.fullmatch(r"(\d+)-?([^\W\d_]{2,})", plain)) is not None:
+            return None, (("number", parts[1]), ("word", stem(parts[2])))
+        return None, (("name", plain),)
+    if plain in FUNCTION_WORDS:
+        return None, ()
+    if (choice := _CHOICES.get(plain) or _CHOICE_STEMS.get(stem(plain))) is not None:
+        return choice, ()
+    return None, ((("word", stem(plain)),) if len(plain) > 1 else ())
 
 
 def _polarity(lowered: str) -> tuple[bool, bool]:
@@ -186,9 +214,12 @@ def _split_signs(run: str) -> list[str]:
     return [part for part in _SIGN_WORDS.sub(" ", run).split(" ") if part]
 
 
+@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """A rough stem, the same for the forms of one word in any of the languages. Too much is cut rather than too little."""
-    word = unicodedata.normalize("NFC", word)
+    word = _IRREGULAR.get(word) or unicodedata.normalize("NFC", word)
+    if word == _COMMIT:
+        return word
     if "\u0600" <= word[0] <= "\u06ff":
         return _ARABIC_PREFIX.sub("", _without_marks(word)).rstrip("ةهات")[:5]
     if "\u0900" <= word[0] <= "\u097f":
@@ -198,22 +229,41 @@ def stem(word: str) -> str:
     plain = _TURKISH_VERB.sub("", plain)
     if plain.endswith(("mission", "missions")):
         plain = f"{plain[: plain.rindex('ssion')]}t"  # "submission" and "submit"
-    while True:
-        cut = _SUFFIX.sub("", plain)
-        if len(cut) < _LEAST_STEM or cut == plain:
+    short = _SHORT_FORM.fullmatch(plain)
+    while short is None and (end := _SUFFIX.search(plain)) is not None:
+        while end is not None and end.start() < _LEAST_STEM:
+            end = _SUFFIX.search(plain, end.start() + 1)
+        if end is None:
             break
-        plain = cut
-    if len(plain) > _LEAST_STEM and plain[-1] == plain[-2]:
+        plain = plain[: end.start()]
+    if (short := short or _SHORT_FORM.fullmatch(plain)) is not None:
+        plain = short[1] or (f"{short[2]}e" if short[2] else short[3])
+    if len(plain) >= _LEAST_STEM and plain[-1] == plain[-2]:
         plain = plain[:-1]
     return plain[:6]
 
 
 _LEAST_STEM = 4
+_IRREGULAR_LIST = (
+    "commits commit,committed commit,committing commit,paid pay,payment pay,payments pay,shipment ship,shipments ship,sent send,kept keep,met meet,built build,held hold,sold sell,bought buy,wrote write,written write,spoke speak,spoken speak,lent lend,spent spend"
+    ",chose choose,chosen choose,drove drive,driven drive,ate eat,eaten eat,flew fly,flown fly,drew draw,drawn draw,slept sleep,taught teach,won win,broke break,broken break"
+    ",children child,people person,men man,women woman,mice mouse,feet foot,teeth tooth,indices index,queries query,replies reply,copies copy,entries entry,categories category,companies company"
+)
+_IRREGULAR = dict(pair.split() for pair in _IRREGULAR_LIST.split(","))
+"""Forms that the endings do not show, and the word of each."""
+_COMMIT = "commit"
+"""Without its ending it is the same as "comment"."""
+_SHORT_FORM = re.compile(
+    r"([a-z]{2}[a-hj-rtv-z])s|([bcdfghjklmnprstvz][aeiou][bcdfgklmnprstvz])(?:ed|ing)|([a-z]{0,2}[aeiouy][a-z]{0,2}(?<=[a-z]{3})(?<![a-z]{4}))(?:ed|ing)"
+)
+"""A form of a word of three or four letters: "rows", "saving", "asking"."""
 _ENGLISH_ENDS = ("s", "ing", "ed", "d", "ll", "re", "ve", "er")
 _TURKISH_VERB = re.compile(r"(?<=\w{3})(?:[ae]bilir\w*|m[ae]y[ıi]n\w*|m[ae])$")
 
 
 def _without_marks(word: str) -> str:
+    if word.isascii():
+        return word
     return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
 
 
@@ -224,7 +274,7 @@ for _name, _members in ALTERNATIVES.items():
     for _member in _members.split(";"):
         for _spelling in _member.split()[1 if _name == "language" else 0 :]:
             _CHOICES[_spelling] = (_name, _member.split()[0])
-            if _name in ("language", "weekday", "indent"):
+            if _name in ("language", "weekday", "indent", "manner", "currency"):
                 _CHOICE_STEMS.setdefault(stem(_spelling), (_name, _member.split()[0]))
 _GENERAL = frozenset(stem(word) for word in GENERAL_WORDS)
 _CJK_CHOICES = re.compile(
@@ -234,15 +284,19 @@ _CJK_CHOICES = re.compile(
 
 def overlap(new: Topic, old: Topic) -> float:
     """How much of what two topics name is the same."""
-    kinds = {kind for kind, _ in new.choices} & {kind for kind, _ in old.choices}
     return (
         weight(new.words & old.words)
         + len(new.numbers & old.numbers)
         + len(new.names & old.names)
-        + len(kinds)
+        + len(new.kinds & old.kinds)
     )
 
 
-def specific(of: Topic) -> set[str]:
+def is_general(word: str) -> bool:
+    """Whether a stem is one of a verb or noun that goes with everything."""
+    return word in _GENERAL
+
+
+def specific(of: Topic) -> frozenset[str]:
     """The words that are not general."""
-    return {word for word in of.words if weight(frozenset((word,))) >= 1}
+    return of.words - _GENERAL

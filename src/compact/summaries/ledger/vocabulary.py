@@ -9,6 +9,8 @@ _FUNCTION_WORDS_LIST = (
     " just also always never ever now today henceforth end through until kindly please pls plz ok okay yes yeah yep nope actually really instead rather again anymore longer any more sure still yet maybe let let's lets want wants like sure ensure remember forget note rule rules important from going forward henceforth onwards onward time times thing things something anything everything nothing nobody everyone anyone one ones"
     " fine allowed okay permitted good great well back switch switched switching change changed changes changing moved moves move updated day days drop ignore disregard scratch said say says told tell mind never mind prefer preferred preference better best after all until unless while because since though although however hey oh hi thanks thank via per etc eg ie applies apply requirement requirements instruction instructions constraint restriction policy new old only strictly absolutely under circumstances above below between through during"
     " avoid stop forbidden prohibited banned refrain must limits wrong correction mistake sorry meant mean correct right true false else goes whole currently anyway matter at least less no-one whatsoever fully completely entirely mandatory required necessary needed relevant valid optional first second last finally both course keep in stick"
+    # bounds of numbers, and verbs that only set one
+    " aren't isn't wasn't weren't hasn't haven't hadn't max maximum min minimum maximal minimal höchstens mindestens bis zu maximaal minimaal massimo minimo máximo mínimo maximale hasta até fino tot najwyżej maksymalnie maksimum максимум минимум более менее fazla mach macht mache machen daraus faites fais facciamo fai hagamos haz haga ponlo faz faça façamos doe doen maak zróbmy zrób сделай сделаем olsun yapalım upto per pro por"
     # German
     " der die das den dem des ein eine einen einem einer eines und oder aber wenn dann als wie an auf aus bei bis durch für gegen in im ins ist sind war waren mit nach ohne über um unter von vom vor zu zum zur ich mich mir mein meine du dich dir dein deine er sie es wir uns unser unsere ihr ihre man sich bitte nicht nie niemals immer nur noch schon auch doch mal jetzt ab sofort nun wieder mehr kein keine keinen keinem keiner keines nichts alle alles jede jeder jedes jeden jedem erlaubt nötig notwendig erforderlich folgende gleich muss müssen musst soll sollen sollst sollte sollten darf darfst dürfen kann kannst können will wollen möchte werden wird wurde haben hat habe hatte sein dass ob weil damit so hier da dort diese dieser dieses diesen dass sonst stattdessen lieber stets regel regeln vergiss ignoriere gilt gelten ok okay ja nein erlaubt verboten tabu tag tage tagen künftig zukunft keinesfalls fall fällen umständen anstatt statt"
     # French
@@ -37,7 +39,8 @@ _FUNCTION_WORDS_LIST = (
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS_LIST.split())  # fmt: skip
 
 _GENERAL_WORDS_LIST = (
-    "answer reply respond response question speak talk antworte antworten antwort sprich réponds répondre réponse responde responder responda respuesta resposta rispondi rispondere risposta antwoord antwoorden odpowiadaj odpowiedź отвечай отвечать ответ cevap yanıt ver 回答 答え 답 답해 أجب إجابة जवाब उत्तर"
+    "people person persons got gotten gets getting goes went gone going come comes came coming made makes making took taken takes taking ran"
+    " answer reply respond response question speak talk antworte antworten antwort sprich réponds répondre réponse responde responder responda respuesta resposta rispondi rispondere risposta antwoord antwoorden odpowiadaj odpowiedź отвечай отвечать ответ cevap yanıt ver 回答 答え 답 답해 أجب إجابة जवाब उत्तर"
     " use uses used using add write run put place get go do create set call name work give show send take check look include start line file code project way case part user work make"
     " verwenden benutzen nutzen schreiben machen utiliser utilise utilisez utilises écrire faire mettre usar uses usarlo usarlos usarla usarlas utilizar utiliza escribir hacer poner usare scrivere fare escrever fazer gebruiken schrijven używać pisać robić использовать писать пиши делать pisz napisz yaz yazma اكتب تكتب كتابة लिखो लिख लिखना scrivi schrijf écris écrivez escribe escriba escreva schreib schreibe"
 )
@@ -54,7 +57,8 @@ SIGNS = tuple(_SIGNS_LIST.split())
 
 ALTERNATIVES: dict[str, str] = {
     "length": "short brief concise terse kurz kurze kurzen knapp court courte courts courtes corto corta cortos cortas breve breves brevi corti kort korte krótkie krótko короткие кратко kısa 简短 短い 짧은 짧게;long detailed verbose lang lange langen ausführlich longs longues largo larga largos largas detallado lungo lunghi lunghe lange uitgebreid długie длинные подробно uzun ayrıntılı 详细 詳しく 긴 자세히",
-    "manner": "formal förmlich formel formell formale;informal casual informell informale",
+    "manner": "formal formally förmlich formel formell formale;informal informally casual casually informell informale locker",
+    "frequency": "hourly stündlich;daily täglich täglichen quotidien quotidienne quotidiens diario diaria diarios diarias giornaliero giornaliera giornalieri diário diária diários dagelijks dagelijkse codziennie codzienny ежедневно ежедневный ежедневные günlük يوميا रोज़ 毎日 매일;weekly wöchentlich wöchentliche wöchentlichen hebdomadaire hebdomadaires semanal semanales semanais settimanale settimanali wekelijks wekelijkse tygodniowo cotygodniowy еженедельно еженедельный еженедельные haftalık أسبوعيا 毎週 매주;biweekly fortnightly zweiwöchentlich;monthly monatlich monatliche monatlichen mensuel mensuelle mensuels mensual mensuales mensile mensili mensal mensais maandelijks maandelijkse miesięcznie comiesięczny ежемесячно ежемесячный ежемесячные aylık شهريا 毎月 매월;quarterly vierteljährlich trimestriel trimestral trimestrale;yearly annually annual jährlich annuel annuelle anual annuale rocznie ежегодно yıllık",
     "indent": "tabs tab tabulator tabulatoren tabulations tabuladores tabulazioni табы табуляция sekme タブ 탭;spaces space leerzeichen espaces espace espacios espacio spazi spazio espaços spaties spatie spacje spacji пробелы пробелов boşluk スペース 空格 공백",
     "database": "postgres postgresql pg;mysql;mariadb;sqlite;mongodb mongo;redis;oracle;mssql;dynamodb;cassandra;cockroachdb;clickhouse;duckdb;neo4j;elasticsearch",
     "packages": "npm;yarn;pnpm;bun",
@@ -76,11 +80,17 @@ ALTERNATIVES: dict[str, str] = {
     "auth": "jwt;oauth;saml;cookies;basic-auth",
     "api": "graphql;grpc;soap;restful",
     "quotes": "single einfache einfachen singoli aspas-simples enkele pojedyncze одинарные tek 单引号 シングルクォート;double doppelte doppelten doubles dobles doppi duplas dubbele podwójne двойные çift 双引号 ダブルクォート",
-    "currency": "dollar dollars usd dollari dólar dólares dollaro долларах доллары доллар dolarach dolary dolar 美元 ドル 달러 دولار डॉलर;euro euros eur евро 欧元 ユーロ 유로 يورو यूरो;gbp sterling;yen jpy 日元 円 엔;chf franc francs franken;yuan cny rmb 人民币",
+    "currency": "dollar dollars usd dollari dólar dólares dollaro долларах доллары доллар dolarach dolary dolar 美元 ドル 달러 دولار डॉलर;euro euros eur евро 欧元 ユーロ 유로 يورو यूरो;gbp sterling pound pounds pfund livres libras sterline libra funtów funt фунт фунтах;yen jpy 日元 円 엔;chf franc francs franken;yuan cny rmb 人民币",
     "calendar": "julian julianischen julianischer julien juliano giuliano юлианский юлианскому;gregorian gregorianischen gregorianischer grégorien gregoriano григорианский григорианскому",
     "units": "metric metrisch metrischen métrique métrico metrico metryczny;imperial imperiale impériales imperiales",
     "degrees": "celsius centigrade;fahrenheit;kelvin",
     "spelling": "british;american",
+    "documents": "pdf;docx;html;markdown;latex",
+    "citations": "apa;chicago;mla;ieee;harvard;vancouver",
+    "letters": "uppercase;lowercase",
+    "orientation": "landscape;portrait",
+    "sorting": "ascending aufsteigend croissant ascendente crescente rosnąco;descending absteigend décroissant descendente decrescente malejąco",
+    "seat": "window;aisle",
     "paper": "a4;a5;a3;letter-size",
     "hour": "morning mornings forenoon vormittags vormittag morgens matin mañanas mattina mattino manhã ochtend ochtends rano południem утром утрам sabah 上午 午前 오전;afternoon afternoons nachmittag nachmittags après-midi tarde tardes pomeriggio middag popołudniu днём öğleden 下午 午後 오후;evening evenings abend abends soir noche noches noite avond wieczorem вечером akşam 晚上 夕方 저녁;night nights nachts nuit notte nacht nocą ночью gece 夜里 夜",
     "region": "eu-west-1;eu-central-1;us-east-1;us-west-2;ap-southeast-1;eu-north-1",

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compact.summaries.ledger.changes import Standing, clauses
 from compact.summaries.ledger.entry import Entry
 from compact.summaries.ledger.forms import form
 from compact.summaries.ledger.phrases import WITHDRAWS, is_english
-from compact.summaries.ledger.topics import Topic, overlap, specific, topic, values, weight
+from compact.summaries.ledger.topics import Topic, overlap, specific, topic, weight
 
 _SUBJECT = re.compile(
     r"(?:^|[,;:.] | (?:so|and|but|because|since) )(?P<subject>[^,;:.]{1,100}?) (?:doesn't|don't|does not|do not|doesnt|dont|won't|will not|no longer|isn't|aren't|is not|are not|has become|have become|is|are)(?: really| no longer)? (?:matters?|apply|applies|counts?|holds?|needed|necessary|required|relevant|valid|moot|irrelevant|obsolete|unnecessary|history|important|off the table) "
 )
 """What does not matter any more: "those two checks do not matter now"."""
 _FORGETS = re.compile(
-    r"^ (?:\S+ ){0,4}?(?:forget|ignore|disregard|retract|revoke|withdraw|scratch|strike|scrap|drop|skip|lift|never mind|nevermind|vergiss|ignoriere?|oublie[sz]?|laisse tomber|olvida|olvídate|olvide|ignora|descarta|dimentica|scorda\S*|lascia perdere|esqueça|esquece|desconsidere|vergeet|negeer|zapomnij|zignoruj|забудь|игнорируй) (?:about |von |de |di |da |do |o |про |об )?"
+    r"^ (?:\S+ ){0,4}?(?:forget|ignore|disregard|retract|revoke|withdraw|scratch|strike|scrap|drop|skip|lift|take back|never mind|nevermind|vergiss|ignoriere?|oublie[sz]?|laisse tomber|olvida|olvídate|olvide|ignora|descarta|dimentica|scorda\S*|lascia perdere|esqueça|esquece|desconsidere|vergeet|negeer|zapomnij|zignoruj|забудь|игнорируй) (?:about |von |de |di |da |do |o |про |об )?"
 )
 _DELETES = re.compile(r"^ (?:\S+ ){0,4}?(?:cancel|undo|remove|delete|discard|nix|void|streiche?) ")
 """Orders to forget or to delete something, up to what they name."""
@@ -28,28 +29,37 @@ _RULE_NAMED = re.compile(
 _RULE_KINDS: frozenset[str] = frozenset(("rule", "correction", "preference"))
 _ALL_KINDS = _RULE_KINDS | {"decision", "answer", "fact"}
 _EXPLICIT = re.compile(
-    r" (?:forget|ignore|disregard|drop|scrap|retract|revoke|withdraw|take|scratch|strike|never mind|nevermind|rule|requirement|limit|restriction|constraint|policy|preference) "
+    r" (?:forget|ignore|disregard|drop|scrap|retract|revoke|withdraw|take|scratch|strike|said|told|never mind|nevermind|rule|requirement|limit|restriction|constraint|policy|preference) "
 )
+_BAN = re.compile(
+    r" (?:bans?|embargo|freeze|prohibition|verbot|sperre|interdiction|prohibici[óo]n|veto|divieto|proibição|verbod|zakaz\w{0,2}|запрет\w{0,2}|yasa[kğ]\w{0,2}) |禁令|禁止令|금지령"
+)
+"""A rule that forbids something, by its name."""
 _LEAST_TAKEN = 0.34
 _LEAST_SHARED = 0.75
 
 
-def taken_back_by(target: str, standing: Standing) -> Entry | None:
-    """The entry that a sentence takes back; `target` is that sentence.
+def taken_back_by(
+    target: str, standing: Standing, further: Callable[[Topic], Sequence[Entry]] | None = None
+) -> Entry | None:
+    """The entry that a sentence takes back; `target` is that sentence. `further` lists others that it may be.
 
     It names a rule, or it repeats what the rule is about and nothing else.
     """
-    about = topic(target)
     lowered = form(target)
+    wanted = _Wanted.of(target)
+    about = topic(_RULE_NAMED.sub(" ", lowered))
+    if wanted is not None and (wanted.about.weight >= 1 or wanted.about.values):
+        about = wanted.about
     # "It is no longer needed" may be said of a thing. Only a rule is taken back by it.
     kinds = _ALL_KINDS if _EXPLICIT.search(lowered) or not is_english(lowered) else _RULE_KINDS
     best, found, sharing = 0.0, None, 0
     head = _head(lowered)
-    wanted = _Wanted.of(target)
-    for old in standing.about([about]):
-        if old.kind not in kinds:
-            continue
+    forbids = _BAN.search(lowered) is not None
+    for old in (*(further(about) if further else ()), *standing.about([about])):
         held = topic(old.text)
+        if forbids and not (held.forbids or held.restricts):
+            continue
         if (head is not None and not overlap(head, held)) or not (wanted is None or wanted.is_met_by(held)):
             continue
         shared = (
@@ -65,7 +75,14 @@ def taken_back_by(target: str, standing: Standing) -> Entry | None:
         if shared >= _LEAST_SHARED and score + rule_bonus >= best:
             best, found = score + rule_bonus, old
     # Somebody who takes back one of several things that are alike says which.
-    return found if best >= _LEAST_TAKEN or sharing == 1 else None
+    is_sure = best >= _LEAST_TAKEN or sharing == 1
+    return found if found is not None and is_sure and found.kind in kinds else None
+
+
+def is_said_of_things(target: str) -> bool:
+    """Whether a sentence orders to delete something, and not to forget words: "delete the cache rule from nginx.conf"."""
+    wanted = _Wanted.of(target)
+    return wanted is not None and not wanted.of_words
 
 
 def is_taken_back(target: str, entry: Entry) -> bool:
@@ -121,6 +138,6 @@ def _head(lowered: str) -> Topic | None:
         return None
     for word in reversed(found["subject"].split()):
         about = topic(word)
-        if not _EXPLICIT.search(f" {word} ") and (about.weight >= 1 or values(about)):
+        if not _EXPLICIT.search(f" {word} ") and (about.weight >= 1 or about.values):
             return about
     return None

@@ -21,9 +21,12 @@ from compact.tools.cli import (
     config,
     count,
     demo,
+    doctor,
     harness,
     ledger,
     models,
+    price,
+    proxy,
     regress,
     replay,
     stats,
@@ -48,7 +51,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _module in (count, models, check, apply, ledger, harness, replay, regress, view, tail, stats, demo):
+for _module in (
+    count,
+    models,
+    check,
+    apply,
+    ledger,
+    harness,
+    replay,
+    price,
+    regress,
+    proxy,
+    view,
+    tail,
+    stats,
+    doctor,
+    demo,
+):
     app.command(_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(_module.command)
 app.add_typer(config.app, name="config")
 app.add_typer(archive.app, name="archive")

@@ -119,7 +119,7 @@ def archive_name(session: RecordedSession, file: Path) -> str:
 def _compact(
     config: CompactConfig, session: RecordedSession, archived: RecordedSession, manual: bool
 ) -> Compaction:
-    with CompactManager(config) as manager:
+    with CompactManager(config.updated(policy={"background_pct": None})) as manager:  # no later call follows
         try:
             with errors_named(session):
                 return compact_session(manager, archived, manual)

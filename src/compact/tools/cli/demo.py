@@ -23,9 +23,10 @@ from compact.tools.cli.compaction import Compaction, compact_session, print_leve
 from compact.tools.cli.options import JsonOption
 from compact.tools.cli.printing import console, count_of, one_line, print_json, print_table
 from compact.tools.cli.settings import load_settings
-from compact.tools.replay import Job, Policy, Summary, model_calls, play, summarize, summary_cells
+from compact.tools.replay import Job, Policy, Summary, play, summarize, summary_cells
 from compact.tools.replay.page import as_html
 from compact.tools.transcripts import RecordedSession, read_sessions
+from compact.tools.transcripts.model_calls import model_calls
 
 EXAMPLE = "Example: compact demo"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compact.tokens.prices import Price, Prices, read_prices
-from compact.tools.replay.playing import Job, Policy, model_calls, play
+from compact.tools.replay.playing import Job, Policy, play
 from compact.tools.replay.results import Cost, Played, Run, Step
 from compact.tools.replay.running import Summary, as_data, replay, summarize, summary_cells
 
@@ -18,7 +18,6 @@ __all__ = [
     "Step",
     "Summary",
     "as_data",
-    "model_calls",
     "play",
     "read_prices",
     "replay",

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from compact.archive import Archive
@@ -25,13 +27,16 @@ from compact.runtime.manager import CompactManager
 from compact.tokens import Meter
 from compact.tokens.meter import REPLY_TOKENS
 from compact.tokens.models import model_table
-from compact.tokens.prices import Price, Prices
+from compact.tokens.prices import Card, Prices
 from compact.tokens.windows import window_of
 from compact.tools.harness.control import Fingerprint, differences
+from compact.tools.pricing.billing import Sent, bill
 from compact.tools.replay.results import Cost, Outlined, Played, Run, Step
 from compact.tools.replay.retention import IdentifierIndex, is_kept, spoken
 from compact.tools.transcripts import RecordedSession
+from compact.tools.transcripts.model_calls import model_calls
 
+_START = datetime(2000, 1, 1, tzinfo=UTC)
 _AUTHORITY = ("system", "developer")
 _MOST_REASONS = 20
 _LOOKED_AT, _SHOWN = 2_000, 90
@@ -78,7 +83,7 @@ def play(job: Job, archive: Callable[[], Archive] | None = None) -> Played:
         left_out=session.left_out,
     )
     try:
-        recording = Recording(session, model, job.prices.of(model))
+        recording = Recording(session, model, job.prices.card(model))
     except CompactError as error:
         return replace(played, error=str(error))
     without = [recording.tokens_before(place) for place in recording.calls]
@@ -111,17 +116,18 @@ class Recording:
         MessageError: an entry is not a message.
     """
 
-    def __init__(self, session: RecordedSession, model: str, price: Price | None) -> None:
+    def __init__(self, session: RecordedSession, model: str, card: Card | None) -> None:
         self.model = model
         self.dialect, self.neutral = dialects.read(session.messages, session.dialect)
         self.session = replace(session, dialect=self.dialect.NAME)
-        self._price = price
+        self._card = card
         self.meter = _meter(model)
         self.fixed = self.meter.estimate([], session.tools, system=session.system).total
         self._raw = [0]
         for item in session.messages:
             self._raw.append(self._raw[-1] + self.count([item]))
         self.calls = model_calls(self.neutral)
+        self.called_s = _call_times(session.times, self.calls)
         self.authority = [
             (place, _fingerprint(message, place))
             for place, message in enumerate(self.neutral)
@@ -135,12 +141,16 @@ class Recording:
 
     def cost(self, tokens: Sequence[int], reused: Sequence[int], calls: int) -> Cost | None:
         """Price the first `calls` requests and their replies; None if there are none, or the model has no price."""
-        if self._price is None or not calls:
+        card = self._card
+        if card is None or not calls:
             return None
-        sent, output = sum(tokens[:calls]), self.output_tokens(calls)
-        plain = self._price.plain(sent, output)
-        cached = self._price.cached(sent, sum(reused[:calls]), output)
-        return Cost(plain=round(plain, 6), cached=round(cached, 6))
+        outputs = self._outputs(calls)
+        sent = [
+            Sent(tokens=size, unchanged=same, output=output, at_s=at_s)
+            for size, same, output, at_s in zip(tokens, reused, outputs, self.called_s, strict=False)
+        ][:calls]
+        plain = sum(bill([replace(each, fresh=each.tokens)], card).cost for each in sent)
+        return Cost(plain=round(plain, 6), cached=round(bill(sent, card).cost, 6))
 
     def tokens_before(self, place: int) -> int:
         """Count a request with all messages before a place."""
@@ -158,10 +168,16 @@ class Recording:
 
     def output_tokens(self, calls: int) -> int:
         """Count the tokens that the model wrote in its first `calls` replies."""
+        return sum(self._outputs(calls))
+
+    def _outputs(self, calls: int) -> list[int]:
+        """Count what the model wrote in each of its first `calls` replies. Rounded up once, so that the sum is exact."""
         ends = [*self.calls[1:], len(self.neutral)]
-        spans = list(zip(self.calls, ends, strict=False))[:calls]
-        replies = (message for start, stop in spans for message in self.neutral[start:stop])
-        return self.meter.scale(self.count(m.origin for m in replies if m.role == "assistant"))
+        raw, sums = 0, [0]
+        for start, stop in list(zip(self.calls, ends, strict=False))[:calls]:
+            raw += self.count(m.origin for m in self.neutral[start:stop] if m.role == "assistant")
+            sums.append(self.meter.scale(raw))
+        return [after - before for before, after in pairwise(sums)]
 
     def newest_names(self, place: int, tokens: int) -> set[str]:
         """Collect the identifiers of the newest messages before a place that fit this many tokens."""
@@ -186,7 +202,8 @@ class _Player:
         self._recording = recording
         self._policy = policy
         self._keep_requests = keep_requests
-        config = policy.config.model_copy(update={"model": recording.model})
+        # A replay knows no time between calls, in which a pass could be made.
+        config = policy.config.updated(model=recording.model, policy={"background_pct": None})
         if archive is None:
             config = config.model_copy(update={"archive": type(config.archive)(adapter="memory")})
         window = window_of(
@@ -196,7 +213,10 @@ class _Player:
             table=model_table().with_rows(config.models),
         )
         self._window, self._budget = window.tokens, config.budget(window.tokens)
-        self._manager = CompactManager(config, archive=None if archive is None else archive())
+        self._now = _time(next((each for each in recording.called_s if each is not None), None))
+        self._manager = CompactManager(
+            config, archive=None if archive is None else archive(), clock=lambda: self._now
+        )
         self._before: list[Any] = []
         self._raw = 0
         self._authority: list[tuple[Any, int]] = []
@@ -215,6 +235,8 @@ class _Player:
         session = recording.session
         with self._manager:
             for call, place in enumerate(recording.calls):
+                if recording.called_s[call] is not None:
+                    self._now = max(self._now, _time(recording.called_s[call]))
                 given = [*self._before, *session.messages[done:place]]
                 try:
                     sent = list(self._manager.preflight(session.id, given, **session.request))
@@ -323,16 +345,14 @@ class _Player:
         )
 
 
-def model_calls(messages: Sequence[Message]) -> list[int]:
-    """Find where the model was called: before each reply, and at the end if the last message is not a reply."""
-    found = [
-        place
-        for place in range(1, len(messages))
-        if messages[place].role == "assistant" and messages[place - 1].role != "assistant"
-    ]
-    if messages and messages[-1].role != "assistant":
-        found.append(len(messages))
-    return found
+def _call_times(times: Sequence[float | None], calls: Sequence[int]) -> list[float | None]:
+    """When the model was called: at the time of the message before its reply; None where the recording does not say."""
+    return [times[place - 1] if 0 < place <= len(times) else None for place in calls]
+
+
+def _time(seconds: float | None) -> datetime:
+    """A time of the recording. Where it has none, the clock stands, so that every cache stays warm."""
+    return _START if seconds is None else datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
 
 
 def _shared_start(before: Sequence[Any], after: Sequence[Any]) -> int:

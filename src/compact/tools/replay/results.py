@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Dollars: without a prompt cache, and with one that serves every unchanged prefix."""
+    """Dollars: without a prompt cache, and with one that serves an unchanged prefix as long as it lives."""
 
     plain: float
     cached: float

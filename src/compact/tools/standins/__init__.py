@@ -15,16 +15,31 @@ from typing import Any
 
 from compact.tools.standins import anthropic_rules, chat_rules, converse_rules, gemini_rules, responses_rules
 from compact.tools.standins.binding import sign_block
+from compact.tools.standins.caching import Billed
 from compact.tools.standins.native_anthropic import Summary
 from compact.tools.standins.problems import Problem, Rules
-from compact.tools.standins.provider import ENDPOINTS, Provider, count_request, prefix_breaks, serving
-from compact.tools.standins.script import Answer, Call, Endpoint, Received, Refusal, Reply, Script, Told
+from compact.tools.standins.provider import ENDPOINTS, Provider, count_request, prefix_breaks
+from compact.tools.standins.script import (
+    Answer,
+    Call,
+    Endpoint,
+    Fault,
+    Received,
+    Refusal,
+    Reply,
+    Script,
+    Told,
+    by_turn,
+)
+from compact.tools.standins.server import serving
 
 __all__ = [
     "ENDPOINTS",
     "Answer",
+    "Billed",
     "Call",
     "Endpoint",
+    "Fault",
     "Problem",
     "Provider",
     "Received",
@@ -35,6 +50,7 @@ __all__ = [
     "Summary",
     "Told",
     "anthropic_problems",
+    "by_turn",
     "chat_problems",
     "converse_problems",
     "count_request",

@@ -9,12 +9,27 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compact.tools.standins.binding import binding_problems, checks_prefixes, split
+from compact.tools.standins.binding import BINDING, binding_problems, checks_prefixes, split
 from compact.tools.standins.native_anthropic import is_compacting, native_problems, signed_block
-from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate
+from compact.tools.standins.pictures import find_blocks, longest_side
+from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate, on_page
 from compact.tools.standins.signing import is_sealed, is_signed
 
+MESSAGES = "Claude docs: api/messages/create"
+ERRORS = "Claude docs: api/errors"
+_TOOLS = "Claude docs: agents-and-tools/tool-use/handle-tool-calls"
+_THINKING = "Claude docs: build-with-claude/extended-thinking"
+_CACHE = "Claude docs: build-with-claude/prompt-caching"
+_VISION = "Claude docs: build-with-claude/vision"
+
 MAX_CACHE_MARKS = 4
+MAX_IMAGES = 600
+SMALL_MAX_IMAGES = 100
+"""Of the models with a window of 200,000 tokens."""
+MANY_IMAGES, MANY_IMAGES_SIDE = 20, 2_000
+"""A request with more images than that may have none with a longer side."""
+MAX_SIDE = 8_000
+_SMALL = ("claude-3", "haiku-4", "opus-4-1", "opus-4-2", "opus-4-5", "sonnet-4-2", "sonnet-4-5")
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _USER_BLOCKS = frozenset({"tool_result", "container_upload"})
@@ -51,36 +66,40 @@ def find_problems(body: Any, rules: Rules | None = None, *, counting: bool = Fal
         rules: What this model accepts.
         counting: Whether it is a request to `count_tokens`, which has no `max_tokens`.
     """
-    rules = rules or Rules()
+    return list(on_page(MESSAGES, _find(body, rules or Rules(), counting)))
+
+
+def _find(body: Any, rules: Rules, counting: bool) -> Iterator[Problem]:
     if not isinstance(body, dict):
-        return [Problem("The request body is not valid JSON: expected an object")]
+        yield Problem("The request body is not valid JSON: expected an object")
+        return
     if has_surrogate(body):
-        return [Problem("The request body is not valid JSON: no low surrogate in string")]
-    found = list(_field_problems(body, counting))
+        yield Problem("The request body is not valid JSON: no low surrogate in string")
+        return
     messages = body.get("messages")
+    found = list(_field_problems(body, counting))
     if not isinstance(messages, list):
-        return [
-            *found,
-            Problem(
-                "messages: Field required" if messages is None else "messages: Input should be a valid list"
-            ),
-        ]
-    if not messages:
-        if is_compacting(body):
-            return [*found, *native_problems(body, rules)]
-        return [*found, Problem("messages: at least one message is required")]
+        missing = "Field required" if messages is None else "Input should be a valid list"
+        found.append(Problem(f"messages: {missing}"))
+        messages = []
+    elif not messages and is_compacting(body):
+        found += native_problems(body, rules)
+    elif not messages:
+        found.append(Problem("messages: at least one message is required"))
     for index, message in enumerate(messages):
         # A request for a summary continues nothing, so its last message is like any other.
         is_last = index == len(messages) - 1 and not is_compacting(body)
         found += _message_problems(index, message, is_last, rules)
+    yield from found
     if not found:
         # The provider looks at the order only where every message has the right form.
-        found += _order_problems(messages, body, rules)
-        found += native_problems(body, rules)
-        found += _pair_problems(messages)
-        found += _thinking_problems(messages, body, rules)
-        found += _tool_problems(messages, body, rules)
-    return found + list(_mark_problems(body))
+        yield from _order_problems(messages, body, rules)
+        yield from native_problems(body, rules)
+        yield from on_page(_TOOLS, _pair_problems(messages))
+        yield from on_page(_THINKING, _thinking_problems(messages, body, rules))
+        yield from on_page(_TOOLS, _tool_problems(messages, body, rules))
+        yield from on_page(_VISION, _image_problems(messages, body))
+    yield from on_page(_CACHE, _mark_problems(body))
 
 
 def _field_problems(body: Item, counting: bool) -> Iterator[Problem]:
@@ -367,7 +386,7 @@ def _thinking_problems(messages: Sequence[Item], body: Item, rules: Rules) -> It
     drops = isinstance(binding, dict) and binding.get("prefix_mismatch_behavior") == "drop_block"
     checks = checks_prefixes(model) if rules.prefix_checks is None else rules.prefix_checks
     if checks and not drops and rules.signing_key is not None:
-        yield from binding_problems(body)
+        yield from on_page(BINDING, binding_problems(body))
 
 
 def _open_loop_problems(messages: Sequence[Item]) -> Iterator[Problem]:
@@ -391,6 +410,24 @@ def _tool_problems(messages: Sequence[Item], body: Item, rules: Rules) -> Iterat
     uses_tools = any(_blocks(message, kind) for message in messages for kind in ("tool_use", "tool_result"))
     if uses_tools and rules.tools_required and not body.get("tools"):
         yield Problem("Requests which include `tool_use` or `tool_result` blocks must define tools")
+
+
+def _image_problems(messages: Sequence[Item], body: Item) -> Iterator[Problem]:
+    images = list(find_blocks(messages, "image", "messages"))
+    model = str(body.get("model"))
+    most = SMALL_MAX_IMAGES if any(each in model for each in _SMALL) else MAX_IMAGES
+    if len(images) > most:
+        yield Problem(f"Too many images in the request: {len(images)}, the maximum is {most}")
+    is_many = len(images) > MANY_IMAGES
+    side = MANY_IMAGES_SIDE if is_many else MAX_SIDE
+    for where, block in images:
+        source = block.get("source")
+        data = source.get("data") if isinstance(source, dict) else None
+        if isinstance(data, str) and longest_side(data) > side:
+            yield Problem(
+                f"{where}.image.source.base64.data: At least one of the image dimensions exceed max allowed size"
+                f"{' for many-image requests' if is_many else ''}: {side} pixels"
+            )
 
 
 def _mark_problems(body: Item) -> Iterator[Problem]:

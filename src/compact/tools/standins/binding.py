@@ -16,6 +16,8 @@ from compact.tools.standins.native_anthropic import Swap, signed_block, swap_of
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.signing import sign
 
+BINDING = "Claude docs: build-with-claude/preserved-thinking/prefix-checks"
+
 CHECKING = ("fable-5-1", "fable-5-2", "mythos-5-2", "opus-5-5", "sonnet-5-5", "haiku-5-5")
 """The models that run the prefix check. Mythos 5.1 only records what it would have said."""
 _FABLES = ("fable", "mythos")

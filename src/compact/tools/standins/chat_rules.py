@@ -10,9 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate, kind_of
+from compact.tools.standins.pictures import find_blocks
+from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate, kind_of, on_page
+
+_CREATE = "OpenAI docs: api-reference/chat/create"
+TOOLS = "OpenAI docs: guides/function-calling"
+IMAGES = "OpenAI docs: guides/images-vision#image-input-requirements"
 
 MAX_ID = 64
+MAX_IMAGES = 1_500
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _SPEAKER = re.compile(r"[^\s<|\\/>]+")
@@ -28,23 +34,39 @@ _PARTS = {
 
 def find_problems(body: Any, rules: Rules | None = None) -> list[Problem]:
     """Every reason why OpenAI refuses the body of `POST /v1/chat/completions`; empty if it accepts it."""
-    rules = rules or Rules()
+    return list(on_page(_CREATE, _find(body, rules or Rules())))
+
+
+def _find(body: Any, rules: Rules) -> Iterator[Problem]:
     if not isinstance(body, dict) or has_surrogate(body):
-        return [unparsable()]
+        yield unparsable()
+        return
     found: list[Problem] = []
     if not isinstance(body.get("model"), str):
         found.append(Problem("you must provide a model parameter"))
     messages = body.get("messages")
     if messages is None:
-        return [*found, _missing("messages")]
-    if not isinstance(messages, list):
-        return [*found, wrong_type("messages", "an array of objects", messages)]
-    if not messages:
-        return [*found, empty_array("messages")]
-    for index, message in enumerate(messages):
-        found += _message_problems(f"messages[{index}]", index, message, rules)
-    # The provider looks at the order only where every message has the right form.
-    return found or list(_pair_problems(messages))
+        found.append(_missing("messages"))
+    elif not isinstance(messages, list):
+        found.append(wrong_type("messages", "an array of objects", messages))
+    elif not messages:
+        found.append(empty_array("messages"))
+    else:
+        for index, message in enumerate(messages):
+            found += _message_problems(f"messages[{index}]", index, message, rules)
+    yield from found
+    if not found:
+        # The provider looks at the order only where every message has the right form.
+        yield from on_page(TOOLS, _pair_problems(messages))  # type: ignore[arg-type]  # a list, or it is a problem
+        yield from image_problems(messages, "image_url")
+
+
+def image_problems(messages: Any, kind: str) -> Iterator[Problem]:
+    """What is wrong with the number of pictures of a request."""
+    found = sum(1 for _ in find_blocks(messages, kind, "messages"))
+    if found > MAX_IMAGES:
+        text = f"Too many images in the request: expected at most {MAX_IMAGES}, but got {found} instead."
+        yield Problem(text, "messages", "too_many_images", page=IMAGES)
 
 
 def unparsable() -> Problem:

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compact.tools.standins.caching import openai_places, openai_rules
 from compact.tools.standins.chat_rules import find_problems
 from compact.tools.standins.problems import Item, Problem
-from compact.tools.standins.script import Endpoint, Told, pieces
+from compact.tools.standins.script import Endpoint, FaultKind, Told, pieces, sent_event
 
+_ERRORS = "OpenAI docs: guides/error-codes"
+_LENGTH = "OpenAI docs: guides/conversation-state#managing-the-context-window"
 UNAUTHORIZED = Problem(
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth.",
     status=401,
+    page=_ERRORS,
 )
+MAX_BYTES = 512 * 1024 * 1024
+"""Of the images guide: 512 MB of payload in a request."""
+FAULTS: Mapping[FaultKind, Problem] = {
+    "rate_limited": Problem(
+        "Rate limit reached in organization org-standin on tokens per min (TPM): Limit 30000, Used 30000, Requested 1. "
+        "Please try again in 1s.",
+        status=429,
+        kind="tokens",
+        code="rate_limit_exceeded",
+        page=_ERRORS,
+    ),
+    "server_error": Problem(
+        "The server had an error while processing your request. Sorry about that!",
+        status=500,
+        kind="server_error",
+        page=_ERRORS,
+    ),
+    "overloaded": Problem(
+        "The engine is currently overloaded, please try again later",
+        status=503,
+        kind="server_error",
+        page=_ERRORS,
+    ),
+}
+KINDS = {429: "requests", 500: "server_error", 503: "server_error"}
 
 
 def openai_error(problem: Problem) -> Item:
@@ -28,9 +57,13 @@ def openai_error(problem: Problem) -> Item:
     }
 
 
-def _list_messages(body: Item) -> list[Any]:
-    found = body.get("messages")
-    return found if isinstance(found, list) else []
+def openai_too_large(most: int) -> Problem:
+    """The refusal of a body of more than so many bytes."""
+    return Problem(
+        f"Request payload too large: the maximum is {most} bytes.",
+        status=413,
+        page="OpenAI docs: guides/images-vision#image-input-requirements",
+    )
 
 
 def _head(told: Told) -> dict[str, Any]:
@@ -49,11 +82,14 @@ def _calls(told: Told) -> list[dict[str, Any]]:
 
 
 def _usage(told: Told) -> Item:
+    details = {"cached_tokens": told.read_tokens, "audio_tokens": 0}
+    if told.written_tokens:
+        details["cache_write_tokens"] = told.written_tokens
     return {
         "prompt_tokens": told.tokens,
         "completion_tokens": told.reply.output_tokens,
         "total_tokens": told.tokens + told.reply.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": told.reply.cached_tokens},
+        "prompt_tokens_details": details,
     }
 
 
@@ -73,6 +109,14 @@ def _answer(told: Told) -> Item:
 
 def _stream(told: Told) -> Iterator[str]:
     head = {**_head(told), "object": "chat.completion.chunk"}
+    yield from _beginning(told)
+    yield sent_event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": _reason(told)}]})
+    yield sent_event({**head, "choices": [], "usage": _usage(told)})
+    yield "data: [DONE]\n\n"
+
+
+def _beginning(told: Told) -> Iterator[str]:
+    head = {**_head(told), "object": "chat.completion.chunk"}
     deltas: list[Item] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": part} for part in pieces(told.reply.text)]
     for place, call in enumerate(_calls(told)):
@@ -84,20 +128,12 @@ def _stream(told: Told) -> Iterator[str]:
             {"tool_calls": [{"index": place, "function": {"arguments": part}}]} for part in pieces(arguments)
         ]
     for delta in deltas:
-        yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-    yield _event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": _reason(told)}]})
-    yield _event({**head, "choices": [], "usage": _usage(told)})
-    yield "data: [DONE]\n\n"
+        yield sent_event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 
 
 def _late_error(told: Told, problem: Problem) -> Iterator[str]:
-    choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
-    yield _event({**_head(told), "object": "chat.completion.chunk", "choices": [choice]})
-    yield _event(openai_error(problem))
-
-
-def _event(chunk: Item) -> str:
-    return f"data: {json.dumps(chunk)}\n\n"
+    yield from _beginning(told)
+    yield sent_event(openai_error(problem))
 
 
 def _too_long(tokens: int, window: int) -> Problem:
@@ -105,7 +141,7 @@ def _too_long(tokens: int, window: int) -> Problem:
         f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
         "Please reduce the length of the messages."
     )
-    return Problem(message, "messages", "context_length_exceeded")
+    return Problem(message, "messages", "context_length_exceeded", page=_LENGTH)
 
 
 def _no_room(tokens: int, output: int, window: int) -> Problem:
@@ -113,14 +149,14 @@ def _no_room(tokens: int, output: int, window: int) -> Problem:
         f"This model's maximum context length is {window} tokens. However, you requested {tokens + output} tokens "
         f"({tokens} in the messages, {output} in the completion). Please reduce the length of the messages or completion."
     )
-    return Problem(message, "messages", "context_length_exceeded")
+    return Problem(message, "messages", "context_length_exceeded", page=_LENGTH)
 
 
 CHAT = Endpoint(
     name="chat",
     path="/v1/chat/completions",
     find_problems=find_problems,
-    list_messages=_list_messages,
+    messages="messages",
     answer=_answer,
     stream=_stream,
     error=openai_error,
@@ -128,4 +164,10 @@ CHAT = Endpoint(
     too_long=_too_long,
     no_room=_no_room,
     unauthorized=UNAUTHORIZED,
+    too_large=openai_too_large,
+    max_bytes=MAX_BYTES,
+    faults=FAULTS,
+    kinds=KINDS,
+    places=lambda body: openai_places(body, "messages", ("tools", "response_format")),
+    cache=openai_rules,
 )

@@ -14,7 +14,7 @@ from typing import Any
 from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate
 from compact.tools.standins.signing import is_sealed, is_signed
 
-_AWS = "https://docs.aws.amazon.com/bedrock/latest"
+_AWS = "Bedrock: latest"
 _CONVERSE = f"{_AWS}/APIReference/API_runtime_Converse.html"
 _MESSAGE = f"{_AWS}/APIReference/API_runtime_Message.html"
 _BLOCK = f"{_AWS}/APIReference/API_runtime_ContentBlock.html"
@@ -172,6 +172,10 @@ def _block_problems(where: str, block: Any, role: Any) -> Iterator[Problem]:
     elif kind == "cachePoint" and value.get("type") != "default":
         yield _constraint(
             value.get("type"), f"{where}.cachePoint.type", "satisfy enum value set: [default]", _CACHE
+        )
+    elif kind == "cachePoint" and value.get("ttl", "5m") not in ("5m", "1h"):
+        yield _constraint(
+            value.get("ttl"), f"{where}.cachePoint.ttl", "satisfy enum value set: [5m, 1h]", _CACHE
         )
 
 

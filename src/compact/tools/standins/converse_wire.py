@@ -5,32 +5,33 @@ from __future__ import annotations
 import binascii
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from compact.messages.message import CACHE_POINT
+from compact.tools.standins.caching import Life, Place, block_places, claude_rules
 from compact.tools.standins.converse_rules import find_problems
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.script import Endpoint, Route, Told, pieces
 from compact.tools.standins.signing import sign
 
-_CONVERSE = "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html"
+_CONVERSE = "Bedrock: latest/APIReference/API_runtime_Converse.html"
 _KINDS = {400: "ValidationException", 403: "AccessDeniedException", 404: "ResourceNotFoundException", 413: "ValidationException", 429: "ThrottlingException", 500: "InternalServerException", 503: "ServiceUnavailableException"}  # fmt: skip
 _STRING = 7
 """The type of a header whose value is text."""
 
+_CALLS = "tooluse"
+"""How the ids of calls begin."""
+
 
 def _route(path: str) -> Route | None:
-    """The model of `/model/{modelId}/converse` and `/model/{modelId}/converse-stream`."""
+    """The model of `/model/{modelId}/converse`, `converse-stream` and `count-tokens`."""
     before, _, method = path.rpartition("/")
-    if method not in ("converse", "converse-stream") or "/model/" not in before:
+    if method not in ("converse", "converse-stream", "count-tokens") or "/model/" not in before:
         return None
-    return Route(unquote(before.rpartition("/model/")[2]), method == "converse-stream")
-
-
-def _list_messages(body: Item) -> list[Any]:
-    found = body.get("messages")
-    return found if isinstance(found, list) else []
+    model = unquote(before.rpartition("/model/")[2])
+    return Route(model, method == "converse-stream", counting=method == "count-tokens")
 
 
 def _blocks(told: Told) -> list[dict[str, Any]]:
@@ -41,20 +42,19 @@ def _blocks(told: Told) -> list[dict[str, Any]]:
         found.append({"reasoningContent": {"reasoningText": said}})
     if told.reply.text:
         found.append({"text": told.reply.text})
-    for call in told.calls("tooluse"):
+    for call in told.calls(_CALLS):
         found.append({"toolUse": {"toolUseId": call.id, "name": call.name, "input": dict(call.arguments)}})
     return found
 
 
-def _usage(told: Told) -> dict[str, int]:
-    reply = told.reply
-    fresh = max(0, told.tokens - reply.cached_tokens - reply.written_tokens)
+def _usage(told: Told) -> dict[str, Any]:
     return {
-        "inputTokens": fresh,
-        "outputTokens": reply.output_tokens,
-        "totalTokens": told.tokens + reply.output_tokens,
-        "cacheReadInputTokens": reply.cached_tokens,
-        "cacheWriteInputTokens": reply.written_tokens,
+        "inputTokens": told.fresh_tokens,
+        "outputTokens": told.reply.output_tokens,
+        "totalTokens": told.tokens + told.reply.output_tokens,
+        "cacheReadInputTokens": told.read_tokens,
+        "cacheWriteInputTokens": told.written_tokens,
+        "cacheDetails": [{"ttl": life, "inputTokens": tokens} for life, tokens in told.written.items()],
     }
 
 
@@ -72,6 +72,12 @@ def _answer(told: Told) -> dict[str, Any]:
 
 
 def _stream(told: Told) -> Iterator[bytes]:
+    yield from _beginning(told)
+    yield _event("messageStop", {"stopReason": _stop_reason(told)})
+    yield _event("metadata", {"usage": _usage(told), "metrics": {"latencyMs": 1}})
+
+
+def _beginning(told: Told) -> Iterator[bytes]:
     yield _event("messageStart", {"role": "assistant"})
     for place, block in enumerate(_blocks(told)):
         start, deltas = _deltas(block)
@@ -80,8 +86,6 @@ def _stream(told: Told) -> Iterator[bytes]:
         for delta in deltas:
             yield _event("contentBlockDelta", {"delta": delta, "contentBlockIndex": place})
         yield _event("contentBlockStop", {"contentBlockIndex": place})
-    yield _event("messageStop", {"stopReason": _stop_reason(told)})
-    yield _event("metadata", {"usage": _usage(told), "metrics": {"latencyMs": 1}})
 
 
 def _deltas(block: Item) -> tuple[Item | None, list[Item]]:
@@ -128,7 +132,9 @@ def _kind(problem: Problem) -> str:
     )
 
 
-def _late_error(_told: Told, problem: Problem) -> Iterator[bytes]:
+def _late_error(told: Told, problem: Problem) -> Iterator[bytes]:
+    if told.reply.text:
+        yield from _beginning(told)
     kind = _kind(problem)
     named = {":exception-type": kind[:1].lower() + kind[1:], ":content-type": "application/json"}
     yield frame({**named, ":message-type": "exception"}, _error(problem))
@@ -151,11 +157,32 @@ def _tools(body: Item) -> Any:
     return config.get("tools") if isinstance(config, dict) else None
 
 
+def _counted_body(body: Item) -> Item:
+    given = body.get("input")
+    found = given.get("converse") if isinstance(given, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _places(body: Item) -> list[Place]:
+    def with_tools(some: Sequence[Any]) -> Item:
+        return {**body, "toolConfig": {**(body.get("toolConfig") or {}), "tools": list(some)}}
+
+    return block_places(body, _tools(body) or (), with_tools, ("additionalModelRequestFields",), _mark)
+
+
+def _mark(block: Any) -> Life | None:
+    """How long what stands before a cache point is kept."""
+    point = block.get(CACHE_POINT)
+    if not isinstance(point, dict):
+        return None
+    return "1h" if point.get("ttl") == "1h" else "5m"
+
+
 CONVERSE = Endpoint(
     name="converse",
     path="/converse",
     find_problems=find_problems,
-    list_messages=_list_messages,
+    messages="messages",
     answer=_answer,
     stream=_stream,
     error=_error,
@@ -165,11 +192,37 @@ CONVERSE = Endpoint(
     unauthorized=Problem(
         "Missing Authentication Token", status=403, kind="AccessDeniedException", page=_CONVERSE
     ),
-    too_large=Problem(
+    too_large=lambda _: Problem(
         "The request body is too large.", status=413, kind="ValidationException", page=_CONVERSE
     ),
     max_bytes=25_000_000,
+    call_prefix=_CALLS,
+    faults={
+        "rate_limited": Problem(
+            "Too many requests, please wait before trying again.",
+            status=429,
+            kind="ThrottlingException",
+            page=_CONVERSE,
+        ),
+        "server_error": Problem(
+            "The system encountered an unexpected error during processing. Try your request again.",
+            status=500,
+            kind="InternalServerException",
+            page=_CONVERSE,
+        ),
+        "overloaded": Problem(
+            "Bedrock is unable to process your request.",
+            status=503,
+            kind="ServiceUnavailableException",
+            page=_CONVERSE,
+        ),
+    },
+    kinds=_KINDS,
+    places=_places,
+    cache=lambda body: claude_rules(str(body["model"])),
     route=_route,
+    counted_body=_counted_body,
+    counted=lambda tokens: {"inputTokens": tokens},
     tools=_tools,
     error_headers=lambda problem: {"x-amzn-ErrorType": _kind(problem)},
     stream_type="application/vnd.amazon.eventstream",

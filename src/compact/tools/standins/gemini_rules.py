@@ -13,12 +13,13 @@ from typing import Any
 from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate
 from compact.tools.standins.signing import is_signed
 
-_API = "https://ai.google.dev/api/generate-content"
-_CONTENT = "https://ai.google.dev/api/caching#Content"
-_PART = "https://ai.google.dev/api/caching#Part"
-_CALLS = "https://ai.google.dev/gemini-api/docs/function-calling"
-_SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"
-_VERTEX = "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference"
+_API = "Gemini API: api/generate-content"
+_CONTENT = "Gemini API: api/caching#Content"
+_PART = "Gemini API: api/caching#Part"
+_CALLS = "Gemini API: docs/function-calling"
+_SIGNATURES = "Gemini API: docs/thought-signatures"
+_IMAGES = "Gemini API: docs/image-understanding"
+_VERTEX = "Vertex AI: generative-ai/docs/model-reference/inference"
 
 _NAMES = {
     "functionCall": "function_call",
@@ -47,6 +48,7 @@ _BESIDE = frozenset(
 _CALL_FIELDS = frozenset({"id", "name", "args"})
 _ANSWER_FIELDS = frozenset({"id", "name", "response", "parts", "willContinue", "will_continue", "scheduling"})
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+MAX_IMAGES = 3_600
 NO_SIGNATURES = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
 """What the documentation tells hosts to send in place of a signature that they do not have."""
 
@@ -71,6 +73,7 @@ def find_problems(body: Any, rules: Rules | None = None) -> list[Problem]:
         # The provider looks at the order only where every content has the right form.
         found += _order_problems(contents, rules)
         found += _signature_problems(contents, rules)
+        found += _image_problems(contents)
     return found
 
 
@@ -283,6 +286,18 @@ def _signature_problems(contents: Sequence[Item], rules: Rules) -> Iterator[Prob
                 f"call `default_api:{_call_of(part)['name']}`, position {place + 1}.",
                 _SIGNATURES,
             )
+
+
+def _image_problems(contents: Sequence[Item]) -> Iterator[Problem]:
+    kinds = (
+        each.get("mimeType", each.get("mime_type"))
+        for content in contents
+        for name in ("inlineData", "fileData")
+        for each in _named(content, name)
+    )
+    count = sum(isinstance(kind, str) and kind.startswith("image/") for kind in kinds)
+    if count > MAX_IMAGES:
+        yield _problem(f"Too many images in request: {count}. The maximum is {MAX_IMAGES}.", _IMAGES)
 
 
 def signed_text(part: Item) -> str:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from compact.tools.standins.caching import gemini_rules, message_places
 from compact.tools.standins.gemini_rules import find_problems, signed_text
 from compact.tools.standins.problems import Item, Problem
-from compact.tools.standins.script import Endpoint, Route, Told, pieces
+from compact.tools.standins.script import Endpoint, Route, Told, pieces, sent_event
 from compact.tools.standins.signing import sign
 
-_LONG = "https://ai.google.dev/gemini-api/docs/long-context"
-_KEYS = "https://ai.google.dev/gemini-api/docs/api-key"
-_FILES = "https://ai.google.dev/gemini-api/docs/file-input-methods"
+_LONG = "Gemini API: docs/long-context"
+_KEYS = "Gemini API: docs/api-key"
+_ERRORS = "Gemini API: docs/troubleshooting"
+_FILES = "Gemini API: docs/file-input-methods"
 _METHODS = {
     "generateContent": (False, False),
     "streamGenerateContent": (True, False),
     "countTokens": (False, True),
 }
 _STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE"}  # fmt: skip
+
+_CALLS = "fc"
+"""How the ids of calls begin."""
 
 
 def _route(path: str) -> Route | None:
@@ -31,18 +35,13 @@ def _route(path: str) -> Route | None:
     return Route(before.rpartition("/models/")[2], streamed, counting)
 
 
-def _list_messages(body: Item) -> list[Any]:
-    found = body.get("contents")
-    return found if isinstance(found, list) else []
-
-
 def _parts(told: Told) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if told.reply.thinking:
         found.append({"text": told.reply.thinking, "thought": True})
     if told.reply.text:
         found.append({"text": told.reply.text})
-    for place, call in enumerate(told.calls("fc")):
+    for place, call in enumerate(told.calls(_CALLS)):
         part: dict[str, Any] = {
             "functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}
         }
@@ -58,13 +57,13 @@ def _signed(part: dict[str, Any], told: Told) -> dict[str, Any]:
 
 
 def _usage(told: Told) -> dict[str, int]:
-    reply = told.reply
-    return {
+    output = told.reply.output_tokens
+    counts = {
         "promptTokenCount": told.tokens,
-        "cachedContentTokenCount": reply.cached_tokens,
-        "candidatesTokenCount": reply.output_tokens,
-        "totalTokenCount": told.tokens + reply.output_tokens,
+        "candidatesTokenCount": output,
+        "totalTokenCount": told.tokens + output,
     }
+    return {**counts, "cachedContentTokenCount": told.read_tokens} if told.read_tokens else counts
 
 
 def _chunk(told: Told, parts: list[dict[str, Any]], ended: bool) -> dict[str, Any]:
@@ -84,9 +83,13 @@ def _answer(told: Told) -> dict[str, Any]:
 
 
 def _stream(told: Told) -> Iterator[str]:
-    parts = [piece for part in _parts(told) for piece in _pieces_of(part)] or [{"text": ""}]
+    parts = _pieces(told) or [{"text": ""}]
     for place, part in enumerate(parts):
         yield _event(_chunk(told, [part], place == len(parts) - 1))
+
+
+def _pieces(told: Told) -> list[dict[str, Any]]:
+    return [piece for part in _parts(told) for piece in _pieces_of(part)]
 
 
 def _pieces_of(part: dict[str, Any]) -> list[dict[str, Any]]:
@@ -97,7 +100,7 @@ def _pieces_of(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _event(chunk: Item) -> str:
-    return f"data: {json.dumps(chunk)}\r\n\r\n"
+    return sent_event(chunk, end="\r\n")
 
 
 def _error(problem: Problem) -> Item:
@@ -105,7 +108,9 @@ def _error(problem: Problem) -> Item:
     return {"error": {"code": problem.status, "message": problem.message, "status": status}}
 
 
-def _late_error(_told: Told, problem: Problem) -> Iterator[str]:
+def _late_error(told: Told, problem: Problem) -> Iterator[str]:
+    for part in _pieces(told):
+        yield _event(_chunk(told, [part], False))
     yield _event(_error(problem))
 
 
@@ -126,7 +131,7 @@ GEMINI = Endpoint(
     name="gemini",
     path=":generateContent",
     find_problems=find_problems,
-    list_messages=_list_messages,
+    messages="contents",
     answer=_answer,
     stream=_stream,
     error=_error,
@@ -139,9 +144,25 @@ GEMINI = Endpoint(
         status=403,
         page=_KEYS,
     ),
-    too_large=Problem("Request payload size exceeds the limit: 104857600 bytes.", page=_FILES),
+    too_large=lambda most: Problem(f"Request payload size exceeds the limit: {most} bytes.", page=_FILES),
     max_bytes=100 * 1024 * 1024,
     route=_route,
     prompt=_prompt,
+    counted_body=lambda body: body.get("generateContentRequest") or body,
     counted=lambda tokens: {"totalTokens": tokens},
+    call_prefix=_CALLS,
+    faults={
+        "rate_limited": Problem(
+            "You exceeded your current quota, please check your plan and billing details.",
+            status=429,
+            page=_ERRORS,
+        ),
+        "server_error": Problem("An internal error has occurred. Please retry.", status=500, page=_ERRORS),
+        "overloaded": Problem("The model is overloaded. Please try again later.", status=503, page=_ERRORS),
+    },
+    kinds=_STATUSES,
+    places=lambda body: message_places(
+        body, "contents", ("model", "tools", "systemInstruction", "system_instruction"), lambda _: None
+    ),
+    cache=gemini_rules,
 )

@@ -17,7 +17,7 @@ from compact.tools.standins.signing import is_signed, sign
 
 BETA = "compact-2026-09-04"
 _THRESHOLD_BETA = "compact-2026-01-12"
-_PAGE = "build-with-claude/compaction-on-demand"
+_PAGE = "Claude docs: build-with-claude/compaction-on-demand"
 _MOST_INSTRUCTIONS = 16_384
 _FIELDS = frozenset({"type", "content", "signature", "encrypted_content", "tool_changes", "cache_control"})
 _IDLE = ("stop_sequences", "context_management")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 Item: TypeAlias = Mapping[str, Any]
@@ -24,7 +24,7 @@ class Problem:
     kind: str = "invalid_request_error"
     """The `type` of the error."""
     page: str = ""
-    """The page of the provider's documentation that the rule comes from."""
+    """The page of the provider's documentation that the rule comes from: whose documentation, and the path in it."""
 
     def __str__(self) -> str:
         return self.message
@@ -50,6 +50,11 @@ class Rules:
     """Gemini: in the current turn, the first call of each step carries its thought signature. Newer models ask for that."""
     signing_key: bytes | None = None
     """The key with which signatures of thinking are checked. None: any signature is accepted."""
+
+
+def on_page(page: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """The same problems, with the page of those that name none."""
+    return (problem if problem.page else replace(problem, page=page) for problem in problems)
 
 
 def kind_of(value: Any) -> str:

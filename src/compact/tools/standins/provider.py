@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
-from compact.messages.cache_marks import is_point
+from compact.messages.cache_marks import as_unmarked
 from compact.messages.dialects.wire import begins_with
 from compact.tokens import Meter
 from compact.tools.standins.anthropic_rules import find_problems as find_counting_problems
 from compact.tools.standins.anthropic_wire import ANTHROPIC
+from compact.tools.standins.caching import Looked, PromptCache
 from compact.tools.standins.chat_wire import CHAT
 from compact.tools.standins.converse_wire import CONVERSE
 from compact.tools.standins.gemini_wire import GEMINI
@@ -23,13 +22,19 @@ from compact.tools.standins.native_anthropic import Summary, header_problems, is
 from compact.tools.standins.native_openai import COMPACT
 from compact.tools.standins.problems import Item, Problem, Rules
 from compact.tools.standins.responses_wire import RESPONSES, is_triggered
-from compact.tools.standins.script import Answer, Endpoint, Received, Refusal, Reply, Route, Script, Told
+from compact.tools.standins.script import (
+    Answer,
+    Endpoint,
+    Fault,
+    Received,
+    Refusal,
+    Reply,
+    Script,
+    name_calls,
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (ANTHROPIC, CHAT, RESPONSES, GEMINI, CONVERSE)
 _BY_NAME = {endpoint.name: endpoint for endpoint in ENDPOINTS}
-_KEYS = frozenset({"x-api-key", "authorization", "x-goog-api-key"})
-_COUNT_TOKENS = f"{ANTHROPIC.path}/count_tokens"
-_NOT_FOUND = Problem("Not Found", status=404, kind="not_found_error")
 
 
 def summary_of(request: Received) -> str:
@@ -57,12 +62,26 @@ class Provider:
     """How a request is counted: a function of the endpoint's name and the body. By default our own meter counts."""
     summarize: Callable[[Received], Answer] = field(default=summary_of)
     """What the provider's own compaction says of a request that asks for it: a text, a `Summary` or a `Refusal`."""
+    clock: Callable[[], float] = time.monotonic
+    """The seconds by which the prompt cache forgets."""
+    max_bytes: int | None = None
+    """The largest body; None: the provider's own limit."""
+    compresses: bool = False
+    """Whether answers go out in gzip to clients that take it."""
+    keeps_bodies: bool = True
+    """Whether `requests` holds bodies and messages. Without them, sessions of any length take little memory."""
+    on_answer: Callable[[Received, Answer | None], None] | None = None
+    """Told of every request and its answer; None: it was refused, or only asked for its size."""
     requests: list[Received] = field(default_factory=list)
     """Every request so far, in the order of arrival."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._answered = 0
+        self._turns: dict[str, int] = {}
+        self._cache = PromptCache(self.clock)
+        self.ended = threading.Event()
+        """Set when the stand-in ends, so that what hangs ends too."""
 
     @property
     def openai_url(self) -> str:
@@ -92,39 +111,48 @@ class Provider:
         model: str = "",
     ) -> Received:
         """Judge a request and remember it. `model` is the one that the path names."""
+        if counting and isinstance(body, dict):
+            body = endpoint.counted_body(body)
         find = find_counting if counting and endpoint is ANTHROPIC else endpoint.find_problems
         problems = find(body, self.rules)
         found = body if isinstance(body, dict) else {}
         if endpoint is ANTHROPIC:
             problems = [*header_problems(found, headers), *problems]
+        named = {"model": model or str(found.get("model")), **found}
         tokens = 0
         if not problems:
-            model = model or str(found["model"])
-            tokens = (self.count or count_request)(endpoint.name, {"model": model, **found})
-            window = self._window_of(model)
+            tokens = self._count(endpoint, named)
+            window = self._window_of(str(named["model"]))
             output = _output_of(found) if self.counts_output else 0
             if tokens > window and not counting:
                 problems = [(self.too_long or endpoint.too_long)(tokens, window)]
             elif tokens + output > window and not counting:
                 problems = [endpoint.no_room(tokens, output, window)]
         messages = endpoint.list_messages(found)
+        looked = Looked() if problems or counting else self._look(endpoint, named)
         with self._lock:
             request = Received(
-                len(self.requests) + 1,
-                endpoint.name,
-                found,
-                headers,
-                messages,
-                tokens,
-                tuple(problems),
-                counting,
-                model or str(found.get("model")),
+                number=len(self.requests) + 1,
+                endpoint=endpoint.name,
+                body=found,
+                headers=headers,
+                messages=messages,
+                tokens=tokens,
+                problems=tuple(problems),
+                counting=counting,
+                model=model or str(found.get("model")),
                 compacting=endpoint is COMPACT or is_compacting(found) or is_triggered(found),
+                turn=0 if problems else self._turn_of(messages),
+                has_tools=bool(endpoint.tools(found)),
+                looked=looked,
             )
-            self.requests.append(request)
+            kept = request if self.keeps_bodies else replace(request, body={}, messages=(), looked=Looked())
+            self.requests.append(kept)
+        if self.on_answer is not None and (problems or counting):
+            self.on_answer(request, None)
         return request
 
-    def answer(self, request: Received) -> Reply | Refusal:
+    def answer(self, request: Received) -> Reply | Refusal | Fault:
         """What the script says to a request that is in order."""
         if request.compacting:
             asked = self.summarize(request)
@@ -137,7 +165,38 @@ class Provider:
             said = self.script(request)
         else:
             said = self.script[min(number, len(self.script)) - 1]
-        return Reply(said) if isinstance(said, str) else said
+        if isinstance(said, str):
+            said = Reply(said)
+        if isinstance(said, Reply):
+            calls = name_calls(said, _BY_NAME[request.endpoint].call_prefix, request.number)
+            with self._lock:
+                self._cache.keep(request.looked)
+                self._turns |= {call.id: request.turn for call in calls}
+        if self.on_answer is not None:
+            self.on_answer(request, said)
+        return said
+
+    def _count(self, endpoint: Endpoint, body: Item) -> int:
+        return (self.count or count_request)(endpoint.name, body)
+
+    def _look(self, endpoint: Endpoint, body: Item) -> Looked:
+        places, rules = endpoint.places(body), endpoint.cache(body)
+        with self._lock:
+            return self._cache.look(
+                str(body["model"]), places, rules, lambda begun: self._count(endpoint, begun)
+            )
+
+    def _turn_of(self, messages: Sequence[Any]) -> int:
+        """How many replies a conversation has had: by its newest call that is ours, and the replies behind that."""
+        replies = 0
+        for message in reversed(messages):
+            if not _is_reply(message):
+                continue
+            turns = [self._turns[each] for each in _ids_in(message) if each in self._turns]
+            if turns:
+                return max(turns) + 1 + replies
+            replies += 1
+        return replies
 
     def _window_of(self, model: str) -> int:
         return self.window if isinstance(self.window, int) else self.window.get(model, 200_000)
@@ -148,6 +207,28 @@ def _output_of(body: Item) -> int:
     inner = (body.get("generationConfig"), body.get("inferenceConfig"))
     places = [body, *(each for each in inner if isinstance(each, dict))]
     return next((each[key] for each in places for key in keys if isinstance(each.get(key), int)), 0)
+
+
+def _is_reply(message: Any) -> bool:
+    if not isinstance(message, dict):
+        return False
+    return message.get("role") in ("assistant", "model") or message.get("type") in (
+        "function_call",
+        "custom_tool_call",
+    )
+
+
+def _ids_in(value: Any) -> Iterator[str]:
+    """The ids of the calls in a reply."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key in ("id", "call_id", "toolUseId") and isinstance(each, str):
+                yield each
+            elif key not in ("input", "args", "arguments"):
+                yield from _ids_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _ids_in(each)
 
 
 def find_counting(body: Any, rules: Rules) -> list[Problem]:
@@ -163,8 +244,7 @@ def count_request(endpoint: str, body: Item) -> int:
     model = str(body["model"])
     meter = _METERS.setdefault(model, Meter(model))
     known = _BY_NAME[endpoint]
-    messages = body.get("input") if endpoint == "responses" else known.list_messages(body)
-    listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages or []
+    listed = known.list_messages(body)
     return meter.estimate(listed, known.tools(body), system=known.prompt(body), dialect=endpoint).total
 
 
@@ -174,129 +254,5 @@ def prefix_breaks(requests: Sequence[Received]) -> int:
     Cache marks do not count: hosts move them, and turn a text into a block for them. Pass the requests of one
     conversation.
     """
-    lists = [[_plain(message) for message in request.messages] for request in requests]
+    lists = [[as_unmarked(message) for message in request.messages] for request in requests]
     return sum(not begins_with(after, before) for before, after in pairwise(lists))
-
-
-def _plain(value: Any) -> Any:
-    """A message without cache marks, and with its text as one block."""
-    if isinstance(value, dict):
-        found = {key: _plain(entry) for key, entry in value.items() if key != "cache_control"}
-        content = found.get("content")
-        return (
-            {**found, "content": [{"type": "text", "text": content}]} if isinstance(content, str) else found
-        )
-    return [_plain(entry) for entry in value if not is_point(entry)] if isinstance(value, list) else value
-
-
-@contextmanager
-def serving(script: Script, **settings: Any) -> Iterator[Provider]:
-    """Run a stand-in on a free port of 127.0.0.1 until the block ends. `settings` are the fields of `Provider`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    provider = Provider(f"http://127.0.0.1:{server.server_address[1]}", script, **settings)
-    server.provider = provider  # type: ignore[attr-defined]  # how the standard library hands state to handlers
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def _find_endpoint(path: str) -> tuple[Endpoint | None, Route]:
-    """The endpoint of a path, and what the path says beside that."""
-    if path.endswith(_COUNT_TOKENS):
-        return ANTHROPIC, Route("", counting=True)
-    if path.endswith(COMPACT.path):
-        return COMPACT, Route("")
-    for endpoint in ENDPOINTS:
-        if endpoint.route is None:
-            if path.endswith(endpoint.path):
-                return endpoint, Route("")
-        elif (found := endpoint.route(path)) is not None:
-            return endpoint, found
-    return None, Route("")
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """Answers one request. Connections are not kept, so that none is open when the server stops."""
-
-    def do_POST(self) -> None:
-        """Judge the request, then answer it."""
-        provider: Provider = self.server.provider  # type: ignore[attr-defined]
-        path = self.path.split("?")[0].rstrip("/")
-        endpoint, route = _find_endpoint(path)
-        size = int(self.headers.get("Content-Length") or 0)
-        raw = self.rfile.read(size)
-        headers = {key.lower(): value for key, value in self.headers.items()}
-        if endpoint is None:
-            self._send_json(404, (ANTHROPIC if "x-api-key" in headers else CHAT).error(_NOT_FOUND))
-        elif not headers.keys() & _KEYS:
-            self._send_error(endpoint, endpoint.unauthorized)
-        elif size > endpoint.max_bytes:
-            self._send_error(endpoint, endpoint.too_large)
-        else:
-            request = provider.take(endpoint, _parse(raw), headers, route.counting, route.model)
-            self._respond(provider, endpoint, request, route.streamed)
-
-    def _respond(self, provider: Provider, endpoint: Endpoint, request: Received, streamed: bool) -> None:
-        key = provider.rules.signing_key or b""
-        told = Told(Reply(), request.number, request.model, request.tokens, key, request.body)
-        streamed = streamed or request.body.get("stream") is True
-        if request.problems:
-            too_long = request.tokens > 0
-            self._refuse(
-                endpoint, told, request.problems[0], streamed and too_long and provider.late_refusals
-            )
-            return
-        if request.counting:
-            self._send_json(200, endpoint.counted(request.tokens))
-            return
-        said = provider.answer(request)
-        if isinstance(said, Refusal):
-            self._refuse(endpoint, told, said.problem, streamed and said.late)
-        elif streamed:
-            self._send_events(endpoint, endpoint.stream(replace(told, reply=said)))
-        else:
-            self._send_json(200, endpoint.answer(replace(told, reply=said)))
-
-    def _refuse(self, endpoint: Endpoint, told: Told, problem: Problem, late: bool) -> None:
-        if late:
-            self._send_events(endpoint, endpoint.late_error(told, problem))
-        else:
-            self._send_error(endpoint, problem)
-
-    def _send_error(self, endpoint: Endpoint, problem: Problem) -> None:
-        self._send_json(problem.status, endpoint.error(problem), endpoint.error_headers(problem))
-
-    def _send_json(self, status: int, body: Item, headers: Mapping[str, str] | None = None) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _send_events(self, endpoint: Endpoint, events: Iterator[str | bytes]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", endpoint.stream_type)
-        self.end_headers()
-        for event in events:
-            self.wfile.write(event.encode() if isinstance(event, str) else event)
-            self.wfile.flush()
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing: the requests are in `Provider.requests`."""
-
-
-def _parse(raw: bytes) -> Any:
-    """The body, or None if it is not JSON in UTF-8: every endpoint refuses that."""
-    try:
-        return json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return None

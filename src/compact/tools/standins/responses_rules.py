@@ -11,15 +11,21 @@ from typing import Any
 
 from compact.tools.standins.chat_rules import (
     MAX_ID,
+    TOOLS,
     argument_problems,
     id_problems,
+    image_problems,
     name_problems,
     unparsable,
     wrong_type,
     wrong_value,
 )
-from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate
+from compact.tools.standins.problems import Item, Problem, Rules, has_surrogate, on_page
 from compact.tools.standins.signing import is_sealed
+
+_CREATE = "OpenAI docs: api-reference/responses/create"
+_COMPACTION = "OpenAI docs: guides/compaction"
+_REASONING = "OpenAI docs: guides/reasoning#keeping-reasoning-items-in-context"
 
 _ROLES = ("assistant", "system", "developer", "user")
 _INPUT_PARTS = ("input_text", "input_image", "input_file", "input_audio")
@@ -64,37 +70,37 @@ _OWN_ID = re.compile(r"(?:fc|msg|ctc)_(\d+)r(?:_\d+)?")
 
 def find_problems(body: Any, rules: Rules | None = None) -> list[Problem]:
     """Every reason why OpenAI refuses the body of `POST /v1/responses`; empty if it accepts it."""
-    rules = rules or Rules()
+    return list(on_page(_CREATE, _find(body, rules or Rules())))
+
+
+def _find(body: Any, rules: Rules) -> Iterator[Problem]:
     if not isinstance(body, dict) or has_surrogate(body):
-        return [unparsable()]
+        yield unparsable()
+        return
     found: list[Problem] = []
     if not isinstance(body.get("model"), str):
-        found.append(Problem("Missing required parameter: 'model'.", "model", "missing_required_parameter"))
+        found.append(_missing("model"))
     items, continues = body.get("input"), _continues(body)
-    if isinstance(items, str):
-        return found
     if not items and not continues and not isinstance(items, dict):
         text = (
             "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."
         )
-        return [*found, Problem(text, "input", "missing_required_parameter")]
-    if not isinstance(items, list):
-        return (
-            [*found, wrong_type("input", "one of a string or array of objects", items)]
-            if items is not None
-            else found
-        )
-    for index, item in enumerate(items):
-        found += _item_problems(f"input[{index}]", item, rules)
-        if isinstance(item, dict) and item.get("type") == "compaction_trigger" and index < len(items) - 1:
-            text = "The 'compaction_trigger' item must be the final input item."
-            found.append(Problem(text, f"input[{index}]", "invalid_value"))
-    # The provider looks at the order only where every item has the right form.
-    return found or [
-        *_id_problems(items),
-        *_pair_problems(items, continues),
-        *_reasoning_problems(items, continues),
-    ]
+        found.append(Problem(text, "input", "missing_required_parameter"))
+    elif isinstance(items, list):
+        for index, item in enumerate(items):
+            found += _item_problems(f"input[{index}]", item, rules)
+            if isinstance(item, dict) and item.get("type") == "compaction_trigger" and index < len(items) - 1:
+                text = "The 'compaction_trigger' item must be the final input item."
+                found.append(Problem(text, f"input[{index}]", "invalid_value", page=_COMPACTION))
+    elif items is not None and not isinstance(items, str):
+        found.append(wrong_type("input", "one of a string or array of objects", items))
+    yield from found
+    if not found and isinstance(items, list):
+        # The provider looks at the order only where every item has the right form.
+        yield from _id_problems(items)
+        yield from on_page(TOOLS, _pair_problems(items, continues))
+        yield from on_page(_REASONING, _reasoning_problems(items, continues))
+        yield from image_problems(items, "input_image")
 
 
 def _continues(body: Item) -> bool:

@@ -6,18 +6,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from compact.tools.standins.chat_wire import UNAUTHORIZED, openai_error
+from compact.tools.standins.caching import openai_places, openai_rules
+from compact.tools.standins.chat_wire import (
+    FAULTS,
+    KINDS,
+    MAX_BYTES,
+    UNAUTHORIZED,
+    openai_error,
+    openai_too_large,
+)
 from compact.tools.standins.problems import Item, Problem
 from compact.tools.standins.responses_rules import find_problems
-from compact.tools.standins.script import Endpoint, Told, pieces
+from compact.tools.standins.script import Endpoint, Told, pieces, sent_event
 from compact.tools.standins.signing import seal
 
-
-def _list_messages(body: Item) -> list[Any]:
-    found = body.get("input")
-    if isinstance(found, str):
-        return [{"role": "user", "content": found}]
-    return found if isinstance(found, list) else []
+_LENGTH = "OpenAI docs: guides/conversation-state#managing-the-context-window"
 
 
 def is_triggered(body: Item) -> bool:
@@ -98,7 +101,10 @@ def usage_of(told: Told) -> Item:
         "input_tokens": told.tokens,
         "output_tokens": reply.output_tokens,
         "total_tokens": told.tokens + reply.output_tokens,
-        "input_tokens_details": {"cached_tokens": reply.cached_tokens, "cache_write_tokens": 0},
+        "input_tokens_details": {
+            "cached_tokens": told.read_tokens,
+            "cache_write_tokens": told.written_tokens,
+        },
         "output_tokens_details": {"reasoning_tokens": 0},
     }
 
@@ -109,18 +115,18 @@ def _stream(told: Told) -> Iterator[str]:
 
 def _events(told: Told) -> Iterator[Item]:
     response = _answer(told)
-    yield from _opening(response)
+    yield from _beginning(response)
+    yield {"type": "response.completed", "response": response}
+
+
+def _beginning(response: Item) -> Iterator[Item]:
+    started = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": started}
+    yield {"type": "response.in_progress", "response": started}
     for place, item in enumerate(response["output"]):
         yield {"type": "response.output_item.added", "output_index": place, "item": _unfinished(item)}
         yield from _deltas(item, {"output_index": place, "item_id": item["id"]})
         yield {"type": "response.output_item.done", "output_index": place, "item": item}
-    yield {"type": "response.completed", "response": response}
-
-
-def _opening(response: Item) -> Iterator[Item]:
-    started = {**response, "status": "in_progress", "output": [], "usage": None}
-    yield {"type": "response.created", "response": started}
-    yield {"type": "response.in_progress", "response": started}
 
 
 def _deltas(item: Item, at: Item) -> Iterator[Item]:
@@ -145,8 +151,7 @@ def _deltas(item: Item, at: Item) -> Iterator[Item]:
     else:
         for part in pieces(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **at, "delta": part}
-        whole = {"name": item["name"], "arguments": item["arguments"]}
-        yield {"type": "response.function_call_arguments.done", **at, **whole}
+        yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
 
 
 def _unfinished(item: Item) -> Item:
@@ -163,17 +168,17 @@ def _late_error(told: Told, problem: Problem) -> Iterator[str]:
     response = _answer(told)
     failed = {"code": problem.code or "server_error", "message": problem.message}
     ending = {**response, "status": "failed", "output": [], "usage": None, "error": failed}
-    return _numbered([*_opening(response), {"type": "response.failed", "response": ending}])
+    return _numbered([*_beginning(response), {"type": "response.failed", "response": ending}])
 
 
 def _numbered(events: Any) -> Iterator[str]:
     for number, event in enumerate(events):
-        yield f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+        yield sent_event({**event, "sequence_number": number}, named=True)
 
 
 def _too_long(_: int, __: int) -> Problem:
     message = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    return Problem(message, "input", "context_length_exceeded")
+    return Problem(message, "input", "context_length_exceeded", page=_LENGTH)
 
 
 def _no_room(tokens: int, _: int, window: int) -> Problem:
@@ -184,7 +189,7 @@ RESPONSES = Endpoint(
     name="responses",
     path="/v1/responses",
     find_problems=find_problems,
-    list_messages=_list_messages,
+    messages="input",
     answer=_answer,
     stream=_stream,
     error=openai_error,
@@ -192,4 +197,12 @@ RESPONSES = Endpoint(
     too_long=_too_long,
     no_room=_no_room,
     unauthorized=UNAUTHORIZED,
+    too_large=openai_too_large,
+    max_bytes=MAX_BYTES,
+    faults=FAULTS,
+    kinds=KINDS,
+    places=lambda body: openai_places(body, "input", ("tools", "instructions", "text")),
+    cache=openai_rules,
+    counting="/v1/responses/input_tokens",
+    counted=lambda tokens: {"object": "response.input_tokens", "input_tokens": tokens},
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compact.tools.transcripts.conversation import Conversation, as_blocks, message_problem, text_or_empty
+from compact.tools.transcripts.model_calls import seconds_of
 from compact.tools.transcripts.recorded_session import Marker, RecordedSession
 from compact.tools.transcripts.transcript_file import JsonLine, TranscriptFile
 
@@ -65,21 +66,23 @@ def read(lines: Iterator[JsonLine], file: TranscriptFile) -> Iterator[RecordedSe
     is_side = bool(spoken) and all(map(_is_side, spoken))
     names = ("agentId", "sessionId", "session_id") if is_side else ("sessionId", "session_id")
     ids = (text_or_empty(line.value.get(name)) for name in names for line in found)
-    talk, markers, model = _read_all(found, is_side, file)
+    talk, markers, model, times = _read_all(found, is_side, file)
     yield RecordedSession(
         id=next(filter(None, ids), file.name),
         messages=talk.messages,
         format="claude_code",
         dialect="anthropic",
         model=model or None,
+        times=times,
         markers=markers,
     )
 
 
 def _read_all(
     lines: Sequence[JsonLine], is_side: bool, file: TranscriptFile
-) -> tuple[Conversation, list[Marker], str]:
+) -> tuple[Conversation, list[Marker], str, list[float | None]]:
     talk = Conversation()
+    times: list[float | None] = []
     markers: list[Marker] = []
     seen: set[str] = set()
     model = ""
@@ -107,9 +110,11 @@ def _read_all(
         if kind == "assistant":
             model = model or text_or_empty(value["message"].get("model"))
         _add(talk, value)
+        if len(times) < len(talk.messages):
+            times.append(seconds_of(value.get("timestamp")))
         if uuid:
             seen.add(uuid)
-    return talk, markers, model
+    return talk, markers, model, times
 
 
 def _is_side(value: dict[str, Any]) -> bool:

@@ -71,6 +71,8 @@ class RecordedSession:
     """The system prompt, if it is separate from the messages."""
     tools: list[Any] | None = None
     model: str | None = None
+    times: Sequence[float | None] = ()
+    """When each message was recorded, in seconds; empty if the format does not say."""
     markers: Sequence[Marker] = ()
     skipped: Sequence[Skipped] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)

@@ -81,9 +81,10 @@ class Guard:
         if is_bearer or self._is_token(request.cookies.get(COOKIE, "")):
             return None
         given = request.query_params.get("token", "")
-        if request.method == "GET" and request.url.path == "/" and self._is_token(given):
-            entered = RedirectResponse("/", 303)
-            entered.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+        home = f"{request.scope.get('root_path', '')}/"
+        if request.method == "GET" and request.url.path == home and self._is_token(given):
+            entered = RedirectResponse(home, 303)
+            entered.set_cookie(COOKIE, given, path=home, httponly=True, samesite="strict")
             return entered
         return _refuse(401, "open the address that `compact view` printed, or send the token as a Bearer")
 

@@ -112,6 +112,27 @@ class ViewerServer:
             self._socket.close()
 
 
+class MountedViewer:
+    """The viewer as a part of another server: `app` is served below a path of it, with its lifespan.
+
+    Every client needs the token.
+
+    Raises:
+        ConfigError: the token is too weak.
+        MissingExtra: starlette is not installed.
+    """
+
+    def __init__(self, archive: Archive, *, host: str, token: str | None = None) -> None:
+        self.token = secrets.token_urlsafe() if token is None else token
+        check_address(host, self.token)
+        try:
+            from compact.tools.viewer.app import Viewer
+        except ModuleNotFoundError as error:
+            raise MissingExtra.named("viewer", "the viewer") from error
+        self._viewer = Viewer(archive, host=host, token=self.token)
+        self.app = self._viewer.guarded
+
+
 def _bind(host: str, port: int | None) -> socket.socket:
     """Bind the given port, or the preferred one, or any free one if that is taken."""
     wanted = [PREFERRED_PORT, 0] if port is None else [port]

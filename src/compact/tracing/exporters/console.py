@@ -101,10 +101,20 @@ def _describe(kind: str, properties: Mapping[str, Any]) -> str:
 
 
 def _describe_decision(p: Mapping[str, Any]) -> str:
+    money = "" if p.get("economy") is None else f"; {_describe_economy(p['economy'])}"
     if not p["triggered"]:
-        return f"nothing to do: {p['reason']}"
+        return f"nothing to do: {p['reason']}{money}"
     kept = p["planned"]["kept"]
     return (
         f"acts: {p['reason']}; plans to keep {kept['pinned']} pinned, {kept['recent_turns']} turns, "
-        f"{kept['tool_pairs']} pairs; {p['planned']['pruned_count']} messages may go"
+        f"{kept['tool_pairs']} pairs; {p['planned']['pruned_count']} messages may go{money}"
     )
+
+
+def _describe_economy(economy: Mapping[str, Any]) -> str:
+    """Say in money why a pass is made or not."""
+    cost, calls = economy["cost"], economy["calls_to_repay"]
+    if cost <= 0:
+        return f"cache {economy['cache']}: a pass saves ${-cost:.4f} in this call"
+    repays = "never repays" if calls is None else f"repays after {calls:g} calls"
+    return f"cache {economy['cache']}: a pass costs ${cost:.4f} more in this call and {repays}"

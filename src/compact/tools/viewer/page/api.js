@@ -12,9 +12,9 @@ export async function ask(path) {
   return body;
 }
 
-const at = (key) => `/api/sessions/${encodeURIComponent(key)}`;
+const at = (key) => `api/sessions/${encodeURIComponent(key)}`;
 
-export const sessions = () => ask("/api/sessions");
+export const sessions = () => ask("api/sessions");
 export const events = (key, from) => ask(`${at(key)}/events?from=${from}`);
 export const event = (key, number) => ask(`${at(key)}/events/${number}`);
 export const steps = (key) => ask(`${at(key)}/steps`);
@@ -27,7 +27,7 @@ export const file = (key, path) => ask(`${at(key)}/file?path=${encodeURIComponen
 
 /** Tells `changed(keys)` when sessions have something new, and `state(name)` how the connection is. */
 export function listen(changed, state) {
-  const source = new EventSource("/api/live");
+  const source = new EventSource("api/live");
   source.onopen = () => { state("live"); changed(null); };
   source.onmessage = (message) => changed(JSON.parse(message.data).changed);
   source.onerror = () => state("lost");

@@ -1,7 +1,7 @@
 // Tokens over calls: the size before each model call, the limits, and each step as a fall.
 
-import { el, refill, soon, svg } from "/page/dom.js";
-import { count, percent, short } from "/page/format.js";
+import { el, refill, soon, svg } from "./dom.js";
+import { count, percent, short } from "./format.js";
 
 const MARGIN = { left: 44, right: 10, top: 14, bottom: 20 };
 

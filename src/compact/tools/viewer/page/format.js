@@ -18,6 +18,15 @@ const trimmed = (n) => n.toFixed(1).replace(/\.0$/, "");
 
 export const percent = (share) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;
 
+/** Say in money why a pass is made or not. */
+export function economy(found) {
+  if (!found) return undefined;
+  const { cache, cost, calls_to_repay: calls } = found;
+  if (cost <= 0) return `cache ${cache}: a pass saves $${(-cost).toFixed(4)} in this call`;
+  const repays = calls === null ? "never repays" : `repays after ${calls} calls`;
+  return `cache ${cache}: a pass costs $${cost.toFixed(4)} more in this call and ${repays}`;
+}
+
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
 /** "640 µs", "12 ms", "1.4 s", "2 min 5 s" */

@@ -1,9 +1,9 @@
 // What is selected, in full. Words of a session stay hidden until somebody asks for them.
 
-import * as api from "/page/api.js";
-import { el, refill } from "/page/dom.js";
-import { clock, count, duration, percent, plural } from "/page/format.js";
-import { took } from "/page/model.js";
+import * as api from "./api.js";
+import { el, refill } from "./dom.js";
+import { clock, count, duration, economy, percent, plural } from "./format.js";
+import { took } from "./model.js";
 
 const PATHS = /\/(?:tool_outputs|conversation_history)\/[A-Za-z0-9_-][A-Za-z0-9._-]*[A-Za-z0-9_-]/g;
 const MANY = 400;
@@ -74,6 +74,7 @@ export class Inspector {
       trigger: policy.trigger_pct === undefined ? undefined : `at ${percent(policy.trigger_pct)} of the window`,
       buffer: policy.hard_cap_buffer === undefined ? undefined : `${count(policy.hard_cap_buffer)} tokens`,
       strategy: policy.strategy,
+      money: economy(p.economy),
       "plans to keep": p.planned?.kept ? kept(p.planned.kept) : undefined,
       "may take": p.planned?.pruned_count === undefined ? undefined : plural(p.planned.pruned_count, "message"),
     }));

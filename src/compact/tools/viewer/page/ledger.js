@@ -1,8 +1,8 @@
 // What people said in a session, and what stands of it. The words stay hidden until somebody asks for them.
 
-import { el } from "/page/dom.js";
-import { count, plural } from "/page/format.js";
-import { VirtualList } from "/page/virtual.js";
+import { el } from "./dom.js";
+import { count, plural } from "./format.js";
+import { VirtualList } from "./virtual.js";
 
 const SOURCE = { user: "", host: "pinned", model: "by a model" };
 

@@ -1,15 +1,15 @@
 // The page put together: what is shown follows the address, what is new comes by itself.
 
-import * as api from "/page/api.js";
-import { Chart } from "/page/chart.js";
-import { el, refill, soon } from "/page/dom.js";
-import { count, percent, plural, short } from "/page/format.js";
-import { Inspector } from "/page/inspector.js";
-import { Ledger } from "/page/ledger.js";
-import { limits, roots } from "/page/model.js";
-import { SessionList } from "/page/sessions.js";
-import { Steps } from "/page/steps.js";
-import { Trace } from "/page/trace.js";
+import * as api from "./api.js";
+import { Chart } from "./chart.js";
+import { el, refill, soon } from "./dom.js";
+import { count, percent, plural, short } from "./format.js";
+import { Inspector } from "./inspector.js";
+import { Ledger } from "./ledger.js";
+import { limits, roots } from "./model.js";
+import { SessionList } from "./sessions.js";
+import { Steps } from "./steps.js";
+import { Trace } from "./trace.js";
 
 const FILTERS = {
   all: () => true,

@@ -1,6 +1,6 @@
 // From a log to a tree. Pure: takes events, gives nodes.
 
-import { duration, moment, percent, plural, short } from "/page/format.js";
+import { duration, moment, percent, plural, short } from "./format.js";
 
 const short_name = (name) => String(name).replace(/^compact\./, "").replaceAll("_", " ");
 const file_name = (path) => String(path ?? "").split("/").pop();
@@ -86,17 +86,28 @@ export function roots(events) {
     flat.children.push(node);
   }
   result.forEach(finish);
+  // The span of a pass in the background ends behind later calls, and stands where it began.
+  if (result.some(isAside)) result.sort((a, b) => a.start - b.start || 0);
   endAbandoned(result);
   result.forEach((node, index) => { node.number = index + 1; describe(node); });
   return result;
 }
 
-/** A session has one call at a time: where a later one began, the process of this one was killed. */
+const isAside = (node) =>
+  [...walk(node)].some((each) => each.kind === "compact.started" && each.event.properties?.reason === "background_started");
+
+/**
+ * A session has one call at a time: where a later one began, the process of this one was killed. So it has one pass in the
+ * background at a time, which goes on beside later calls.
+ */
 function endAbandoned(list) {
-  let hasLater = false;
+  let hasLaterCall = false;
+  let hasLaterAside = false;
   for (const node of [...list].reverse()) {
-    if (node.running && hasLater) Object.assign(node, { running: false, abandoned: true });
-    hasLater ||= [...walk(node)].some((each) => each.kind === "compact.token_estimate");
+    const aside = isAside(node);
+    if (node.running && (aside ? hasLaterAside : hasLaterCall)) Object.assign(node, { running: false, abandoned: true });
+    hasLaterAside ||= aside;
+    hasLaterCall ||= [...walk(node)].some((each) => each.kind === "compact.token_estimate");
   }
 }
 
@@ -134,7 +145,7 @@ function describe(root) {
   root.tokens ??= finished?.tokens_before;
   root.step = root.after === undefined ? 0 : stepOf(all);
   root.events = all.filter((node) => node.event).length;
-  root.title = size || finished ? "call" : root.event ? root.title : root.children[0]?.title ?? "span";
+  root.title = isAside(root) ? "pass in the background" : size || finished ? "call" : root.event ? root.title : root.children[0]?.title ?? "span";
   if (root.step) root.detail = `step ${root.step}: ${short(root.tokens)} → ${short(root.after)} tokens`;
   else if (finished) root.detail = `${finished.outcome}, ${short(root.tokens)} tokens`;
   else if (size) root.detail = `${short(root.tokens)} tokens, ${percent(root.usage ?? 0)}`;

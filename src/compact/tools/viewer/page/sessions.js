@@ -1,8 +1,8 @@
 // The list of sessions, with search.
 
-import { el, refill, svg } from "/page/dom.js";
-import { plural, short, when } from "/page/format.js";
-import { VirtualList } from "/page/virtual.js";
+import { el, refill, svg } from "./dom.js";
+import { plural, short, when } from "./format.js";
+import { VirtualList } from "./virtual.js";
 
 export class SessionList {
   constructor(box, search, counter, open) {

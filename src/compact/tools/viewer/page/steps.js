@@ -1,9 +1,9 @@
 // A step, message by message: before on the left, after on the right, the level of detail between them.
 
-import * as api from "/page/api.js";
-import { el, refill } from "/page/dom.js";
-import { count, plural, short } from "/page/format.js";
-import { VirtualList } from "/page/virtual.js";
+import * as api from "./api.js";
+import { el, refill } from "./dom.js";
+import { count, plural, short } from "./format.js";
+import { VirtualList } from "./virtual.js";
 
 const MEANING = {
   kept: "as they were", offloaded: "a preview stands, the whole is in the archive", shrunk: "a pointer stands, the whole is in the archive",

@@ -1,8 +1,8 @@
 // The trace tree: one row for each call, below it what happened in it, with a bar for the time that it took.
 
-import { el } from "/page/dom.js";
-import { rows, took } from "/page/model.js";
-import { VirtualList } from "/page/virtual.js";
+import { el } from "./dom.js";
+import { rows, took } from "./model.js";
+import { VirtualList } from "./virtual.js";
 
 export class Trace {
   /** `chosen(node, root)`: a row was picked. */

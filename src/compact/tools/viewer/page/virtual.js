@@ -1,6 +1,6 @@
 // A long list of which only the visible rows exist. Rows have one height; the list keeps the focus, a row is active.
 
-import { el, soon } from "/page/dom.js";
+import { el, soon } from "./dom.js";
 
 const SPARE = 8;
 
