@@ -113,13 +113,12 @@ class Line:
         if state.readable is not None and not self.native.reads_block(state.dialect):
             working, state = without_block(state, working)
         # If the archive has a newer step, another worker has sent something since.
-        sent = self.sent if state.step == known.step else ()
         tools = Tools(
             self.meter,
             self.desk,
             self.rules.max_turns,
             beside=(call.system, call.tools),
-            sent=sent,
+            sent=self.sent if state.step == known.step else (),
             keeps_sent=self.thinking.strip,
             moves_arriving=self.moves_arriving,
         )
