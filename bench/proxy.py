@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -222,6 +223,7 @@ def _serve(what: str, provider: str) -> None:
     }
     config = uvicorn.Config(_answer if what == "provider" else _Bare(provider), access_log=False, **settings)
     listener = config.bind_socket()
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as servers on the network do
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     uvicorn.Server(config).run(sockets=[listener])
 

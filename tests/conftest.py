@@ -15,6 +15,8 @@ from hypothesis import settings
 from support.archive import AWS, moto_server
 from support.browser import chromium
 
+import compact.engine.ladder  # noqa: F401  # loaded with the first pass of a process, which may have little time in a test
+
 # A deadline would measure the machine, not the code: what has to be fast has a benchmark.
 settings.register_profile("full", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=25)

@@ -6,7 +6,7 @@ of reason here.
 - 13 files in a call, 81 in a pass: when a session was called (`cache_state.py`), what opens its economy (`opening.py`), and whether its
   provider writes the summary (`engine/native.py` and what it asks).
 - 77 files in a pass: what a provider counted corrects every size in it (`corrections.py`).
-- 82 files in a pass: what is a copy of the transcript (`copies.py`), who writes it (`outputs.py`), and what a pass did (`outcome.py`),
+- 87 files in a pass: what is a copy of the transcript (`copies.py`), who writes it (`outputs.py`), and what a pass did (`outcome.py`),
   which is known without the ladder; the provider's own compaction (`compaction_blocks.py`, `native.py` twice).
 - 50 files in a pass: what a session has learned (`memory.py`) and whose words stand where (`origins.py`) do, too.
 - 48 files in a pass: the form of entries (`dialects/forms.py`), entries of other programs (`dialects/foreign.py`) and
@@ -32,7 +32,7 @@ import compact
 SOURCE = str(Path(compact.__file__).parent)
 # A pass also weighs the words of a session, chooses lines by them, writes the record, tells remarks from what is pasted, finds what was
 # said before, tells two things apart, reads answers and withdrawals, and settles signed thinking: a file each.
-MOST_FUNCTIONS, MOST_FILES, MOST_FILES_OF_A_PASS = 45, 13, 86
+MOST_FUNCTIONS, MOST_FILES, MOST_FILES_OF_A_PASS = 45, 13, 87
 
 
 def entered(work: Callable[[], object]) -> set[tuple[str, str, int]]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from compact.engine.call import Call, Result, Seen
+from compact.engine.call import Call, Result, Seen, decide_call
 from compact.engine.context import Context
 from compact.engine.economy import Weighed
 from compact.engine.effects import Asking, Collect, Emit
@@ -76,6 +76,24 @@ class PreparedPass:
     duration_ms: float
     reduced: Reduced | None
     """What the stages made. None: another worker had made newer steps."""
+
+
+def decide_aside(seen: Seen, rules: Rules, may: Background, *, is_first: bool) -> Decision:
+    """Return whether a pass is due in a call that need not wait for one that asks a model.
+
+    A session whose first call is at its trigger has no later call to rely on, so its pass is made in that call.
+    """
+    tokens = seen.estimate.total
+    if not may.covers(seen.call, tokens, rules):
+        return decide_call(seen, rules)
+    if may.is_running:
+        return replace(decide_call(seen, rules), triggered=False)
+    decision = decide_call(seen, replace(rules, trigger=rules.background or rules.trigger))
+    if not decision.triggered or (tokens >= rules.trigger and is_first):
+        return decision
+    if not may.is_worth(tokens, rules):
+        return Decision(False, "ineffective")
+    return Decision(True, STARTED, due=decision.reason)
 
 
 def begin(

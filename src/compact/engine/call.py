@@ -1,4 +1,4 @@
-"""One call of a host: what it asks, what its intake saw, the pass that it began, and what the host gets."""
+"""One call of a host: what it asks, what its intake saw, whether a pass is due, the pass that it began, and what the host gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from compact.engine.context import Row
 from compact.engine.effects import Asking
 from compact.engine.intake import Working
-from compact.engine.limits import Decision
+from compact.engine.limits import Decision, Rules, decide
 from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
 from compact.messages.dialects import Dialect
@@ -84,3 +84,40 @@ class Seen:
     """The total by our own count, before it was corrected by what the provider counted."""
     at_hand: bool
     """Whether the state was in memory, so that the archive may know of newer steps."""
+
+
+_BELOW = Decision(False, "below")
+
+
+def decide_call(seen: Seen, rules: Rules) -> Decision:
+    """Return whether a pass is due in this call, by these rules.
+
+    One that could do little is not made again until the session has grown.
+    """
+    state, tokens, items = seen.state, seen.estimate.total, seen.working.items
+    if seen.call.manual:
+        return Decision(True, "manual")
+    if tokens < rules.trigger and not rules.has_thresholds:
+        return _BELOW
+    turns = 0
+    if rules.turn_threshold is not None:
+        turns = sum(seen.dialect.read(item).starts_turn for item in items)
+    decision = decide(rules, tokens=tokens, messages=len(items), turns=turns)
+    if decision.reason == "budget" and seen.call.fit is not None:
+        return Decision(True, "overflow")
+    if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
+        return decision
+    # A pass that left the session above its threshold would be tried again on every call; one that left it just
+    # below, in every other call.
+    limit = min(rules.trigger, rules.token_threshold or rules.trigger)
+    waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= limit
+    least = 1 if decision.is_by_count else min(rules.regrow, limit // 10)
+    if decision.is_by_count:
+        # What must be kept may alone exceed a count. Then the size has to grow.
+        waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
+    above = rules.summarize_above
+    if above is not None and state.tokens_after < above <= tokens:
+        return decision  # what was out of reach below this size may help now
+    if tokens - state.tokens_after < (rules.regrow if waiting else least):
+        return Decision(False, "ineffective")
+    return decision

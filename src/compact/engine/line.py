@@ -15,14 +15,14 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compact.engine.background import STARTED, Background, begin, swap
-from compact.engine.call import Call, Result, Seen, UnderWay
+from compact.engine.background import STARTED, Background, begin, decide_aside, swap
+from compact.engine.call import Call, Result, Seen, UnderWay, decide_call
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.corrections import UNCORRECTED, Correction
 from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
 from compact.engine.effects import Asking, Emit, Load
 from compact.engine.intake import Intake, Tools, Working, first_new
-from compact.engine.limits import Decision, Rules, decide, measure_fixed, no_room
+from compact.engine.limits import Decision, Rules, measure_fixed, no_room
 from compact.engine.native import NO_NATIVE, NativeRules, readable_items
 from compact.engine.outcome import Outcome
 from compact.engine.stages.offload import recognise_pointers, warn_of_copied_pointers
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from compact.engine.ladder import Pass
 
 _MAX_RACES = 3
-_BELOW = Decision(False, "below")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,13 +112,12 @@ class Line:
         if state.readable is not None and not self.native.reads_block(state.dialect):
             working, state = without_block(state, working)
         # If the archive has a newer step, another worker has sent something since.
-        sent = self.sent if state.step == known.step else ()
         tools = Tools(
             self.meter,
             self.desk,
             self.rules.max_turns,
             beside=(call.system, call.tools),
-            sent=sent,
+            sent=self.sent if state.step == known.step else (),
             keeps_sent=self.thinking.strip,
             moves_arriving=self.moves_arriving,
         )
@@ -160,7 +158,11 @@ class Line:
             swapped = yield from swap(self, seen, aside)
             if swapped is not None:
                 return swapped
-        decision = self._decide(seen) if aside is None else self._decide_aside(seen)
+        decision = (
+            decide_call(seen, self.rules)
+            if aside is None
+            else decide_aside(seen, self.rules, aside, is_first=not self.sent)
+        )
         weighed, economy = NOTHING, self.economy
         is_free = not (call.manual or call.reversible or call.fit or (aside is not None and aside.is_running))
         if economy is not None and is_free and estimate.total >= economy.least:
@@ -226,51 +228,6 @@ class Line:
             problem = no_room(shares, rules)
             yield Emit(Failure.of(problem, "none"), is_last=True)
             raise problem
-
-    def _decide_aside(self, seen: Seen) -> Decision:
-        """Decide for a call that need not wait for a pass that asks a model."""
-        rules, tokens, aside = self.rules, seen.estimate.total, self.background
-        if aside is None or not aside.covers(seen.call, tokens, rules):
-            return self._decide(seen)
-        if aside.is_running:
-            return replace(self._decide(seen), triggered=False)
-        decision = self._decide(seen, replace(rules, trigger=rules.background or rules.trigger))
-        if not decision.triggered or (tokens >= rules.trigger and not self.sent):
-            return decision  # a session that is first seen so large has no later call to rely on
-        if not aside.is_worth(tokens, rules):
-            return Decision(False, "ineffective")
-        return Decision(True, STARTED, due=decision.reason)
-
-    def _decide(self, seen: Seen, by: Rules | None = None) -> Decision:
-        """Decide by the rules of the call, or `by` others."""
-        rules = by or self.rules
-        state, tokens, items = seen.state, seen.estimate.total, seen.working.items
-        if seen.call.manual:
-            return Decision(True, "manual")
-        if tokens < rules.trigger and not rules.has_thresholds:
-            return _BELOW
-        turns = 0
-        if rules.turn_threshold is not None:
-            turns = sum(seen.dialect.read(item).starts_turn for item in items)
-        decision = decide(rules, tokens=tokens, messages=len(items), turns=turns)
-        if decision.reason == "budget" and seen.call.fit is not None:
-            return Decision(True, "overflow")
-        if not decision.triggered or decision.reason == "budget" or not state.tokens_after:
-            return decision
-        # A pass that left the session above its threshold would be tried again on every call; one that left it just
-        # below, in every other call.
-        limit = min(rules.trigger, rules.token_threshold or rules.trigger)
-        waiting = state.ineffective >= rules.ineffective_passes or state.tokens_after >= limit
-        least = 1 if decision.is_by_count else min(rules.regrow, limit // 10)
-        if decision.is_by_count:
-            # What must be kept may alone exceed a count. Then the size has to grow.
-            waiting = waiting or len(state.standing or ()) >= (rules.message_threshold or len(items))
-        above = rules.summarize_above
-        if above is not None and state.tokens_after < above <= tokens:
-            return decision  # what was out of reach below this size may help now
-        if tokens - state.tokens_after < (rules.regrow if waiting else least):
-            return Decision(False, "ineffective")
-        return decision
 
     # --- the pass
 

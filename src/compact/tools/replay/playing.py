@@ -203,7 +203,8 @@ class _Player:
         self._policy = policy
         self._keep_requests = keep_requests
         # A replay knows no time between calls, in which a pass could be made.
-        config = policy.config.updated(model=recording.model, policy={"background_pct": None})
+        in_calls = policy.config.policy.model_copy(update={"background_pct": None})
+        config = policy.config.model_copy(update={"model": recording.model, "policy": in_calls})
         if archive is None:
             config = config.model_copy(update={"archive": type(config.archive)(adapter="memory")})
         window = window_of(
