@@ -9,6 +9,7 @@ from typing import Any
 
 from compact.messages import compaction_blocks, dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
+from compact.messages.characters import bad_text_in
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
@@ -44,7 +45,6 @@ __all__ = [
     "ROLES",
     "ModelRules",
     "Violation",
-    "bad_text",
     "ends_blank",
     "fill_role_gaps",
     "fits_call",
@@ -102,7 +102,6 @@ _ENDS_SPEAKING = frozenset({"anthropic", "converse"})
 """Dialects whose reply may not end with thinking, or with blanks where the model should go on."""
 MARKED = frozenset({"anthropic", "converse"})
 """Dialects in which a host marks how far to cache a request."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +224,6 @@ def fill_role_gaps(messages: list[Message], dialect: Dialect) -> list[Message]:
     return found
 
 
-def bad_text(text: str) -> str | None:
-    """What is wrong with the characters of a string, or None."""
-    if "\x00" in text:
-        return "a NUL character"
-    if not text.isascii() and _SURROGATE.search(text):
-        return "a lone surrogate (not valid UTF-8)"
-    return None
-
-
 def id_problem(call_id: str, dialect: Dialect) -> str | None:
     """Why a call id would be refused, or None."""
     pattern, allowed = _ID_RULES[dialect.NAME]
@@ -330,8 +320,7 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
         if is_misplaced(part, message.role, dialect):
             why = f"a {part.kind.replace('_', ' ')} stands in a message of the role {message.role!r}"
             yield Violation(index, "misplaced_part", why)
-    problems = (bad_text(piece) for piece in dialect.pieces(message.origin) if isinstance(piece, str))
-    if problem := next(filter(None, problems), None):
+    if problem := bad_text_in(message, dialect):
         yield Violation(index, "invalid_text", f"the message contains {problem}")
     if dialect.RESULTS_IN_USER:
         texts = [part for part in message.parts if isinstance(part, Text)]

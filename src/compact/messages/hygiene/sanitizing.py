@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from compact.messages import dialects
+from compact.messages.characters import bad_text, bad_text_in
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain, rebuild
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
 from compact.messages.legality import (
     ROLES,
-    bad_text,
     id_problem,
     is_misplaced,
     is_refused_text,
@@ -175,7 +175,7 @@ def _well_formed(message: Message, dialect: Dialect) -> Message:
 
 
 def _with_valid_text(message: Message, dialect: Dialect) -> Message:
-    if not any(isinstance(piece, str) and bad_text(piece) for piece in dialect.pieces(message.origin)):
+    if bad_text_in(message, dialect) is None:
         return message
     data = _valid(plain(message.origin))
     return replace(dialect.read(rebuild(message.origin, data)), edited=False)
