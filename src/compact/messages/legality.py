@@ -147,11 +147,8 @@ def violations(
     request = Request.of(messages)
     known, neutral = dialects.read(request.messages, dialect)
     found = violations_in(neutral, known, in_flight)
-    if (
-        known.NAME in MARKED
-        and (marks := count_marks(*request.messages, request.system, request.tools)) > MAX_MARKS
-    ):
-        why = f"the messages carry {marks} cache marks, more than {MAX_MARKS}"
+    if known.NAME in MARKED and (marks := _count_marks(messages, request)) > MAX_MARKS:
+        why = f"the request carries {marks} cache marks, more than {MAX_MARKS}"
         found.append(Violation(len(request.messages) - 1, "cache_marks", why))
     if rules is not None and rules.checks_prefixes and previous is not None and known.NAME != "harness":
         found += [
@@ -160,6 +157,12 @@ def violations(
         ]
         found.sort(key=lambda violation: violation.index)
     return found
+
+
+def _count_marks(given: Sequence[Any] | Mapping[str, Any], request: Request) -> int:
+    """The marks in a request and the mark of the whole, which its body carries."""
+    whole = isinstance(given, Mapping) and given.get("cache_control") is not None
+    return count_marks(*request.messages, request.system, request.tools) + whole
 
 
 def violations_in(messages: Sequence[Message], dialect: Dialect, in_flight: bool = True) -> list[Violation]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from compact.errors import MessageError
 from compact.messages import Message, Text, ToolCall, ToolResult, dialects, to_json
+from compact.messages.characters import bad_text
 from compact.messages.dialects import Dialect
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.messages.characters import bad_text
 from compact.messages.legality import ROLES, fill_role_gaps
 from compact.tools.harness.artifacts import as_artifacts, check_artifact
 
