@@ -12,6 +12,7 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 from compact import CompactConfig, CompactManager, ContextOverflow
 from compact.integrations.langchain import CompactMiddleware
@@ -19,19 +20,20 @@ from compact.integrations.langchain.first_output import FirstOutput
 from compact.tools.standins import Provider, Received, Refusal, serving
 
 WINDOW = 8_000
+KEY = SecretStr("none")
 KINDS = ("chat", "responses", "anthropic")
 
 
 def model(provider: Provider, kind: str) -> Any:
     if kind == "anthropic":
         return ChatAnthropic(  # type: ignore[call-arg]
-            model_name="claude-sonnet-5", base_url=provider.url, api_key="none", max_retries=0, streaming=True
+            model_name="claude-sonnet-5", base_url=provider.url, api_key=KEY, max_retries=0, streaming=True
         )
     return ChatOpenAI(
         model="gpt-4o",
         use_responses_api=kind == "responses",
         base_url=provider.openai_url,
-        api_key="none",
+        api_key=KEY,
         max_retries=0,
         streaming=True,
     )

@@ -23,7 +23,7 @@ LONE = "half \ud83d"
 DECIDING = {"type", "role", "kind"}
 """Fields that say what an item is. With another value it is another item, or none."""
 
-TOLD = {"role": "user", "content": "Go on."}
+TOLD: Item = {"role": "user", "content": "Go on."}
 CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 TEXTS: dict[str, list[Item]] = {
     "responses": [
