@@ -9,12 +9,12 @@ from typing import Any
 
 from compact.messages import compaction_blocks, dialects
 from compact.messages.cache_marks import MAX_MARKS, count_marks
-from compact.messages.characters import bad_text_in
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
     CACHE_POINT,
     GAP,
+    LONE_SURROGATE,
     Image,
     Message,
     Opaque,
@@ -23,6 +23,8 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
+    bad_text,
+    has_lone_surrogate,
     is_cache_point,
     unknown_number,
 )
@@ -45,6 +47,7 @@ __all__ = [
     "ROLES",
     "ModelRules",
     "Violation",
+    "bad_text_in",
     "ends_blank",
     "fill_role_gaps",
     "fits_call",
@@ -225,6 +228,15 @@ def fill_role_gaps(messages: list[Message], dialect: Dialect) -> list[Message]:
     for index in reversed(role_gaps(messages, dialect)):
         found.insert(index, gap_before(messages[index]))
     return found
+
+
+def bad_text_in(message: Message, dialect: Dialect) -> str | None:
+    """What is wrong with the characters of a message, or None. A NUL inside of JSON is escaped, and stays."""
+    for piece in dialect.pieces(message.origin):
+        if isinstance(piece, str) and (problem := bad_text(piece)):
+            return problem
+    found = not is_plain(message.origin) and has_lone_surrogate(plain(message.origin))
+    return LONE_SURROGATE if found else None
 
 
 def id_problem(call_id: str, dialect: Dialect) -> str | None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from compact.messages import dialects
-from compact.messages.characters import bad_text, bad_text_in
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import is_plain, plain, rebuild
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
 from compact.messages.legality import (
     ROLES,
+    bad_text_in,
     id_problem,
     is_misplaced,
     is_refused_text,
@@ -28,6 +28,7 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
+    bad_text,
     unknown_number,
     with_known_numbers,
 )

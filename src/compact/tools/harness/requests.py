@@ -10,10 +10,10 @@ from typing import Any
 
 from compact.errors import MessageError
 from compact.messages import Message, Text, ToolCall, ToolResult, dialects, to_json
-from compact.messages.characters import bad_text
 from compact.messages.dialects import Dialect
 from compact.messages.hygiene.sanitizing import valid_text
 from compact.messages.legality import ROLES, fill_role_gaps
+from compact.messages.message import bad_text
 from compact.tools.harness.artifacts import as_artifacts, check_artifact
 
 LEFT_OUT = "[this output was left out of the context]"
