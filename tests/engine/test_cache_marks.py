@@ -9,12 +9,14 @@ import pytest
 from support.engine import events, manager
 from support.standins import TOOLS
 
+from compact.checks import violations
 from compact.messages.cache_marks import (
     count_marks,
     has_mark,
     keep_marks,
     limit_marks,
     longest_life,
+    make_room,
     mark_frame,
     mark_of,
     with_mark,
@@ -234,6 +236,25 @@ def test_a_frame_gets_the_mark_of_the_next_marked_message_if_there_is_room() -> 
     full = [frame, *[newest] * 4]
     assert mark_frame(full, [None, 1, 2, 3, 4]) == full, "no room"
     assert mark_frame([frame, newest], [0, 1]) == [frame, newest], "a frame that the host wrote is not ours"
+
+
+def test_the_mark_of_the_whole_request_takes_the_place_of_ours() -> None:
+    frame: Item = {
+        "role": "user",
+        "content": [words("<COMPACT-LEDGER v1>\nNo tabs.\n</COMPACT-LEDGER>", cache_control=MARK)],
+    }
+    newest: Item = {"role": "user", "content": [words("n", cache_control=MARK)]}
+    reply = {**newest, "role": "assistant"}
+    system = [words("rule", cache_control=MARK)]
+    items = [frame, reply, newest]
+    assert make_room(items, None, system) is items
+    assert make_room(items[:2], MARK, system) == items[:2], "there is room"
+    bare, *others = make_room(items, MARK, system)
+    assert mark_of(bare) is None
+    assert others == [reply, newest]
+    body = {"messages": items, "system": system, "cache_control": MARK}
+    assert [found.rule for found in violations(body, "anthropic")] == ["cache_marks"]
+    assert violations({**body, "messages": [bare, *others]}, "anthropic") == []
 
 
 def test_the_life_that_marks_ask_for_is_the_longest() -> None:

@@ -16,6 +16,7 @@ import pytest
 from compact import CompactConfig, CompactManager, ConfigError
 from compact.integrations.clients import PASSED, REFUSED, SENT, canonical
 from compact.integrations.litellm import CompactHook
+from compact.messages.cache_marks import count_marks
 from compact.testing import CapturingExporter
 from compact.tools.standins import Call, Provider, Received, Reply, serving
 
@@ -351,6 +352,31 @@ def test_a_refusal_inside_a_stream_is_survived_where_nothing_was_said(path: str,
         assert len(provider.accepted) == 1
         assert len(seen.named("recovery")) == 1
         assert "read." in str(found)
+
+
+@pytest.mark.parametrize("inside_extra_body", [False, True])
+def test_with_automatic_caching_a_request_has_four_marks_at_most(inside_extra_body: bool) -> None:
+    mark = {"type": "ephemeral"}
+    automatic = {"extra_body": {"cache_control": mark}} if inside_extra_body else {"cache_control": mark}
+    system = [{"type": "text", "text": "Be brief.", "cache_control": mark}]
+    talk = long_list(24)
+    for place in (-3, -1):
+        talk[place]["content"] = [{"type": "text", "text": talk[place]["content"], "cache_control": mark}]
+    made, seen = manager()
+    with serving(["Yes."], window=WINDOW) as provider, made:
+        wrapped = made.wrap(client("anthropic", provider))
+        for count in (len(talk) - 2, len(talk)):
+            wrapped.messages.create(
+                model=MODELS["anthropic"],
+                max_tokens=100,
+                system=system,
+                messages=[*talk[: count - 3], *talk[-3:]],
+                session_id="s",
+                **automatic,
+            )
+    assert provider.refused == []
+    assert seen.named("pruned_messages")
+    assert [count_marks(each.body["messages"], system) for each in provider.accepted] == [3, 3]
 
 
 READERS = ("parse", "iter_lines", "iter_bytes")

@@ -13,6 +13,7 @@ from typing import Any
 from compact.config import CompactConfig
 from compact.errors import ConfigError
 from compact.integrations.offering import name_tools
+from compact.messages.cache_marks import make_room
 from compact.messages.message import FRAME_OPENS, GAP
 from compact.runtime.manager import CompactManager
 from compact.runtime.native_asking import SendNative, able_to_compact
@@ -102,6 +103,8 @@ class HostCall:
     system: Any = None
     model: str | None = None
     """The request's own model. It decides window, tokenizer and what is learned; None: the configured one."""
+    cache_mark: Any = None
+    """The mark of the whole request: its own `cache_control`."""
     compact: SendNative | None = None
     """Sends a compaction request with the host's client; None: it has none."""
 
@@ -131,7 +134,8 @@ class HostCall:
         self.manager.resolver.note_sent(self.session_id, self.items, kept)
         if kept is self.items:
             return self.original
-        return self.restore(name_tools(kept, self.items, self.tools))
+        named = name_tools(kept, self.items, self.tools)
+        return self.restore(make_room(named, self.cache_mark, self.system, self.tools))
 
     def _watch(self, reply: Any) -> Any:
         if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):

@@ -143,6 +143,7 @@ class RequestShape:
             tools=values.get("tools"),
             system=None if self.system is None else values.get(self.system),
             model=more.get("model", values.get("model")),
+            cache_mark=more.get("cache_control", values.get("cache_control")),
         )
 
     def mask_only(self, manager: CompactManager, request: dict[str, Any], session_id: SessionId) -> None:

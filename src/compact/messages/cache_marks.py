@@ -18,7 +18,7 @@ from typing import Any
 from compact.messages.message import CACHE_POINT, FRAME_OPENS, POINTER_OPENS
 
 MAX_MARKS = 4
-"""The most marks of a request: in its tools, its system prompt and its messages together."""
+"""The most marks of a request: its own, and those in its tools, its system prompt and its messages."""
 _KEY = "cache_control"
 _LIVES_S: Mapping[Any, float] = {None: 300.0, "5m": 300.0, "1h": 3600.0}
 """Seconds by what a mark says as `ttl`."""
@@ -187,6 +187,17 @@ def limit_marks(items: Sequence[Any], limit: int) -> Sequence[Any]:
     going = set(sorted(range(len(marked)), key=lambda place: not _is_ours(marked[place]))[:surplus])
     goes = (place in going for place in range(len(marked)))
     return [_strip(item, goes) if has_mark(item) else item for item in items]
+
+
+def make_room(items: Sequence[Any], whole: Any, *beside: Any) -> Sequence[Any]:
+    """Return the messages with room for the mark of the whole request; the same object if it has none, or there is room.
+
+    Args:
+        items: The messages of a request.
+        whole: The request's own `cache_control`. The provider finds the place for it, and counts it with the others.
+        beside: The system prompt and the tools.
+    """
+    return items if whole is None else limit_marks(items, MAX_MARKS - 1 - count_marks(*beside))
 
 
 def _marked(value: Any) -> Iterator[Mapping[str, Any]]:

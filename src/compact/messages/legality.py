@@ -14,6 +14,7 @@ from compact.messages.dialects.wire import is_plain, plain
 from compact.messages.message import (
     CACHE_POINT,
     GAP,
+    LONE_SURROGATE,
     Image,
     Message,
     Opaque,
@@ -22,6 +23,8 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
+    bad_text,
+    has_lone_surrogate,
     is_cache_point,
     unknown_number,
 )
@@ -44,7 +47,7 @@ __all__ = [
     "ROLES",
     "ModelRules",
     "Violation",
-    "bad_text",
+    "bad_text_in",
     "ends_blank",
     "fill_role_gaps",
     "fits_call",
@@ -102,7 +105,6 @@ _ENDS_SPEAKING = frozenset({"anthropic", "converse"})
 """Dialects whose reply may not end with thinking, or with blanks where the model should go on."""
 MARKED = frozenset({"anthropic", "converse"})
 """Dialects in which a host marks how far to cache a request."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +150,8 @@ def violations(
     request = Request.of(messages)
     known, neutral = dialects.read(request.messages, dialect)
     found = violations_in(neutral, known, in_flight)
-    if (
-        known.NAME in MARKED
-        and (marks := count_marks(*request.messages, request.system, request.tools)) > MAX_MARKS
-    ):
-        why = f"the messages carry {marks} cache marks, more than {MAX_MARKS}"
+    if known.NAME in MARKED and (marks := _count_marks(messages, request)) > MAX_MARKS:
+        why = f"the request carries {marks} cache marks, more than {MAX_MARKS}"
         found.append(Violation(len(request.messages) - 1, "cache_marks", why))
     if rules is not None and rules.checks_prefixes and previous is not None and known.NAME != "harness":
         found += [
@@ -161,6 +160,12 @@ def violations(
         ]
         found.sort(key=lambda violation: violation.index)
     return found
+
+
+def _count_marks(given: Sequence[Any] | Mapping[str, Any], request: Request) -> int:
+    """The marks in a request and the mark of the whole, which its body carries."""
+    whole = isinstance(given, Mapping) and given.get("cache_control") is not None
+    return count_marks(*request.messages, request.system, request.tools) + whole
 
 
 def violations_in(messages: Sequence[Message], dialect: Dialect, in_flight: bool = True) -> list[Violation]:
@@ -225,13 +230,13 @@ def fill_role_gaps(messages: list[Message], dialect: Dialect) -> list[Message]:
     return found
 
 
-def bad_text(text: str) -> str | None:
-    """What is wrong with the characters of a string, or None."""
-    if "\x00" in text:
-        return "a NUL character"
-    if not text.isascii() and _SURROGATE.search(text):
-        return "a lone surrogate (not valid UTF-8)"
-    return None
+def bad_text_in(message: Message, dialect: Dialect) -> str | None:
+    """What is wrong with the characters of a message, or None. A NUL inside of JSON is escaped, and stays."""
+    for piece in dialect.pieces(message.origin):
+        if isinstance(piece, str) and (problem := bad_text(piece)):
+            return problem
+    found = not is_plain(message.origin) and has_lone_surrogate(plain(message.origin))
+    return LONE_SURROGATE if found else None
 
 
 def id_problem(call_id: str, dialect: Dialect) -> str | None:
@@ -330,8 +335,7 @@ def _message_rules(index: int, message: Message, dialect: Dialect) -> Iterator[V
         if is_misplaced(part, message.role, dialect):
             why = f"a {part.kind.replace('_', ' ')} stands in a message of the role {message.role!r}"
             yield Violation(index, "misplaced_part", why)
-    problems = (bad_text(piece) for piece in dialect.pieces(message.origin) if isinstance(piece, str))
-    if problem := next(filter(None, problems), None):
+    if problem := bad_text_in(message, dialect):
         yield Violation(index, "invalid_text", f"the message contains {problem}")
     if dialect.RESULTS_IN_USER:
         texts = [part for part in message.parts if isinstance(part, Text)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -32,8 +33,10 @@ GAP = "[earlier messages are not shown]"
 """The text between two messages of the same role, in dialects where roles must alternate."""
 CACHE_POINT = "cachePoint"
 """The key of a block that marks how far to cache a request, in dialects where such a mark is a block."""
-_DEEPEST_NUMBER = 200
-"""A list or object nested deeper than this is not searched for numbers."""
+LONE_SURROGATE = "a lone surrogate (not valid UTF-8)"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DEEPEST = 200
+"""A list or object nested deeper than this is not searched for numbers and broken texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +264,7 @@ def unknown_number(value: Any, depth: int = 0) -> str:
     """Return the text of the first number in a value that JSON does not know; empty if there is none."""
     if isinstance(value, float):
         return "" if math.isfinite(value) else number_text(value)
-    if isinstance(value, str) or depth > _DEEPEST_NUMBER:
+    if isinstance(value, str) or depth > _DEEPEST:
         return ""
     if isinstance(value, dict | Mapping):
         entries: Any = value.values()
@@ -279,13 +282,31 @@ def with_known_numbers(value: Any, depth: int = 0) -> Any:
     """Return a value with `number_text` in the place of every number that JSON does not know."""
     if isinstance(value, float) and not math.isfinite(value):
         return number_text(value)
-    if depth > _DEEPEST_NUMBER:
+    if depth > _DEEPEST:
         return value
     if isinstance(value, Mapping):
         return {key: with_known_numbers(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [with_known_numbers(entry, depth + 1) for entry in value]
     return value
+
+
+def bad_text(text: str) -> str | None:
+    """What is wrong with the characters of a string, or None."""
+    if "\x00" in text:
+        return "a NUL character"
+    return LONE_SURROGATE if has_lone_surrogate(text) else None
+
+
+def has_lone_surrogate(value: Any, depth: int = 0) -> bool:
+    """Whether a text or a key anywhere in a value has a character that UTF-8 does not have."""
+    if isinstance(value, str):
+        return not value.isascii() and _SURROGATE.search(value) is not None
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, Mapping):
+        return any(has_lone_surrogate(each, depth + 1) for entry in value.items() for each in entry)
+    return isinstance(value, list | tuple) and any(has_lone_surrogate(each, depth + 1) for each in value)
 
 
 def text_hash(text: str) -> str:

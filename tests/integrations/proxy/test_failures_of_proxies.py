@@ -248,8 +248,13 @@ def test_a_truncated_gzip_is_passed_on_as_it_is_and_fails_nothing(client: httpx.
         assert client.get(f"{proxy.url}/healthz").status_code == 200
 
 
-def test_cache_marks_never_exceed_four_in_an_edited_request(client: httpx.Client, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["blocks", "automatic"])
+def test_cache_marks_never_exceed_four_in_an_edited_request(
+    client: httpx.Client, tmp_path: Path, whole: bool
+) -> None:
+    """Automatic caching, which the body asks for, is one of the four."""
     mark = {"cache_control": {"type": "ephemeral"}}
+    more = mark if whole else {}
     system = [{"type": "text", "text": "You code.", **mark}]
     talk = long_talk(24)
     with (
@@ -258,9 +263,9 @@ def test_cache_marks_never_exceed_four_in_an_edited_request(client: httpx.Client
     ):
         for count in range(1, len(talk) + 1, 4):
             marked = json.loads(json.dumps(talk[:count]))
-            for message in [m for m in marked if isinstance(m["content"], str)][-3:]:
+            for message in [m for m in marked if isinstance(m["content"], str)][-2 if whole else -3 :]:
                 message["content"] = [{"type": "text", "text": message["content"], **mark}]
-            client.post(f"{proxy.url}/v1/messages", content=body_of(marked, system=system))
+            client.post(f"{proxy.url}/v1/messages", content=body_of(marked, system=system, **more))
         assert proxy.app.metrics.value("edited") > 0
     assert provider.refused == []
 

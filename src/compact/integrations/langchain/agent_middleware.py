@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -16,6 +17,7 @@ from langgraph.config import get_config
 from compact.archive.recall import RecallTool
 from compact.config import CompactConfig
 from compact.integrations.calls import HostCall, observe, separate_roles
+from compact.integrations.langchain.first_output import watched
 from compact.integrations.langchain.langchain_view import LangChainView
 from compact.integrations.managers import take_manager
 from compact.integrations.offering import Offering, RecallChoice, RecallDue, describe_recall
@@ -45,7 +47,8 @@ class CompactMiddleware(AgentMiddleware):
 
     `manager` may be a `CompactConfig`; the middleware's `manager` is then a new one.
 
-    A call raises as `CompactManager.call` does.
+    A call raises as `CompactManager.call` does. An error behind the first streamed output is raised as it is, because
+    the output cannot be taken back.
 
     Raises:
         ConfigError: an argument is of the wrong kind.
@@ -78,10 +81,20 @@ class CompactMiddleware(AgentMiddleware):
     ) -> ModelResponse[Any]:
         """See `AgentMiddleware.wrap_model_call`."""
         view, session_id = self._see(request)
+
+        def send(prepared: ModelRequest[Any]) -> ModelResponse[Any] | _BrokenOff:
+            with watched() as output:
+                try:
+                    return handler(prepared)
+                except Exception as problem:
+                    if output.seen:
+                        return _BrokenOff(problem)
+                    raise
+
         try:
-            reply = self._prepare(request, view, session_id).run(handler)
+            reply = self._prepare(request, view, session_id).run(send)
         except RecallDue:
-            reply = self._prepare(request, view, session_id).run(handler)
+            reply = self._prepare(request, view, session_id).run(send)
         return self._take(reply, session_id)
 
     async def awrap_model_call(
@@ -91,10 +104,20 @@ class CompactMiddleware(AgentMiddleware):
     ) -> ModelResponse[Any]:
         """See `AgentMiddleware.awrap_model_call`."""
         view, session_id = self._see(request)
+
+        async def send(prepared: ModelRequest[Any]) -> ModelResponse[Any] | _BrokenOff:
+            with watched() as output:
+                try:
+                    return await handler(prepared)
+                except Exception as problem:
+                    if output.seen:
+                        return _BrokenOff(problem)
+                    raise
+
         try:
-            reply = await self._prepare(request, view, session_id).arun(handler)
+            reply = await self._prepare(request, view, session_id).arun(send)
         except RecallDue:
-            reply = await self._prepare(request, view, session_id).arun(handler)
+            reply = await self._prepare(request, view, session_id).arun(send)
         return self._take(reply, session_id)
 
     def _see(self, request: ModelRequest[Any]) -> tuple[LangChainView, str]:
@@ -146,8 +169,14 @@ class CompactMiddleware(AgentMiddleware):
         message = _explain(request.system_message, prefix)
         return request.override(tools=[*request.tools, *tools], system_message=message)
 
-    def _take(self, reply: ModelResponse[Any], session_id: str) -> ModelResponse[Any]:
-        """Learn from a reply: what its request cost, and which session its calls belong to."""
+    def _take(self, reply: ModelResponse[Any] | _BrokenOff, session_id: str) -> ModelResponse[Any]:
+        """Learn from a reply: what its request cost, and which session its calls belong to.
+
+        Raises:
+            Exception: the reply broke off; what broke it.
+        """
+        if isinstance(reply, _BrokenOff):
+            raise reply.problem
         for message in getattr(reply, "result", ()):
             if isinstance(message, AIMessage):
                 observe(self.manager, session_id, message.usage_metadata)
@@ -197,6 +226,13 @@ class CompactMiddleware(AgentMiddleware):
             given=_thread_id(),
             objects=messages,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _BrokenOff:
+    """A reply that began and ended in an error. The request was taken, so it is not made smaller and sent again."""
+
+    problem: Exception
 
 
 def _messages_of(state: Any) -> list[BaseMessage]:

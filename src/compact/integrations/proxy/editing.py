@@ -22,6 +22,7 @@ from compact.integrations.offering import has_pointers
 from compact.integrations.proxy.conversations import Conversation
 from compact.integrations.proxy.measuring import Metrics
 from compact.integrations.proxy.written import say_to
+from compact.messages.cache_marks import make_room
 from compact.runtime.manager import CompactManager
 from compact.runtime.session_cache import Session
 
@@ -65,7 +66,8 @@ class Outgoing:
         items = None
         if self.edited:
             tools = conversation.tools
-            items = say_to(self.items, conversation.items, tools, has_reader=_prefix_of(tools) is not None)
+            said = say_to(self.items, conversation.items, tools, has_reader=_prefix_of(tools) is not None)
+            items = make_room(said, conversation.body.get("cache_control"), conversation.system, tools)
         return conversation.body.with_changes(items, self.fields).encode("utf-8", "surrogatepass")
 
 

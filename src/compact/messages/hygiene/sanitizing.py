@@ -13,7 +13,7 @@ from compact.messages.dialects.wire import is_plain, plain, rebuild
 from compact.messages.hygiene.work import Removed, without_loose_ends, write_back
 from compact.messages.legality import (
     ROLES,
-    bad_text,
+    bad_text_in,
     id_problem,
     is_misplaced,
     is_refused_text,
@@ -28,6 +28,7 @@ from compact.messages.message import (
     Text,
     ToolCall,
     ToolResult,
+    bad_text,
     unknown_number,
     with_known_numbers,
 )
@@ -175,7 +176,7 @@ def _well_formed(message: Message, dialect: Dialect) -> Message:
 
 
 def _with_valid_text(message: Message, dialect: Dialect) -> Message:
-    if not any(isinstance(piece, str) and bad_text(piece) for piece in dialect.pieces(message.origin)):
+    if bad_text_in(message, dialect) is None:
         return message
     data = _valid(plain(message.origin))
     return replace(dialect.read(rebuild(message.origin, data)), edited=False)

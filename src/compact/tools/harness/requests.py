@@ -12,7 +12,8 @@ from compact.errors import MessageError
 from compact.messages import Message, Text, ToolCall, ToolResult, dialects, to_json
 from compact.messages.dialects import Dialect
 from compact.messages.hygiene.sanitizing import valid_text
-from compact.messages.legality import ROLES, bad_text, fill_role_gaps
+from compact.messages.legality import ROLES, fill_role_gaps
+from compact.messages.message import bad_text
 from compact.tools.harness.artifacts import as_artifacts, check_artifact
 
 LEFT_OUT = "[this output was left out of the context]"
