@@ -79,6 +79,8 @@ class Counted(NamedTuple):
     """What it was counted as: the name of the dialect, or a tool."""
     size: int
     """The size of the copy in bytes; 0 if there is none."""
+    attached: tuple[int, int] = (0, 0)
+    """How many pictures, documents and other binary parts it holds, and their characters on the wire, at most."""
 
 
 class Prefix(NamedTuple):
@@ -86,12 +88,14 @@ class Prefix(NamedTuple):
 
     copies: list[Any]
     shares: tuple[int, ...]
+    """Raw tokens of system, developer and other messages; then both numbers of `Counted.attached`."""
     kind: str
     size: int
 
 
 _COPY, _SIZE = attrgetter("copy"), attrgetter("size")
-_NOTHING = Prefix([], (0, 0, 0), "", 0)
+_NO_SHARES = (0, 0, 0, 0, 0)
+_NOTHING = Prefix([], _NO_SHARES, "", 0)
 
 
 class Known:
@@ -114,14 +118,23 @@ class Known:
         entry = self.memo.get(id(item))
         return entry if isinstance(entry, Counted) and entry.kind == kind and entry.copy == item else None
 
-    def remember(self, item: Any, raw: int, share: int, kind: str, *, is_plain: bool = False) -> Counted:
+    def remember(
+        self,
+        item: Any,
+        raw: int,
+        share: int,
+        kind: str,
+        *,
+        is_plain: bool = False,
+        attached: tuple[int, int] = (0, 0),
+    ) -> Counted:
         """Remember a count. A plain message is a dict of two strings, which is quick to copy."""
         if is_plain:
             copy = item.copy()
             size = getsizeof(copy) + getsizeof(copy["role"]) + getsizeof(copy["content"])
         else:
             copy, size = snapshot(item)
-        entry = Counted(copy, raw, share, kind, size)
+        entry = Counted(copy, raw, share, kind, size, attached)
         if size:
             self.memo.put(id(item), entry, size)
         return entry
@@ -131,7 +144,7 @@ class Known:
         prefix = self.memo.get(-id(items[0])) if items else None
         if isinstance(prefix, Prefix) and prefix.kind == kind and begins_with(items, prefix.copies):
             return prefix
-        return Prefix([], (0, 0, 0), kind, 0)
+        return Prefix([], _NO_SHARES, kind, 0)
 
     def extend_prefix(
         self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
@@ -161,7 +174,7 @@ class Running:
         known = self._prefix
         if self._counter is counter and known.kind == kind and begins_with(items, known.copies):
             return known
-        return Prefix([], (0, 0, 0), kind, 0)
+        return Prefix([], _NO_SHARES, kind, 0)
 
     def extend_prefix(
         self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
@@ -172,9 +185,17 @@ class Running:
             kept = list(prefix.shares)
             entries = list(takewhile(_SIZE, entries))
             for entry in entries:
-                kept[entry.share] += entry.raw
+                add_shares(kept, entry)
         prefix.copies.extend(map(_COPY, entries))
         self._prefix, self._counter = prefix._replace(shares=tuple(kept)), counter
+
+
+def add_shares(shares: list[int], entry: Counted) -> None:
+    """Add what one message counts for to the shares of its list."""
+    shares[entry.share] += entry.raw
+    if entry.attached[0]:
+        shares[-2] += entry.attached[0]
+        shares[-1] += entry.attached[1]
 
 
 def snapshot(value: Any) -> tuple[Any, int]:

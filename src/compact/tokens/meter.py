@@ -18,11 +18,11 @@ from typing import Any
 from compact.errors import ConfigError, MessageError
 from compact.messages import CallId, Image, Pdf, Sealed, to_json
 from compact.messages.dialects import Dialect, detect, get, not_a_list, read_prompt, unreadable
-from compact.messages.dialects.wire import is_plain
+from compact.messages.dialects.wire import BLOB_SHARE, is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
 from compact.tokens.documents import count_pages
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.memo import Counted, Known, Memo, Running
+from compact.tokens.memo import Counted, Known, Memo, Running, add_shares
 from compact.tokens.models import Profile, profile_of
 from compact.tokens.windows import window_of
 
@@ -58,6 +58,10 @@ class Estimate:
     """The share of the window that is used, as a fraction such as 0.85."""
     max_tokens: int
     model: str
+    attached: int = 0
+    """The pictures, documents and other binary parts in the messages."""
+    attached_chars: int = 0
+    """The most characters that these take on the wire."""
 
 
 class Meter:
@@ -201,10 +205,12 @@ class Meter:
                 shares[_SYSTEM] += self.count_item(prompt, known)
             except (MessageError, ValueError) as problem:
                 raise _not_a_prompt(system) from problem
-        other, first, developer = map(self.scale, shares)
+        other, first, developer = map(self.scale, shares[:3])
         schema = self.scale(self.count_tools(tools)) if tools else 0
         total = first + developer + schema + other
-        return Estimate(total, first, developer, schema, other, total / limit, limit, self.model)
+        return Estimate(
+            total, first, developer, schema, other, total / limit, limit, self.model, shares[-2], shares[-1]
+        )
 
     def _tally(self, items: list[Any], dialect: Dialect | None, running: Running | None) -> list[int]:
         """Raw tokens by share."""
@@ -227,7 +233,7 @@ class Meter:
         entries = []
         for item in rest:
             counted = self._known.find(item, chosen.NAME) or self._count_item(item, chosen, items)
-            shares[counted.share] += counted.raw
+            add_shares(shares, counted)
             entries.append(counted)
         if entries and running is not None:
             running.extend_prefix(self, prefix, entries, shares)
@@ -257,7 +263,9 @@ class Meter:
             index = next(place for place, known in enumerate(items) if known is item)
             raise unreadable(index, dialect, problem, item) from problem
         raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
-        return self._known.remember(item, raw, _share(item), dialect.NAME)
+        bulky = [chars for piece in pieces if (chars := _chars_of(piece))]
+        attached = (len(bulky), sum(bulky))
+        return self._known.remember(item, raw, _share(item), dialect.NAME, attached=attached)
 
     def _count_piece(self, piece: Any) -> int:
         if isinstance(piece, str):
@@ -326,6 +334,15 @@ def _may_be_tool(tool: Any) -> bool:
     return not (
         tool is None or isinstance(tool, bytes | int | float | complex | type) or inspect.isroutine(tool)
     )
+
+
+def _chars_of(piece: Any) -> int:
+    """The most characters that a binary piece takes on the wire; 0 for one of text."""
+    if isinstance(piece, str):
+        return 0
+    if isinstance(piece, Image | Pdf):
+        return len(piece.source) or 1
+    return piece.chars * BLOB_SHARE if isinstance(piece, Sealed) else 0
 
 
 def _not_a_tool(tool: Any) -> ConfigError:
