@@ -168,7 +168,8 @@ class Pass:
             bare = context.rows
         context, taken = take_out(context)
         start, held = total(context.rows), context.rows
-        context = yield from move_attachments(context, self.request)
+        if self.request is not NO_LIMITS:
+            context = yield from move_attachments(context, self.request)
         moved = context.rows is not held
         context = yield from climb(context, self.stages)
         return Reduced(before, bare, anchored, context, taken, total(bare) - start, is_sendable_now=moved)
@@ -203,7 +204,8 @@ class Pass:
         )
         taken = TakenOut({each: carry(row) for each, row in reduced.taken.rows.items()})
         held = context.rows
-        context = yield from move_attachments(context, self.request)
+        if self.request is not NO_LIMITS:
+            context = yield from move_attachments(context, self.request)
         moved = reduced.is_sendable_now or context.rows is not held
         return Reduced(
             self.rows, bare, self.rows, context, taken, reduced.ledgers_taken, total(arrived), True, moved

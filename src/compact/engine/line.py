@@ -174,9 +174,10 @@ class Line:
             weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
         if weighed.early_target is not None:
             decision = EARLY
-        limits = limits_for(self.request, dialect.NAME)
+        limits = limits_for(self.request, dialect.NAME) if estimate.attached else NO_LIMITS
         if (
-            (not decision.triggered or decision.reason in (EARLY.reason, STARTED))
+            limits is not NO_LIMITS
+            and (not decision.triggered or decision.reason in (EARLY.reason, STARTED))
             and may_exceed(estimate, limits)
             and is_refused(self._rows(seen), self.rules, self.desk(dialect), state.summaries, limits)
         ):
@@ -345,7 +346,7 @@ class Line:
             economics=weighed.economics,
             native=NO_NATIVE if call.reversible or call.without_model or asks_nobody else self.native,
             extract=seen.state.extract,
-            request=limits_for(self.request, seen.dialect.NAME),
+            request=limits_for(self.request, seen.dialect.NAME) if seen.estimate.attached else NO_LIMITS,
         )
 
     def elapsed_ms(self, since: float) -> float:

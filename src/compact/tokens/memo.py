@@ -5,7 +5,7 @@ A message is recognised by comparing it with a copy, so that a change in place i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from operator import attrgetter
 from sys import getsizeof
@@ -88,14 +88,14 @@ class Prefix(NamedTuple):
 
     copies: list[Any]
     shares: tuple[int, ...]
-    """Raw tokens of system, developer and other messages; then both numbers of `Counted.attached`."""
     kind: str
     size: int
+    attached: tuple[int, int] = (0, 0)
+    """The sums of `Counted.attached`."""
 
 
 _COPY, _SIZE = attrgetter("copy"), attrgetter("size")
-_NO_SHARES = (0, 0, 0, 0, 0)
-_NOTHING = Prefix([], _NO_SHARES, "", 0)
+_NOTHING = Prefix([], (0, 0, 0), "", 0)
 
 
 class Known:
@@ -144,7 +144,7 @@ class Known:
         prefix = self.memo.get(-id(items[0])) if items else None
         if isinstance(prefix, Prefix) and prefix.kind == kind and begins_with(items, prefix.copies):
             return prefix
-        return Prefix([], _NO_SHARES, kind, 0)
+        return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
         self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
@@ -156,7 +156,8 @@ class Known:
                 return  # it cannot be compared, so it ends the prefix
             copies.append(entry.copy)
             size += entry.size
-        self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
+        attached = add_attached(prefix.attached, entries)
+        self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size, attached), size)
 
 
 class Running:
@@ -174,7 +175,7 @@ class Running:
         known = self._prefix
         if self._counter is counter and known.kind == kind and begins_with(items, known.copies):
             return known
-        return Prefix([], _NO_SHARES, kind, 0)
+        return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
         self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
@@ -185,17 +186,18 @@ class Running:
             kept = list(prefix.shares)
             entries = list(takewhile(_SIZE, entries))
             for entry in entries:
-                add_shares(kept, entry)
+                kept[entry.share] += entry.raw
         prefix.copies.extend(map(_COPY, entries))
-        self._prefix, self._counter = prefix._replace(shares=tuple(kept)), counter
+        attached = add_attached(prefix.attached, entries)
+        self._prefix, self._counter = prefix._replace(shares=tuple(kept), attached=attached), counter
 
 
-def add_shares(shares: list[int], entry: Counted) -> None:
-    """Add what one message counts for to the shares of its list."""
-    shares[entry.share] += entry.raw
-    if entry.attached[0]:
-        shares[-2] += entry.attached[0]
-        shares[-1] += entry.attached[1]
+def add_attached(known: tuple[int, int], entries: Iterable[Counted]) -> tuple[int, int]:
+    """Add the attachments of messages to those of the list before them."""
+    count, chars = known
+    for entry in entries:
+        count, chars = count + entry.attached[0], chars + entry.attached[1]
+    return count, chars
 
 
 def snapshot(value: Any) -> tuple[Any, int]:

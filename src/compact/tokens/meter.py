@@ -22,7 +22,7 @@ from compact.messages.dialects.wire import BLOB_SHARE, is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
 from compact.tokens.documents import count_pages
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.memo import Counted, Known, Memo, Running, add_shares
+from compact.tokens.memo import Counted, Known, Memo, Running, add_attached
 from compact.tokens.models import Profile, profile_of
 from compact.tokens.windows import window_of
 
@@ -196,7 +196,7 @@ class Meter:
                 f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
             )
         items = messages if type(messages) is list else _as_list(messages)
-        shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect, running)
+        shares, attached = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect, running)
         if items:
             shares[_OTHER] += REPLY_TOKENS
         if system:
@@ -205,15 +205,15 @@ class Meter:
                 shares[_SYSTEM] += self.count_item(prompt, known)
             except (MessageError, ValueError) as problem:
                 raise _not_a_prompt(system) from problem
-        other, first, developer = map(self.scale, shares[:3])
+        other, first, developer = map(self.scale, shares)
         schema = self.scale(self.count_tools(tools)) if tools else 0
         total = first + developer + schema + other
-        return Estimate(
-            total, first, developer, schema, other, total / limit, limit, self.model, shares[-2], shares[-1]
-        )
+        return Estimate(total, first, developer, schema, other, total / limit, limit, self.model, *attached)
 
-    def _tally(self, items: list[Any], dialect: Dialect | None, running: Running | None) -> list[int]:
-        """Raw tokens by share."""
+    def _tally(
+        self, items: list[Any], dialect: Dialect | None, running: Running | None
+    ) -> tuple[list[int], tuple[int, int]]:
+        """Raw tokens by share, and what is attached."""
         # Harness artifacts are counted in their own way, so a list that could be anything is never taken for them.
         guess = self._last_dialect
         chosen = dialect or (None if guess is not None and guess.NAME == "harness" else guess)
@@ -233,13 +233,13 @@ class Meter:
         entries = []
         for item in rest:
             counted = self._known.find(item, chosen.NAME) or self._count_item(item, chosen, items)
-            add_shares(shares, counted)
+            shares[counted.share] += counted.raw
             entries.append(counted)
         if entries and running is not None:
             running.extend_prefix(self, prefix, entries, shares)
         elif entries:
             self._known.extend_prefix(prefix, items, entries, shares)
-        return shares
+        return shares, add_attached(prefix.attached, entries) if entries else prefix.attached
 
     def _detect(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
         """Detect the dialect of a list of which only `fresh` is new. The whole list is read only if the dialect may change."""
