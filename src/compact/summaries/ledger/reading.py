@@ -388,7 +388,7 @@ class _Ledger:
 
 def _holds(holder: Entry, entry: Entry) -> bool:
     """Whether an entry has another one in its brackets, or a part of it."""
-    return holder.was is not None and (holder.was in entry.text or entry.text in holder.was)
+    return bool(holder.was and (holder.was in entry.text or entry.text in holder.was))
 
 
 def _is_before(said_in: str, place: str) -> bool:
