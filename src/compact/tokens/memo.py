@@ -79,8 +79,8 @@ class Counted(NamedTuple):
     """What it was counted as: the name of the dialect, or a tool."""
     size: int
     """The size of the copy in bytes; 0 if there is none."""
-    attached: tuple[int, int] = (0, 0)
-    """How many pictures, documents and other binary parts it holds, and their characters on the wire, at most."""
+    attached: tuple[int, int] | None = None
+    """How many pictures, documents and other binary parts it holds, and their characters on the wire, at most. None: none."""
 
 
 class Prefix(NamedTuple):
@@ -95,6 +95,7 @@ class Prefix(NamedTuple):
 
 
 _COPY, _SIZE = attrgetter("copy"), attrgetter("size")
+ATTACHED = attrgetter("attached")
 _NOTHING = Prefix([], (0, 0, 0), "", 0)
 
 
@@ -126,7 +127,7 @@ class Known:
         kind: str,
         *,
         is_plain: bool = False,
-        attached: tuple[int, int] = (0, 0),
+        attached: tuple[int, int] | None = None,
     ) -> Counted:
         """Remember a count. A plain message is a dict of two strings, which is quick to copy."""
         if is_plain:
@@ -147,7 +148,12 @@ class Known:
         return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
-        self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
+        self,
+        prefix: Prefix,
+        items: Sequence[Any],
+        entries: list[Counted],
+        shares: Sequence[int],
+        attached: tuple[int, int] = (0, 0),
     ) -> None:
         """Store a prefix of `items`, extended by the entries that follow it."""
         copies, size = prefix.copies.copy(), prefix.size
@@ -156,7 +162,6 @@ class Known:
                 return  # it cannot be compared, so it ends the prefix
             copies.append(entry.copy)
             size += entry.size
-        attached = add_attached(prefix.attached, entries)
         self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size, attached), size)
 
 
@@ -178,7 +183,12 @@ class Running:
         return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
-        self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
+        self,
+        counter: object,
+        prefix: Prefix,
+        entries: list[Counted],
+        shares: Sequence[int],
+        attached: tuple[int, int] = (0, 0),
     ) -> None:
         """Add what follows a prefix that `find_prefix` returned, up to the first entry that cannot be compared."""
         kept = shares
@@ -187,8 +197,8 @@ class Running:
             entries = list(takewhile(_SIZE, entries))
             for entry in entries:
                 kept[entry.share] += entry.raw
+            attached = add_attached(prefix.attached, entries)
         prefix.copies.extend(map(_COPY, entries))
-        attached = add_attached(prefix.attached, entries)
         self._prefix, self._counter = prefix._replace(shares=tuple(kept), attached=attached), counter
 
 
@@ -196,7 +206,8 @@ def add_attached(known: tuple[int, int], entries: Iterable[Counted]) -> tuple[in
     """Add the attachments of messages to those of the list before them."""
     count, chars = known
     for entry in entries:
-        count, chars = count + entry.attached[0], chars + entry.attached[1]
+        if entry.attached is not None:
+            count, chars = count + entry.attached[0], chars + entry.attached[1]
     return count, chars
 
 

@@ -22,7 +22,7 @@ from compact.messages.dialects.wire import BLOB_SHARE, is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
 from compact.tokens.documents import count_pages
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.memo import Counted, Known, Memo, Running, add_attached
+from compact.tokens.memo import ATTACHED, Counted, Known, Memo, Running, add_attached
 from compact.tokens.models import Profile, profile_of
 from compact.tokens.windows import window_of
 
@@ -235,11 +235,14 @@ class Meter:
             counted = self._known.find(item, chosen.NAME) or self._count_item(item, chosen, items)
             shares[counted.share] += counted.raw
             entries.append(counted)
+        attached = prefix.attached
+        if any(map(ATTACHED, entries)):
+            attached = add_attached(attached, entries)
         if entries and running is not None:
-            running.extend_prefix(self, prefix, entries, shares)
+            running.extend_prefix(self, prefix, entries, shares, attached)
         elif entries:
-            self._known.extend_prefix(prefix, items, entries, shares)
-        return shares, add_attached(prefix.attached, entries) if entries else prefix.attached
+            self._known.extend_prefix(prefix, items, entries, shares, attached)
+        return shares, attached
 
     def _detect(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
         """Detect the dialect of a list of which only `fresh` is new. The whole list is read only if the dialect may change."""
@@ -264,7 +267,7 @@ class Meter:
             raise unreadable(index, dialect, problem, item) from problem
         raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
         bulky = [chars for piece in pieces if (chars := _chars_of(piece))]
-        attached = (len(bulky), sum(bulky))
+        attached = (len(bulky), sum(bulky)) if bulky else None
         return self._known.remember(item, raw, _share(item), dialect.NAME, attached=attached)
 
     def _count_piece(self, piece: Any) -> int:
