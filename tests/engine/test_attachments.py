@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.engine import Clock, events
+from support.engine import Clock, events, says, user
 from support.standins import provider_problems
 
 from compact import CompactConfig, CompactManager
@@ -327,3 +327,36 @@ def test_a_screenshot_that_the_computer_tool_must_answer_with_stays() -> None:
         ]
     made = manager("gpt-4.1", models={"gpt-4.1": {"request": {"images": 20}}})
     assert made.preflight("s", items, dialect="responses") is items
+
+
+def test_a_session_at_its_trigger_gets_one_pass_for_both() -> None:
+    items = talk("anthropic", 120)
+    for n in range(12):
+        items += [says(f"note {n} " * 400), user(f"go on with {n}")]
+    config = CompactConfig(
+        model="claude-sonnet-4-5", max_context_tokens=16_000, archive={"adapter": "memory"}
+    )
+    made = CompactManager(config, clock=Clock())
+    out = made.preflight("s", items)
+    assert asked(out, "anthropic", "claude-sonnet-4-5") == []
+    assert made.archive.steps("s") == [1]
+    (finished,) = events(made, name="finished")
+    assert finished["properties"]["tokens_after"] < 16_000
+    assert json.dumps(made.archive.restore("s").messages) == json.dumps(items)
+    assert made.preflight("s", items) == out
+
+
+def test_the_thinking_of_models_that_bind_it_stays_legal_behind_what_left() -> None:
+    model = "claude-haiku-5-5"
+    made = manager(model, models={model: {"request": {"images": 20}}})
+    items, sent = [words("Read all pages", "anthropic")], []
+    for n in range(40):
+        call, result = anthropic(range(n, n + 1), n)
+        call["content"].insert(0, {"type": "thinking", "thinking": f"page {n}", "signature": "c2ln" * 30})
+        items += [call, result]
+        sent.append(made.preflight("s", items))
+        assert violations(sent[-1], model=model) == []
+        assert json.dumps(sent[-1]).count("media_type") <= 20
+    assert len(made.archive.steps("s")) == 2
+    assert "signature" in json.dumps(sent[-1])
+    assert json.dumps(sent[-1]).count("signature") < 40

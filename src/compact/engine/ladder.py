@@ -73,8 +73,8 @@ class Reduced:
     """The tokens of what came while a pass was made in the background. No stage has seen it."""
     is_carried: bool = False
     """Whether it was made in the background, from the list of an earlier call."""
-    is_sendable_now: bool = False
-    """Whether the provider would have refused the list for its pictures or documents, and some of them left it."""
+    was_refused: bool = False
+    """Whether pictures or documents left because the provider would have refused the list for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class Pass:
             context = yield from move_attachments(context, self.request)
         moved = context.rows is not held
         context = yield from climb(context, self.stages)
-        return Reduced(before, bare, anchored, context, taken, total(bare) - start, is_sendable_now=moved)
+        return Reduced(before, bare, anchored, context, taken, total(bare) - start, was_refused=moved)
 
     def take_over(self, reduced: Reduced) -> Asking[Reduced]:
         """Carry over what a pass in the background made of the first rows. What arrived meanwhile follows as it is.
@@ -206,7 +206,7 @@ class Pass:
         held = context.rows
         if self.request is not NO_LIMITS:
             context = yield from move_attachments(context, self.request)
-        moved = reduced.is_sendable_now or context.rows is not held
+        moved = reduced.was_refused or context.rows is not held
         return Reduced(
             self.rows, bare, self.rows, context, taken, reduced.ledgers_taken, total(arrived), True, moved
         )
@@ -235,7 +235,7 @@ class Pass:
         if bare is not before:
             context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
         size = desk.scale(total(before))
-        if context.tokens >= total(before) and not reduced.is_sendable_now:
+        if context.tokens >= total(before) and not reduced.was_refused:
             check_budget(context.with_rows(before))
             return Outcome(before, size, size, summaries=self.summaries)
         check_result(before, context)
