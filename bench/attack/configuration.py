@@ -220,6 +220,7 @@ def _value(seed: Random, path: str) -> Any:
         "policy.layout": seed.choice(["layered", "selective"]),
         "policy.strategy": seed.choice(["brief", word]),
         "policy.thinking": seed.choice(["strip", "keep"]),
+        "policy.economy": seed.choice(["auto", "off"]),
         "windows": {word: seed.randint(5_000, 10**6)},
         "tracing.exporters": seed.sample(["jsonl", "console", "ariadne", "otlp"], 2),
         "offload.write_tools": [word],

@@ -45,7 +45,7 @@ def test_only_bytes_that_were_redacted_before_pass_redaction_by() -> None:
     assert (
         {"records.py", "spool.py"}
         <= users
-        <= {"records.py", "spool.py", "search.py", "backend.py", "archive.py"}
+        <= {"records.py", "spool.py", "search.py", "backend.py", "archive.py", "factors.py"}
     )
 
 

@@ -41,8 +41,10 @@ def test_accurate_token_estimation_using_tiktoken() -> None:
     plain = [framed(item["role"], item["content"]) for item in talk]
     assert plain == [3 + len(encoded(item["role"])) + len(encoded(item["content"])) for item in talk]
     calls = [message for n in range(5) for message in pair(f"c{n}", f"output {n}")]
-    called = [framed("assistant", f"c{n}", "read_file", '{"path": "a.py"}') for n in range(5)]
-    answered = [framed("tool", f"output {n}", f"c{n}") for n in range(5)]
+    # The id of a call is not billed by its length: in a call and in its result, an id costs the same whatever it is.
+    call_id = 1 + 6
+    called = [framed("assistant", "read_file", '{"path": "a.py"}') + call_id for _ in range(5)]
+    answered = [framed("tool", f"output {n}") + call_id for n in range(5)]
     tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
     written = '{"type":"function","function":{"name":"read_file","parameters":{"type":"object"}}}'
     estimate = made.estimate([system, developer, *talk, *calls], tools)

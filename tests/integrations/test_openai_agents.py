@@ -395,7 +395,7 @@ def test_the_providers_own_count_corrects_ours(part: str) -> None:
         asyncio.run(sdk_run(sdk_agent(model), TASK, **settings))
     acted = [event["properties"]["tokens_before"] for event in seen.named("pruned_messages")]
     assert acted
-    assert acted[0] < 0.85 * 2 * WINDOW / 1.4
+    assert acted[0] < 0.85 * 2 * WINDOW / 1.3
 
 
 def test_the_agent_reads_back_what_left_its_context() -> None:

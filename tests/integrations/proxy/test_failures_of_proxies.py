@@ -87,7 +87,7 @@ def test_unknown_blocks_and_fields_go_out_as_their_bytes(client: httpx.Client, t
         "content": [{"encrypted_content": "aa=="}],
     }
     talk = [
-        *long_talk(14),
+        *long_talk(18),
         {"role": "assistant", "content": [call, found, {"type": "text", "text": "I searched."}]},
         {"role": "user", "content": "Go on."},
     ]

@@ -96,7 +96,7 @@ def test_an_edited_request_keeps_the_bytes_of_every_unchanged_message_and_field(
     def handle(wire: Wire, _: WireRequest) -> None:
         wire.answer(b"{}", content_type="application/json")
 
-    talk = long_talk(14)
+    talk = long_talk(18)
     talk[-1] = {"role": "user", "content": "Go on \u00fc", "x-unknown": [1.50e3, None, {"b": 1, "a": 2}]}
     text = body_of(talk, metadata={"user_id": "u"}, temperature=1.0).decode().replace("1500.0", "1.50e3")
     with wired(handle) as upstream, proxying(upstream.url, tmp_path, WINDOW) as proxy:

@@ -228,7 +228,7 @@ def test_a_session_that_fits_is_left_alone(case: Item) -> None:
 
 def protected_session() -> list[Item]:
     """Most of it must stay: a compaction to the wanted size fails, cutting the results helps."""
-    return [user("These rules stay. " * 900, meta={"protected": True}), *tool_session(7, 150)]
+    return [user("These rules stay. " * 1100, meta={"protected": True}), *tool_session(7, 150)]
 
 
 @pytest.mark.parametrize("case", cases("overflow_recovery"))

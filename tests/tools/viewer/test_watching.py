@@ -248,7 +248,7 @@ def test_stats_are_those_that_the_manager_counted(tmp_path: Path) -> None:
     assert row["total_tokens_saved"] == counted["total_tokens_saved"]
     assert row["by_strategy"] == counted["by_strategy"]
     assert row["compaction_events"] == counted["compaction_events"]
-    assert (row["steps"], row["calls"], row["peak_tokens"]) == (2, 2, 136_337)
+    assert (row["steps"], row["calls"], row["peak_tokens"]) == (2, 2, 133_619)
     _, table, _ = printed("stats", "demo", "--root", str(tmp_path))
     assert f"{counted['total_tokens_saved']:,}" in table
 

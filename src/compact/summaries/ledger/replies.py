@@ -79,6 +79,7 @@ def _asked_in(text: str) -> Asked:
         and not CLOSING_QUESTION.found(form(one.text))
     ]
     proposals = [(number, one) for number, one in tail if _proposes(lines, number, one)]
+    proposals = [found for found in proposals if not (questions and _CONFIRMS.search(form(found[1].text)))]
     if questions and proposals and proposals[-1][0] > questions[-1][0]:
         # What is proposed in a line of its own behind the question is what a reply agrees to.
         questions = []
@@ -90,6 +91,10 @@ def _asked_in(text: str) -> Asked:
         for _, one in tail[tail.index(questions[-1]) :]
     )
     return Asked(asked, proposed, last, waits)
+
+
+_CONFIRMS = re.compile(r"^ (?:please |kindly )?confirm | ?\( ?yes ?/ ?no ?\)")
+"""Asks for a yes to what stands before it."""
 
 
 def _last_sentences(lines: list[str]) -> list[tuple[int, Sentence]]:
