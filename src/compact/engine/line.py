@@ -162,26 +162,7 @@ class Line:
             swapped = yield from swap(self, seen, aside)
             if swapped is not None:
                 return swapped
-        decision = (
-            decide_call(seen, self.rules)
-            if aside is None
-            else decide_aside(seen, self.rules, aside, is_first=not self.sent)
-        )
-        weighed, economy = NOTHING, self.economy
-        is_free = not (call.manual or call.reversible or call.fit or (aside is not None and aside.is_running))
-        if economy is not None and is_free and estimate.total >= economy.least:
-            life = partial(longest_life, call.system, call.tools, working.items)
-            weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
-        if weighed.early_target is not None:
-            decision = EARLY
-        limits = limits_for(self.request, dialect.NAME) if estimate.attached else NO_LIMITS
-        if (
-            limits is not NO_LIMITS
-            and (not decision.triggered or decision.reason in (EARLY.reason, STARTED))
-            and may_exceed(estimate, limits)
-            and is_refused(self._rows(seen), self.rules, self.desk(dialect), state.summaries, limits)
-        ):
-            decision, weighed = REFUSED, NOTHING
+        decision, weighed = yield from self._decide(seen)
         if not decision.triggered:
             yield Emit(
                 TriggerDecision(
@@ -240,6 +221,33 @@ class Line:
             problem = no_room(shares, rules)
             yield Emit(Failure.of(problem, "none"), is_last=True)
             raise problem
+
+    def _decide(self, seen: Seen) -> Asking[tuple[Decision, Weighed]]:
+        """Whether the call gets a pass: because one is due, because it saves money, or because the provider would refuse the list."""
+        call, estimate, aside = seen.call, seen.estimate, self.background
+        decision = (
+            decide_call(seen, self.rules)
+            if aside is None
+            else decide_aside(seen, self.rules, aside, is_first=not self.sent)
+        )
+        weighed, economy = NOTHING, self.economy
+        is_free = not (call.manual or call.reversible or call.fit or (aside is not None and aside.is_running))
+        if economy is not None and is_free and estimate.total >= economy.least:
+            life = partial(longest_life, call.system, call.tools, seen.working.items)
+            weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
+        if weighed.early_target is not None:
+            decision = EARLY
+        limits = limits_for(self.request, seen.dialect.NAME) if estimate.attached else NO_LIMITS
+        if (
+            limits is not NO_LIMITS
+            and (not decision.triggered or decision.reason in (EARLY.reason, STARTED))
+            and may_exceed(estimate, limits)
+            and is_refused(
+                self._rows(seen), self.rules, self.desk(seen.dialect), seen.state.summaries, limits
+            )
+        ):
+            decision, weighed = REFUSED, NOTHING
+        return decision, weighed
 
     # --- the pass
 
