@@ -19,7 +19,7 @@ from compact.config.sections import SETTINGS
 from compact.config.sources import BLOCK_FIELDS, FILE_NAMES, VARIABLES, variable_of
 from compact.tools.cli.app import run
 
-FREE_TEXTS = {"model", "policy.strategy", "policy.layout", "policy.thinking"}
+FREE_TEXTS = {"model", "policy.strategy", "policy.layout", "policy.thinking", "policy.economy"}
 GROWING = "policy.roles_never_prune"
 """The rule, said once more: numbers, booleans outside redaction, `windows`, these texts, and this list if it grows."""
 _BLOCK = {path: name for name, path in BLOCK_FIELDS.items()}

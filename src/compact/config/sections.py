@@ -432,7 +432,7 @@ class AllSettings(ConfigSection):
     windows: Windows = Field(default_factory=dict)
     """Windows by model. They override the built-in table. `"*"` is every model that has no window of its own here."""
     models: Models = Field(default_factory=dict)
-    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, page, call, thinking, native, cache, price.
+    """Rows of the model table by model, with its fields: window, output, encoding, percent, images, page, call, thinking, native, cache, request, price.
     They are added to the built-in table, and replace fields of its rows. `windows` wins over them. See `compact models`."""
     policy: PolicyConfig = PolicyConfig()
     summary: SummaryConfig = SummaryConfig()

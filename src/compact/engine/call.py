@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compact.engine.attachments import REFUSED
 from compact.engine.context import Row
+from compact.engine.economy import EARLY
 from compact.engine.effects import Asking
 from compact.engine.intake import Working
 from compact.engine.limits import Decision, Rules, decide
@@ -84,6 +86,17 @@ class Seen:
     """The total by our own count, before it was corrected by what the provider counted."""
     at_hand: bool
     """Whether the state was in memory, so that the archive may know of newer steps."""
+
+
+def count_ineffective(seen: Seen, decision: Decision, after: int) -> int:
+    """Passes in a row that saved too little. One that was not due may save little on purpose."""
+    before = seen.estimate.total
+    return 0 if before - after >= before // 10 else seen.state.ineffective + is_due(decision)
+
+
+def is_due(decision: Decision) -> bool:
+    """Whether the size of the session decided."""
+    return decision is not EARLY and decision is not REFUSED
 
 
 _BELOW = Decision(False, "below")

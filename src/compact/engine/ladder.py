@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compact.engine.attachments import move_attachments
 from compact.engine.check import check_budget, check_pinned, check_protected, check_result
 from compact.engine.context import Context, Desk, Row, Stage, alternate, total
 from compact.engine.effects import Asking, Begin, Begun, Commit, Emit
@@ -45,6 +46,7 @@ from compact.messages.message import text_hash
 from compact.messages.thinking import without_thinking
 from compact.messages.units import removable
 from compact.summaries.ledger import Entry
+from compact.tokens.models import NO_LIMITS, RequestLimits
 
 REVERSIBLE_STAGES: tuple[Stage, ...] = (offload, shrink_calls)
 DEFAULT_STAGES: tuple[Stage, ...] = (*REVERSIBLE_STAGES, summarize, truncate)
@@ -71,6 +73,8 @@ class Reduced:
     """The tokens of what came while a pass was made in the background. No stage has seen it."""
     is_carried: bool = False
     """Whether it was made in the background, from the list of an earlier call."""
+    was_refused: bool = False
+    """Whether pictures or documents left because the provider would have refused the list for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,8 @@ class Pass:
     """Whether the provider is asked for its own summary first."""
     extract: str = ""
     """The summary behind a block of the provider that stands in the rows."""
+    request: RequestLimits = NO_LIMITS
+    """What the provider takes in one request."""
 
     def run(self) -> Asking[Outcome]:
         """Run the whole pass, on top of step `after_step`.
@@ -161,9 +167,12 @@ class Pass:
             context, anchored = self._without_thinking(context)
             bare = context.rows
         context, taken = take_out(context)
-        start = total(context.rows)
+        start, held = total(context.rows), context.rows
+        if self.request is not NO_LIMITS:
+            context = yield from move_attachments(context, self.request)
+        moved = context.rows is not held
         context = yield from climb(context, self.stages)
-        return Reduced(before, bare, anchored, context, taken, total(bare) - start)
+        return Reduced(before, bare, anchored, context, taken, total(bare) - start, was_refused=moved)
 
     def take_over(self, reduced: Reduced) -> Asking[Reduced]:
         """Carry over what a pass in the background made of the first rows. What arrived meanwhile follows as it is.
@@ -194,8 +203,12 @@ class Pass:
             pins=heard.pins,
         )
         taken = TakenOut({each: carry(row) for each, row in reduced.taken.rows.items()})
+        held = context.rows
+        if self.request is not NO_LIMITS:
+            context = yield from move_attachments(context, self.request)
+        moved = reduced.was_refused or context.rows is not held
         return Reduced(
-            self.rows, bare, self.rows, context, taken, reduced.ledgers_taken, total(arrived), True
+            self.rows, bare, self.rows, context, taken, reduced.ledgers_taken, total(arrived), True, moved
         )
 
     def conclude(self, reduced: Reduced) -> Asking[Outcome]:
@@ -222,7 +235,7 @@ class Pass:
         if bare is not before:
             context = context.credit("thinking", total(before) - context.tokens - sum(context.saved.values()))
         size = desk.scale(total(before))
-        if context.tokens >= total(before):
+        if context.tokens >= total(before) and not reduced.was_refused:
             check_budget(context.with_rows(before))
             return Outcome(before, size, size, summaries=self.summaries)
         check_result(before, context)

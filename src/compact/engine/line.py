@@ -15,8 +15,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from compact.engine.attachments import REFUSED, is_refused, limits_for, may_exceed
 from compact.engine.background import STARTED, Background, begin, decide_aside, swap
-from compact.engine.call import Call, Result, Seen, UnderWay, decide_call
+from compact.engine.call import Call, Result, Seen, UnderWay, count_ineffective, decide_call, is_due
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.corrections import UNCORRECTED, Correction
 from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
@@ -54,6 +55,7 @@ from compact.messages.cache_marks import longest_life
 from compact.messages.dialects import Dialect
 from compact.messages.dialects.wire import begins_with
 from compact.tokens import Meter
+from compact.tokens.models import NO_LIMITS, RequestLimits
 
 if TYPE_CHECKING:
     from compact.engine.ladder import Pass
@@ -81,6 +83,8 @@ class Line:
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     native: NativeRules = NO_NATIVE
     """Whether the provider writes summaries, and whose blocks the model reads."""
+    request: RequestLimits = NO_LIMITS
+    """What the model's provider takes in one request."""
     sent: Sequence[Any] = ()
     """What the session's last call returned."""
     economy: Economy | None = None
@@ -170,6 +174,14 @@ class Line:
             weighed = yield from weigh(economy, self.called_at, estimate, self.rules, decision, life)
         if weighed.early_target is not None:
             decision = EARLY
+        limits = limits_for(self.request, dialect.NAME) if estimate.attached else NO_LIMITS
+        if (
+            limits is not NO_LIMITS
+            and (not decision.triggered or decision.reason in (EARLY.reason, STARTED))
+            and may_exceed(estimate, limits)
+            and is_refused(self._rows(seen), self.rules, self.desk(dialect), state.summaries, limits)
+        ):
+            decision, weighed = REFUSED, NOTHING
         if not decision.triggered:
             yield Emit(
                 TriggerDecision(
@@ -273,14 +285,16 @@ class Line:
 
     def read(self, seen: Seen, known: int) -> Asking[tuple[list[Row], Desk]]:
         """The context as rows, and the desk for it. Copied pointers behind the first `known` messages are reported."""
-        rows = [
-            Row(seen.dialect.read(item), self.meter.count_item(item, seen.dialect), source)
-            for item, source in zip(seen.working.items, seen.working.sources, strict=True)
-        ]
-        desk = self._desk(seen.dialect)
+        rows, desk = self._rows(seen), self._desk(seen.dialect)
         yield from recognise_pointers(rows, desk)
         yield from warn_of_copied_pointers(rows[known:])
         return rows, desk
+
+    def _rows(self, seen: Seen) -> list[Row]:
+        return [
+            Row(seen.dialect.read(item), self.meter.count_item(item, seen.dialect), source)
+            for item, source in zip(seen.working.items, seen.working.sources, strict=True)
+        ]
 
     def begin_pass(self, seen: Seen, rows: list[Row], decision: Decision, started: float) -> None:
         """Note what the host gets if the pass does not end in time."""
@@ -305,7 +319,11 @@ class Line:
         rules = self.rules if early is None else replace(self.rules, target=early)
         stages = ladder.choose_stages(self.stages, call.reversible)
         # The request fits, so it waits for no model.
-        asks_nobody = decision is EARLY and (self.background is not None or self.native.is_chosen)
+        asks_nobody = decision is REFUSED or (
+            decision is EARLY and (self.background is not None or self.native.is_chosen)
+        )
+        if decision is REFUSED:
+            stages = ()
         return ladder.Pass(
             rows=rows,
             desk=desk,
@@ -328,6 +346,7 @@ class Line:
             economics=weighed.economics,
             native=NO_NATIVE if call.reversible or call.without_model or asks_nobody else self.native,
             extract=seen.state.extract,
+            request=limits_for(self.request, seen.dialect.NAME) if seen.estimate.attached else NO_LIMITS,
         )
 
     def elapsed_ms(self, since: float) -> float:
@@ -387,7 +406,7 @@ class Line:
 
         An early pass is only tried again on the next cold cache, and hinders none that is due.
         """
-        if decision is EARLY:
+        if not is_due(decision):
             return replace(_unchanged(seen), outcome=outcome)
         size = seen.estimate.total
         stuck = replace(seen.state, tokens_after=size, ineffective=self.rules.ineffective_passes)
@@ -399,7 +418,7 @@ class Line:
         items = write_rows(outcome.rows, seen.dialect, seen.call.tools, seen.call.system)
         ours = self._count(items, seen.dialect)
         size = self.correction.scale(ours) + self._fixed_tokens(seen.call)
-        ineffective = _count_ineffective(seen, decision, size)
+        ineffective = count_ineffective(seen, decision, size)
         after = SessionState(
             step=outcome.step or 0,
             asked=True,
@@ -419,7 +438,7 @@ class Line:
         readable = readable_items(outcome.rows, items, outcome.extract, self.desk(seen.dialect))
         if readable is not None:
             after = replace(after, readable=places_in(items, readable))
-        if ineffective and decision is not EARLY:
+        if ineffective and is_due(decision):
             yield from self._warn_ineffective(after, seen.estimate.total, size)
         return Result(list(items), after, seen.estimate, outcome, ours + self._count_beside(seen.call))
 
@@ -429,7 +448,7 @@ class Line:
         items = write_rows(after.rows, seen.dialect, seen.call.tools, seen.call.system)
         size = self.correction.scale(self._count(items, seen.dialect)) + self._fixed_tokens(seen.call)
         sides = describe_sides(seen.given, seen.working.items, before, after.rows, items, after.desk.scale)
-        ineffective = _count_ineffective(seen, decision, size)
+        ineffective = count_ineffective(seen, decision, size)
         return describe_state(
             seen.call.messages,
             after.rows,
@@ -478,9 +497,3 @@ def _unchanged(seen: Seen) -> Result:
     """The result of a call that changes nothing."""
     items, messages = seen.working.items, seen.call.messages
     return Result(messages if items is messages else list(items), seen.state, seen.estimate, ours=seen.ours)
-
-
-def _count_ineffective(seen: Seen, decision: Decision, after: int) -> int:
-    """Passes in a row that saved too little. An early pass may save little on purpose."""
-    before = seen.estimate.total
-    return 0 if before - after >= before // 10 else seen.state.ineffective + (decision is not EARLY)

@@ -54,6 +54,12 @@ def has_mark(item: Any) -> bool:
     return False
 
 
+def mark_of_block(block: Any) -> dict[str, Any] | None:
+    """The mark on a single block, as the key and value that it is there; None if it has none."""
+    found = block.get(_KEY) if isinstance(block, Mapping) else None
+    return None if found is None else {_KEY: found}
+
+
 def without_marks(item: Any) -> Any:
     """The message without marks: the same object if it has none."""
     return _strip(item, repeat(True)) if has_mark(item) else item

@@ -441,6 +441,7 @@ class Lines:
             correct=partial(self.services.correct, session, meter) if corrects else None,
             thinking=known.thinking,
             native=NativeRules(known.provider, asks),
+            request=known.request,
             sent=session.sent,
             economy=session.economy[1],
             moves_arriving=session.reads_archive,

@@ -19,7 +19,7 @@ from compact.runtime.session_cache import Session
 from compact.summaries import strategies
 from compact.summaries.native import Provider
 from compact.tokens import Meter
-from compact.tokens.models import is_same_model, model_table
+from compact.tokens.models import RequestLimits, is_same_model, model_table
 from compact.tokens.prices import Card, built_in
 from compact.tokens.windows import Window, check_window, window_of
 
@@ -54,6 +54,8 @@ class KnownModel:
     """What its sessions are billed by; None: money decides nothing, or its prices are not known."""
     provider: Provider | None
     """Whose own compaction the model reads."""
+    request: RequestLimits
+    """What its provider takes in one request."""
 
 
 class Models:
@@ -143,6 +145,7 @@ class Models:
             thinking,
             card,
             self.table.native(name),
+            self.table.request(name),
         )
         return found
 

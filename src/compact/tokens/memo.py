@@ -5,7 +5,7 @@ A message is recognised by comparing it with a copy, so that a change in place i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from operator import attrgetter
 from sys import getsizeof
@@ -79,6 +79,8 @@ class Counted(NamedTuple):
     """What it was counted as: the name of the dialect, or a tool."""
     size: int
     """The size of the copy in bytes; 0 if there is none."""
+    attached: tuple[int, int] | None = None
+    """How many pictures, documents and other binary parts it holds, and their characters on the wire, at most. None: none."""
 
 
 class Prefix(NamedTuple):
@@ -88,9 +90,12 @@ class Prefix(NamedTuple):
     shares: tuple[int, ...]
     kind: str
     size: int
+    attached: tuple[int, int] = (0, 0)
+    """The sums of `Counted.attached`."""
 
 
 _COPY, _SIZE = attrgetter("copy"), attrgetter("size")
+ATTACHED = attrgetter("attached")
 _NOTHING = Prefix([], (0, 0, 0), "", 0)
 
 
@@ -114,14 +119,23 @@ class Known:
         entry = self.memo.get(id(item))
         return entry if isinstance(entry, Counted) and entry.kind == kind and entry.copy == item else None
 
-    def remember(self, item: Any, raw: int, share: int, kind: str, *, is_plain: bool = False) -> Counted:
+    def remember(
+        self,
+        item: Any,
+        raw: int,
+        share: int,
+        kind: str,
+        *,
+        is_plain: bool = False,
+        attached: tuple[int, int] | None = None,
+    ) -> Counted:
         """Remember a count. A plain message is a dict of two strings, which is quick to copy."""
         if is_plain:
             copy = item.copy()
             size = getsizeof(copy) + getsizeof(copy["role"]) + getsizeof(copy["content"])
         else:
             copy, size = snapshot(item)
-        entry = Counted(copy, raw, share, kind, size)
+        entry = Counted(copy, raw, share, kind, size, attached)
         if size:
             self.memo.put(id(item), entry, size)
         return entry
@@ -134,7 +148,12 @@ class Known:
         return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
-        self, prefix: Prefix, items: Sequence[Any], entries: list[Counted], shares: Sequence[int]
+        self,
+        prefix: Prefix,
+        items: Sequence[Any],
+        entries: list[Counted],
+        shares: Sequence[int],
+        attached: tuple[int, int] = (0, 0),
     ) -> None:
         """Store a prefix of `items`, extended by the entries that follow it."""
         copies, size = prefix.copies.copy(), prefix.size
@@ -143,7 +162,7 @@ class Known:
                 return  # it cannot be compared, so it ends the prefix
             copies.append(entry.copy)
             size += entry.size
-        self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size), size)
+        self.memo.put(-id(items[0]), Prefix(copies, tuple(shares), prefix.kind, size, attached), size)
 
 
 class Running:
@@ -164,7 +183,12 @@ class Running:
         return Prefix([], (0, 0, 0), kind, 0)
 
     def extend_prefix(
-        self, counter: object, prefix: Prefix, entries: list[Counted], shares: Sequence[int]
+        self,
+        counter: object,
+        prefix: Prefix,
+        entries: list[Counted],
+        shares: Sequence[int],
+        attached: tuple[int, int] = (0, 0),
     ) -> None:
         """Add what follows a prefix that `find_prefix` returned, up to the first entry that cannot be compared."""
         kept = shares
@@ -173,8 +197,18 @@ class Running:
             entries = list(takewhile(_SIZE, entries))
             for entry in entries:
                 kept[entry.share] += entry.raw
+            attached = add_attached(prefix.attached, entries)
         prefix.copies.extend(map(_COPY, entries))
-        self._prefix, self._counter = prefix._replace(shares=tuple(kept)), counter
+        self._prefix, self._counter = prefix._replace(shares=tuple(kept), attached=attached), counter
+
+
+def add_attached(known: tuple[int, int], entries: Iterable[Counted]) -> tuple[int, int]:
+    """Add the attachments of messages to those of the list before them."""
+    count, chars = known
+    for entry in entries:
+        if entry.attached is not None:
+            count, chars = count + entry.attached[0], chars + entry.attached[1]
+    return count, chars
 
 
 def snapshot(value: Any) -> tuple[Any, int]:

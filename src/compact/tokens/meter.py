@@ -18,11 +18,11 @@ from typing import Any
 from compact.errors import ConfigError, MessageError
 from compact.messages import CallId, Image, Pdf, Sealed, to_json
 from compact.messages.dialects import Dialect, detect, get, not_a_list, read_prompt, unreadable
-from compact.messages.dialects.wire import is_plain
+from compact.messages.dialects.wire import BLOB_SHARE, is_plain
 from compact.tokens.counter import Counter, HostCounter, counter_for, why_not_fast
 from compact.tokens.documents import count_pages
 from compact.tokens.images import image_tokens, sealed_tokens
-from compact.tokens.memo import Counted, Known, Memo, Running
+from compact.tokens.memo import ATTACHED, Counted, Known, Memo, Running, add_attached
 from compact.tokens.models import Profile, profile_of
 from compact.tokens.windows import window_of
 
@@ -58,6 +58,10 @@ class Estimate:
     """The share of the window that is used, as a fraction such as 0.85."""
     max_tokens: int
     model: str
+    attached: int = 0
+    """The pictures, documents and other binary parts in the messages."""
+    attached_chars: int = 0
+    """The most characters that these take on the wire."""
 
 
 class Meter:
@@ -192,7 +196,7 @@ class Meter:
                 f"max_tokens must be a positive number of tokens, got {limit}", path="max_tokens"
             )
         items = messages if type(messages) is list else _as_list(messages)
-        shares = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect, running)
+        shares, attached = self._tally(items, get(dialect) if isinstance(dialect, str) else dialect, running)
         if items:
             shares[_OTHER] += REPLY_TOKENS
         if system:
@@ -204,10 +208,12 @@ class Meter:
         other, first, developer = map(self.scale, shares)
         schema = self.scale(self.count_tools(tools)) if tools else 0
         total = first + developer + schema + other
-        return Estimate(total, first, developer, schema, other, total / limit, limit, self.model)
+        return Estimate(total, first, developer, schema, other, total / limit, limit, self.model, *attached)
 
-    def _tally(self, items: list[Any], dialect: Dialect | None, running: Running | None) -> list[int]:
-        """Raw tokens by share."""
+    def _tally(
+        self, items: list[Any], dialect: Dialect | None, running: Running | None
+    ) -> tuple[list[int], tuple[int, int]]:
+        """Raw tokens by share, and what is attached."""
         # Harness artifacts are counted in their own way, so a list that could be anything is never taken for them.
         guess = self._last_dialect
         chosen = dialect or (None if guess is not None and guess.NAME == "harness" else guess)
@@ -229,11 +235,14 @@ class Meter:
             counted = self._known.find(item, chosen.NAME) or self._count_item(item, chosen, items)
             shares[counted.share] += counted.raw
             entries.append(counted)
+        attached = prefix.attached
+        if any(map(ATTACHED, entries)):
+            attached = add_attached(attached, entries)
         if entries and running is not None:
-            running.extend_prefix(self, prefix, entries, shares)
+            running.extend_prefix(self, prefix, entries, shares, attached)
         elif entries:
-            self._known.extend_prefix(prefix, items, entries, shares)
-        return shares
+            self._known.extend_prefix(prefix, items, entries, shares, attached)
+        return shares, attached
 
     def _detect(self, items: list[Any], fresh: list[Any], guess: Dialect | None) -> Dialect:
         """Detect the dialect of a list of which only `fresh` is new. The whole list is read only if the dialect may change."""
@@ -257,7 +266,9 @@ class Meter:
             index = next(place for place, known in enumerate(items) if known is item)
             raise unreadable(index, dialect, problem, item) from problem
         raw = MESSAGE_TOKENS + STRING_TOKENS * len(pieces) + sum(map(self._count_piece, pieces))
-        return self._known.remember(item, raw, _share(item), dialect.NAME)
+        bulky = [chars for piece in pieces if (chars := _chars_of(piece))]
+        attached = (len(bulky), sum(bulky)) if bulky else None
+        return self._known.remember(item, raw, _share(item), dialect.NAME, attached=attached)
 
     def _count_piece(self, piece: Any) -> int:
         if isinstance(piece, str):
@@ -326,6 +337,15 @@ def _may_be_tool(tool: Any) -> bool:
     return not (
         tool is None or isinstance(tool, bytes | int | float | complex | type) or inspect.isroutine(tool)
     )
+
+
+def _chars_of(piece: Any) -> int:
+    """The most characters that a binary piece takes on the wire; 0 for one of text."""
+    if isinstance(piece, str):
+        return 0
+    if isinstance(piece, Image | Pdf):
+        return len(piece.source) or 1
+    return piece.chars * BLOB_SHARE if isinstance(piece, Sealed) else 0
 
 
 def _not_a_tool(tool: Any) -> ConfigError:

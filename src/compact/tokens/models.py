@@ -65,6 +65,27 @@ class PromptCache:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """What a provider takes in one request, whatever the window. None: not known."""
+
+    images: int | None = None
+    documents: int | None = None
+    bytes: int | None = None
+    """The size of the whole body."""
+
+    def with_most(self, images: int, documents: int) -> RequestLimits:
+        """These limits, and never more than so many images and documents."""
+        return replace(
+            self,
+            images=images if self.images is None else min(images, self.images),
+            documents=documents if self.documents is None else min(documents, self.documents),
+        )
+
+
+NO_LIMITS = RequestLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """Dollars per million tokens."""
 
@@ -125,6 +146,7 @@ FIELDS = (
     "thinking",
     "native",
     "cache",
+    "request",
     "price",
 )
 """The fields of a row, in the order in which they are shown."""
@@ -217,6 +239,11 @@ class ModelTable:
             return None
         return PromptCache(found.value.get("min"), tuple(found.value.get("lives", ())))
 
+    def request(self, model: str) -> RequestLimits:
+        """How many images and documents a request to this model may hold, and how large it may be."""
+        found = self.find(model, "request")
+        return NO_LIMITS if found is None else RequestLimits(**found.value)
+
     def _column(self, field: str) -> dict[str, Any]:
         return {name: row[field] for name, row in self.rows.items() if field in row}
 
@@ -266,6 +293,14 @@ def _is_cache(value: Any) -> bool:
         and _is_count(value.get("min", 1))
         and isinstance(value.get("lives", []), list | tuple)
         and all(map(_is_count, value.get("lives", [])))
+    )
+
+
+def _is_request(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and value.keys() <= {"images", "documents", "bytes"}
+        and all(map(_is_count, value.values()))
     )
 
 
@@ -321,6 +356,7 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
         "thinking": (_is_thinking, "a mapping with preserved (true or false) and unread (a list of names)"),
         "native": (lambda value: value in ("anthropic", "openai"), "anthropic or openai"),
         "cache": (_is_cache, "a mapping with min (tokens) and lives (a list of seconds)"),
+        "request": (_is_request, "a mapping with images, documents and bytes, each a whole number >= 1"),
         "price": (
             is_price,
             "a mapping with input and output in dollars, and perhaps cache_read, cache_write, cache_write_1h and tiers",

@@ -172,6 +172,7 @@ def test_a_call_of_another_worker_keeps_the_cache_warm(tmp_path: Path) -> None:
     archive = {"adapter": "fs", "root": str(tmp_path)}
     with open_manager(clock, archive=archive) as one, open_manager(clock, archive=archive) as other:
         sent = one.preflight("s", talk())
+        one.flush()
         clock.wait(LIFE_S)
         sent = other.preflight("s", more(sent))
         other.flush()

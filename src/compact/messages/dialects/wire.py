@@ -27,7 +27,7 @@ _BLOB_CHARS = 1024
 _PDF_OPENS = ("JVBERi0", "data:application/pdf;base64,")
 """The beginning of every PDF in base64, with and without a prefix."""
 """A string from this length on may be inline binary data."""
-_BLOB_SHARE = 8
+BLOB_SHARE = 8
 MAX_LEVELS = 200
 """Lists and objects inside of each other in one message."""
 _NESTING = (dict, list, tuple)
@@ -331,14 +331,14 @@ def _without_blobs(value: Any, blobs: list[Piece], depth: int) -> Any:
             return ""
         if len(value) > _BLOB_CHARS and _looks_binary(value):
             # Audio and other documents cost far less than their base64 length; providers publish no formula for them.
-            blobs.append(Sealed(len(value) // _BLOB_SHARE))
+            blobs.append(Sealed(len(value) // BLOB_SHARE))
             return ""
         return value
     if isinstance(value, bytes | bytearray):
         if value.startswith(b"%PDF-"):
             blobs.append(Pdf(encoded(value)))
             return ""
-        blobs.append(Sealed(len(value) * 4 // 3 // _BLOB_SHARE))
+        blobs.append(Sealed(len(value) * 4 // 3 // BLOB_SHARE))
         return ""
     if depth > 20:
         return value
