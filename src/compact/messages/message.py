@@ -36,7 +36,7 @@ CACHE_POINT = "cachePoint"
 LONE_SURROGATE = "a lone surrogate (not valid UTF-8)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 200
-"""A list or object nested deeper than this is not searched for numbers and broken texts."""
+"""A list or object nested deeper than this is not searched for numbers or broken texts."""
 
 
 @dataclass(frozen=True, slots=True)
