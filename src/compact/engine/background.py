@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from compact.engine.call import Call, Result, Seen, decide_call
+from compact.engine.call import Call, Result, Seen, decide_call, end_event
 from compact.engine.context import Context
 from compact.engine.economy import Weighed
 from compact.engine.effects import Asking, Collect, Emit
@@ -120,7 +120,7 @@ def _prepare(
             reduced = yield from work.reduce(context)
     except Exception as problem:
         yield Emit(Failure.of(problem, "snapshot"))
-        yield line.finished(STARTED, None, line.elapsed_ms(began), "failed", tokens, tokens)
+        yield end_event(STARTED, None, line.elapsed_ms(began), "failed", tokens, tokens)
         return None
     return PreparedPass(
         items=seen.working.items,
@@ -144,7 +144,7 @@ def swap(line: Line, seen: Seen, may: Background) -> Asking[Result | None]:
 
     def finished(outcome: PassOutcome, after: int, why: str = "") -> Emit:
         duration_ms = round(made.duration_ms + line.elapsed_ms(began), 3)
-        return line.finished(STARTED, None, duration_ms, outcome, before, after, why)
+        return end_event(STARTED, None, duration_ms, outcome, before, after, why)
 
     why = _why_outgrown(line, seen, made)
     if why:

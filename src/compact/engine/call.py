@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from compact.engine.attachments import REFUSED
 from compact.engine.context import Row
 from compact.engine.economy import EARLY
-from compact.engine.effects import Asking
+from compact.engine.effects import Asking, Emit
 from compact.engine.intake import Working
 from compact.engine.limits import Decision, Rules, decide
 from compact.engine.outcome import Outcome
 from compact.engine.state import SessionState
+from compact.events import Finished, PassOutcome, Reason
 from compact.messages.dialects import Dialect
 from compact.tokens import Estimate
 
@@ -134,3 +135,24 @@ def decide_call(seen: Seen, rules: Rules) -> Decision:
     if tokens - state.tokens_after < (rules.regrow if waiting else least):
         return Decision(False, "ineffective")
     return decision
+
+
+def end_event(
+    reason: Reason,
+    note: str | None,
+    duration_ms: float,
+    outcome: PassOutcome,
+    before: int,
+    after: int,
+    why: str = "",
+) -> Emit:
+    """The event that ends a pass. `why` it was dropped."""
+    event = Finished(
+        reason=reason,
+        note=note,
+        outcome=outcome,
+        duration_ms=duration_ms,
+        tokens_before=before,
+        tokens_after=after,
+    )
+    return Emit(event, payload={"why": why} if why else {})

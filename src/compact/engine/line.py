@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from compact.engine.attachments import REFUSED, is_refused, limits_for, may_exceed
 from compact.engine.background import STARTED, Background, begin, decide_aside, swap
-from compact.engine.call import Call, Result, Seen, UnderWay, count_ineffective, decide_call, is_due
+from compact.engine.call import (
+    Call,
+    Result,
+    Seen,
+    UnderWay,
+    count_ineffective,
+    decide_call,
+    end_event,
+    is_due,
+)
 from compact.engine.context import Context, Desk, Row, Stage, Written
 from compact.engine.corrections import UNCORRECTED, Correction
 from compact.engine.economy import EARLY, NOTHING, Economy, Weighed, weigh
@@ -43,9 +52,7 @@ from compact.errors import ArchiveError
 from compact.events import (
     Breakdown,
     Failure,
-    Finished,
     PassOutcome,
-    Reason,
     Started,
     TokenEstimate,
     TriggerDecision,
@@ -263,7 +270,7 @@ class Line:
 
         def finish(outcome: PassOutcome, after: int) -> Emit:
             spent = self.elapsed_ms(started)
-            return self.finished(decision.reason, call.note, spent, outcome, estimate.total, after)
+            return end_event(decision.reason, call.note, spent, outcome, estimate.total, after)
 
         try:
             if seen.at_hand and (yield from self.is_overtaken(seen.state)):
@@ -360,27 +367,6 @@ class Line:
     def elapsed_ms(self, since: float) -> float:
         """Milliseconds since a moment."""
         return round((self.now() - since) * 1000, 3)
-
-    def finished(
-        self,
-        reason: Reason,
-        note: str | None,
-        duration_ms: float,
-        outcome: PassOutcome,
-        before: int,
-        after: int,
-        why: str = "",
-    ) -> Emit:
-        """The event that ends a pass. `why` it was dropped."""
-        event = Finished(
-            reason=reason,
-            note=note,
-            outcome=outcome,
-            duration_ms=duration_ms,
-            tokens_before=before,
-            tokens_after=after,
-        )
-        return Emit(event, payload={"why": why} if why else {})
 
     def _is_soon(self, seen: Seen, decision: Decision) -> bool:
         """Whether only a few replies came since the last step. A session must not be compacted in every call.
