@@ -183,7 +183,7 @@ def main() -> int:
     asked.add_argument("--turns", type=whole_number(1), default=60)
     given = asked.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         done = Soak(given.sessions, given.turns, Path(folder)).run(_say)
     figures = done.figures()
     for figure in figures:
