@@ -1,4 +1,4 @@
-"""Pictures and documents that a provider would refuse: it takes only so many in a request, however large its window is.
+"""Pictures and documents that a provider would refuse. It limits their number in a request, however large its window is.
 
 The oldest leave the context, until half of what is allowed is left, so that the next ones fit for a while. The transcript of
 the step has them; a text stands in their place, in the same message. The user's newest message, protected messages and

@@ -85,7 +85,7 @@ class Line:
     written: Written
     """What compact wrote into the session's results and arguments."""
     correct: Callable[[int, int], Correction] | None = None
-    """The correction for a request of so many tokens by our count, behind a step. None: nothing was observed."""
+    """Takes our count of a request and its step, and returns the correction. None: nothing was observed."""
     thinking: ThinkingRules = KEEP
     """What becomes of signed thinking in a pass, and where the model does not read it."""
     native: NativeRules = NO_NATIVE

@@ -41,7 +41,7 @@ class LearnedFactors:
         self._lock = threading.Lock()
 
     def note(self, tenant: str | None, meter: Meter, grown: int, counted: int) -> None:
-        """Take a sample: a request grew by so many tokens by our count, and by so many by its provider's."""
+        """Take a sample: a request grew by `grown` tokens in our count and by `counted` in its provider's."""
         raw = round(grown / meter.factor)
         if meter.factor == 1.0 or raw < _LEAST_SAMPLE or not _is_near(counted / raw, meter.factor):
             return

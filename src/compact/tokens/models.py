@@ -74,7 +74,7 @@ class RequestLimits:
     """The size of the whole body."""
 
     def with_most(self, images: int, documents: int) -> RequestLimits:
-        """These limits, and never more than so many images and documents."""
+        """Return these limits, lowered to at most `images` and `documents`."""
         return replace(
             self,
             images=images if self.images is None else min(images, self.images),

@@ -51,7 +51,7 @@ class ModelCalling:
     observe: Callable[..., None]
     """Takes the provider's count of a request."""
     correct: Callable[[Meter, int, int], Correction]
-    """The correction for a request of so many tokens by our count, behind this step."""
+    """Takes the meter, our count of a request and its step, and returns the correction."""
     redact: Callable[[str], str]
     settings: RecoveryConfig
 

@@ -63,7 +63,7 @@ def bill(requests: Iterable[Sent], card: Card) -> Bill:
 
 
 def charge(sent: Sent, served: int, card: Card) -> Bill:
-    """Bill one request of which the cache serves so many tokens."""
+    """Bill one request. The cache serves `served` of its tokens."""
     fresh = min(sent.fresh, sent.tokens)
     cacheable = sent.tokens - fresh
     if cacheable < card.min_tokens:

@@ -2,7 +2,7 @@
 
 Anthropic and Bedrock cache up to marks: the `tools`, the `system` prompt and the `messages`, in this order, up to and with a marked
 block. A mark reads back the longest prefix that was marked before, at most 20 blocks behind it. OpenAI's models from GPT-5.6 on
-mark the newest message by themselves. OpenAI's older models and Gemini match any beginning that was sent before; here a beginning
+mark the newest message automatically. OpenAI's older models and Gemini match any beginning that was sent before; here a beginning
 ends with a message.
 
 Pages: Claude docs build-with-claude/prompt-caching, Bedrock userguide/prompt-caching, OpenAI docs guides/prompt-caching, Gemini API

@@ -58,7 +58,7 @@ def openai_error(problem: Problem) -> Item:
 
 
 def openai_too_large(most: int) -> Problem:
-    """The refusal of a body of more than so many bytes."""
+    """The refusal of a body of more than `most` bytes."""
     return Problem(
         f"Request payload too large: the maximum is {most} bytes.",
         status=413,

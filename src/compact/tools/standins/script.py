@@ -215,7 +215,7 @@ class Endpoint:
     unauthorized: Problem
     """The refusal of a request without a key."""
     too_large: Callable[[int], Problem]
-    """The refusal of a body of more than so many bytes."""
+    """Takes the largest size in bytes, and returns the refusal of a larger body."""
     max_bytes: int
     faults: Mapping[FaultKind, Problem]
     """What goes wrong at the provider itself."""
